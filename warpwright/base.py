@@ -1,0 +1,344 @@
+"""The nouns of the house: frozen values that every other module passes around.
+
+Imports only the standard library, so that any process (parent, judge, worker) can load it in a millisecond.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from warpwright.errors import UsageError
+
+Status = Literal["ok", "not_built", "wrong", "cheated", "crashed", "timeout", "unscored"]
+"""What became of a candidate (or, for `unscored`, why its task gives no score)."""
+
+STATUSES: tuple[Status, ...] = ("ok", "not_built", "wrong", "cheated", "crashed", "timeout", "unscored")
+
+Comparison = Literal["FASTER", "SLOWER", "SAME", "UNSURE"]
+"""The timer's verdict: FASTER and SLOWER only when the interval excludes 1; SAME when it lies within +-2 %."""
+
+Precision = Literal["strict", "tf32", "bf16"]
+"""The user's error budget. `strict`: what the original has under torch's default flags."""
+
+PRECISIONS: tuple[Precision, ...] = ("strict", "tf32", "bf16")
+
+Scalar = bool | int | float | str
+
+
+def digest(*parts: str) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of `parts`, each part length-prefixed."""
+    sha = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        sha.update(f"{len(data)}:".encode())
+        sha.update(data)
+    return sha.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input, made afresh from its seed: `name` is a value distribution of `verify.DISTRIBUTIONS`."""
+
+    name: str
+    seed: int
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be made faster: a reference in a file, how to load it, and how exact the answer has to be.
+
+    A task is a description, not live objects: the judge, the workers and the capture each load it in their own
+    process with `taskfile.load(task)`.
+    """
+
+    name: str
+    path: str
+    """File that defines the task, absolute."""
+    loader: Literal["kernelbench", "function", "module"] = "kernelbench"
+    entry: str = "Model"
+    """Class (kernelbench), function (function) or empty (module: a file written by `torch.save`)."""
+    domain: str = "graph"
+    precision: Precision = "strict"
+    mode: Literal["as_is", "train", "eval"] = "as_is"
+    """`as_is`: the training flag that the constructor leaves, as KernelBench runs it."""
+    scale: float = 1.0
+    """Sizes of a KernelBench file are multiplied by about this (1.0: as written)."""
+    special_values: bool = False
+    """The task declares that Inf and NaN inputs are defined and have to be honoured."""
+    source_digest: str = ""
+    """Digest of the file's text, so that the archive sees an edited task as a new one."""
+
+    @property
+    def key(self) -> str:
+        """Identity in the archive."""
+        return digest(self.name, self.source_digest, self.loader, self.entry, self.precision, self.mode, repr(self.scale))
+
+
+_ACTION = re.compile(r"^\s*(?P<technique>\w+)\s*\(\s*(?P<inside>.*?)\s*\)\s*$", re.S)
+
+
+@dataclass(frozen=True)
+class Action:
+    """One legal step of a technique at one place. Prints as `tile(matmul_3, m=128)` and parses back."""
+
+    technique: str
+    at: str = ""
+    params: tuple[tuple[str, Scalar], ...] = ()
+
+    def __str__(self) -> str:
+        inside = [self.at] if self.at else []
+        inside += [f"{name}={json.dumps(value)}" for name, value in self.params]
+        return f"{self.technique}({', '.join(inside)})"
+
+    @classmethod
+    def parse(cls, text: str) -> Action:
+        """Return the action that prints as `text`."""
+        match = _ACTION.match(text)
+        if match is None:
+            raise UsageError(f"expected an action such as tile(matmul_3, m=128), saw {text!r}", "write technique(place, name=value)")
+        at, params = "", []
+        for piece in _split_commas(match["inside"]):
+            name, equals, value = piece.partition("=")
+            if not equals:
+                at = piece.strip()
+                continue
+            try:
+                params.append((name.strip(), json.loads(value)))
+            except json.JSONDecodeError as error:
+                raise UsageError(f"in action {text!r}: {value.strip()!r} is no number, true, false or \"text\"", "quote text values") from error
+        return cls(match["technique"], at, tuple(params))
+
+
+def _split_commas(text: str) -> list[str]:
+    """Split at commas that stand outside double quotes."""
+    return [piece for piece in re.findall(r'(?:[^,"]|"(?:\\.|[^"\\])*")+', text) if piece.strip()]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Program text: `files` as (name, text) pairs, the first of which holds `entry`."""
+
+    language: Literal["python", "cuda", "cpp", "triton"]
+    files: tuple[tuple[str, str], ...]
+    entry: str = "ModelNew"
+
+    @property
+    def text(self) -> str:
+        """The main file's text."""
+        return self.files[0][1]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A program proposed in place of the original. Its identity is its source and its target, not how it came about."""
+
+    source: Source
+    target: str
+    """"cpu" or "cuda" for Python sources."""
+    actions: tuple[Action, ...] = ()
+    """The recipe: replayed on the task's start IR it gives `source` again. Empty for foreign programs."""
+    parent: str = ""
+    """Key of the candidate this one was derived from."""
+    proposer: str = "user"
+    assumptions: tuple[str, ...] = ()
+    """What the recipe's rewrites take for granted, in words, for the report."""
+
+    @property
+    def key(self) -> str:
+        """Identity in the archive."""
+        return digest(self.target, self.source.language, self.source.entry, *(part for pair in self.source.files for part in pair))
+
+
+@dataclass(frozen=True)
+class Build:
+    """What building a candidate gave. The built program itself is alive only inside its worker."""
+
+    ok: bool
+    log: str = ""
+    seconds: float = 0.0
+    resources: Mapping[str, float] = field(default_factory=dict)
+    """For example `peak_bytes`, `registers`, `spill_bytes`."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Error of one program on one case against float64, the worst over its outputs, in units of the outputs."""
+
+    max: float
+    rms: float
+    centred: float
+    """RMS after the mean error is removed."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Is the candidate correct? `reason` says what was expected, what was seen and, where it helps, what to do."""
+
+    ok: bool
+    status: Status
+    reason: str = ""
+    case: str = ""
+    """The case that decided; for a pass, the one nearest to its tolerance."""
+    error: Errors | None = None
+    error_reference: Errors | None = None
+    """The original's own error on the same case, in its own precision."""
+    check: str = ""
+    """Machine-readable name of the check that decided, one of `verify.CHECKS`."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call of one program, measured in one interleaved run."""
+
+    samples: tuple[float, ...]
+    median: float
+    low: float
+    high: float
+    """Bounds of the median's 95 % bootstrap interval."""
+    note: str = ""
+    """Why there are no samples, when there are none."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A candidate timed beside its baselines. Speed-up is baseline time over candidate time."""
+
+    metric: str
+    unit: str
+    better: Literal["lower", "higher"]
+    candidate: Timing
+    baselines: Mapping[str, Timing]
+    best_baseline: str
+    speedup: float
+    """Against the best baseline: ratio of medians over the pairs of the interleaved run."""
+    interval: tuple[float, float]
+    """95 % interval of `speedup`."""
+    verdict: Comparison
+    conditions: Mapping[str, Scalar] = field(default_factory=dict)
+    """Cold cache, rounds, clocks seen, flush bytes, call overhead subtracted, floor in seconds."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What happened to one candidate of one task on one device: the only memory of the house."""
+
+    task: Task
+    candidate: Candidate
+    device: str
+    status: Status
+    verdict: Verdict | None = None
+    measurement: Measurement | None = None
+    build: Build | None = None
+    detail: str = ""
+    seconds: float = 0.0
+    """Wall time that the evaluation took."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    when: str = ""
+    """UTC, ISO 8601."""
+
+    @property
+    def key(self) -> str:
+        """Identity in the archive: the same candidate of the same task on the same device is one record."""
+        return digest(self.task.key, self.candidate.key, self.device)
+
+    @property
+    def speedup(self) -> float:
+        """Speed-up over the best baseline; 0.0 for whatever did not pass."""
+        return self.measurement.speedup if self.status == "ok" and self.measurement is not None else 0.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Where a search stops: at whichever comes first. `None`: no limit of that kind."""
+
+    seconds: float | None = 60.0
+    proposals: int | None = None
+    dollars: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """Read `60s`, `5m`, `1h`, `40` (proposals), or several joined by commas."""
+        seconds: float | None = None
+        proposals: int | None = None
+        for piece in text.split(","):
+            match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|)\s*", piece)
+            if match is None:
+                raise UsageError(f"expected a budget such as 60s, 5m or 40 (proposals), saw {piece!r}", "write --budget 60s")
+            if match[2]:
+                seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
+            else:
+                proposals = int(float(match[1]))
+        return cls(seconds=seconds, proposals=proposals)
+
+
+def to_json(value: Any) -> Any:
+    """Return a noun as plain dictionaries, lists and scalars; `from_json` reads it back."""
+    return asdict(value)
+
+
+def from_json(cls: type[Any], data: Mapping[str, Any]) -> Any:
+    """Return the noun of class `cls` that `to_json` wrote. Unknown fields are ignored, missing ones take their defaults."""
+    return _READERS.get(cls, _read_plain)(cls, data)
+
+
+def _read_plain(cls: type[Any], data: Mapping[str, Any]) -> Any:
+    known = {f.name for f in fields(cls)}
+    return cls(**{name: value for name, value in data.items() if name in known})
+
+
+def _read_source(cls: type[Source], data: Mapping[str, Any]) -> Source:
+    return cls(data["language"], tuple((name, text) for name, text in data["files"]), data["entry"])
+
+
+def _read_action(cls: type[Action], data: Mapping[str, Any]) -> Action:
+    return cls(data["technique"], data["at"], tuple((name, value) for name, value in data["params"]))
+
+
+def _read_candidate(cls: type[Candidate], data: Mapping[str, Any]) -> Candidate:
+    changed = {
+        "source": from_json(Source, data["source"]),
+        "actions": tuple(from_json(Action, a) for a in data["actions"]),
+        "assumptions": tuple(data.get("assumptions", ())),
+    }
+    return _read_plain(cls, {**data, **changed})  # type: ignore[no-any-return]
+
+
+def _read_verdict(cls: type[Verdict], data: Mapping[str, Any]) -> Verdict:
+    changed = {name: from_json(Errors, data[name]) if data.get(name) else None for name in ("error", "error_reference")}
+    return _read_plain(cls, {**data, **changed})  # type: ignore[no-any-return]
+
+
+def _read_timing(cls: type[Timing], data: Mapping[str, Any]) -> Timing:
+    return _read_plain(cls, {**data, "samples": tuple(data["samples"])})  # type: ignore[no-any-return]
+
+
+def _read_measurement(cls: type[Measurement], data: Mapping[str, Any]) -> Measurement:
+    changed = {
+        "candidate": from_json(Timing, data["candidate"]),
+        "baselines": {name: from_json(Timing, t) for name, t in data["baselines"].items()},
+        "interval": (data["interval"][0], data["interval"][1]),
+    }
+    return _read_plain(cls, {**data, **changed})  # type: ignore[no-any-return]
+
+
+def _read_record(cls: type[Record], data: Mapping[str, Any]) -> Record:
+    parts = {"task": Task, "candidate": Candidate, "verdict": Verdict, "measurement": Measurement, "build": Build}
+    changed = {name: from_json(kind, data[name]) if data.get(name) else None for name, kind in parts.items()}
+    return _read_plain(cls, {**data, **changed})  # type: ignore[no-any-return]
+
+
+_READERS: dict[type[Any], Any] = {
+    Source: _read_source,
+    Action: _read_action,
+    Candidate: _read_candidate,
+    Verdict: _read_verdict,
+    Timing: _read_timing,
+    Measurement: _read_measurement,
+    Record: _read_record,
+}

@@ -1,0 +1,71 @@
+"""The search space of a domain: a start IR, the techniques that are legal on it, and `lower`.
+
+A technique is a small checked rewrite. It never changes the IR it is given: `apply` returns a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from warpwright.base import Action, Candidate
+from warpwright.errors import NotApplicable, UsageError
+
+IR = TypeVar("IR")
+
+
+class Technique(Protocol[IR]):
+    """One kind of rewrite. Its docstring gives before -> after."""
+
+    name: str
+    legality: str
+    """E exact for all inputs, D dead code, P exact given parameter values (refresh hook), Q exact under a guarded
+    input precondition, S schedule (does not change the mathematics), N numeric (changes precision, user's budget decides)."""
+
+    def sites(self, ir: IR) -> Iterable[Action]:
+        """Yield every action of this technique that is legal on `ir`."""
+        ...
+
+    def apply(self, ir: IR, action: Action) -> IR:
+        """Return a new IR with `action` done; raise NotApplicable when it is not legal there."""
+        ...
+
+
+@dataclass(frozen=True)
+class Space(Generic[IR]):
+    """Everything a search needs to know of a task: it never sees the domain behind it."""
+
+    start: IR
+    techniques: Sequence[Technique[IR]]
+    lower: Callable[[IR, tuple[Action, ...]], Candidate]
+
+    def actions(self, ir: IR) -> list[Action]:
+        """Return the legal actions on `ir`, in a fixed order."""
+        return [action for technique in self.techniques for action in technique.sites(ir)]
+
+    def apply(self, ir: IR, action: Action) -> IR:
+        """Return `ir` with `action` done."""
+        return self.technique(action.technique).apply(ir, action)
+
+    def technique(self, name: str) -> Technique[IR]:
+        """Return the technique called `name`."""
+        for technique in self.techniques:
+            if technique.name == name:
+                return technique
+        known = ", ".join(t.name for t in self.techniques)
+        raise UsageError(f"there is no technique {name!r} here", f"known: {known}")
+
+    def replay(self, actions: Iterable[Action]) -> IR:
+        """Return the start IR with a whole recipe applied."""
+        ir = self.start
+        for action in actions:
+            ir = self.apply(ir, action)
+        return ir
+
+    def candidate(self, actions: Sequence[Action]) -> Candidate:
+        """Return the program that a recipe gives."""
+        return self.lower(self.replay(actions), tuple(actions))
+
+
+__all__ = ["IR", "NotApplicable", "Space", "Technique"]
