@@ -1,0 +1,125 @@
+"""Filters of class-wise convolution (CWC): one small filter per class, made from a key and the class's name.
+
+Source: arXiv 2303.04278, section 4: k*k weights from U(0, p_b), one of them set to 1. Ours differ where the paper's
+form harms: weights are multiples of 1/4096, so that every partial sum of a convolution is an exact integer in float32;
+the tap may be centred; filters are keyed by class name, so that adding a class changes no other class's filter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpwright.errors import UsageError
+
+Tap = Literal["centre", "random"]
+
+SCHEME = "cwc-1"
+"""Changes whenever the same key would give other filters."""
+
+UNIT = 4096
+"""A weight w is stored as the integer w * UNIT (Q12)."""
+
+MAX_SUM = 16
+"""With sum(w) <= 16 every partial sum 255 * 16 * 4096 stays below 2**24 and is exact in float32, in any order."""
+
+_GRID = 64
+"""Frequencies a side at which min |F| is looked for; 224-pixel images see the same minimum to 1 %."""
+
+_ATTEMPTS = 10_000
+
+
+@dataclass(frozen=True)
+class FilterSpec:
+    """How filters are drawn."""
+
+    k: int = 3
+    """Side in pixels, odd or even."""
+    pb: float = 0.3
+    """Blur parameter p_b: weights are uniform on [0, pb]."""
+    tap: Tap = "centre"
+    """Where the weight 1 sits: `random` is the paper's."""
+    min_response: float = 0.0
+    """Draw again until the smallest magnitude of the frequency response exceeds this: what `recover` needs."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= 31:
+            raise UsageError(f"expected a filter side k from 1 to 31, saw {self.k}", "the paper uses 3 and 9")
+        if not 0.0 <= self.pb <= 1.0:
+            raise UsageError(f"expected p_b from 0 to 1, saw {self.pb}", "the paper uses 0.3 (k=3) and 0.06 (k=9)")
+        if 1 + self.pb * (self.k * self.k - 1) > MAX_SUM:
+            raise UsageError(f"expected 1 + pb*(k*k-1) <= {MAX_SUM}, saw k={self.k}, pb={self.pb}", "lower p_b or k: sums would not stay exact")
+
+
+@dataclass(frozen=True)
+class FilterBank:
+    """Filters of all classes of one data set."""
+
+    classes: tuple[str, ...]
+    weights: NDArray[np.int32]
+    """`[classes, k, k]`, in units of 1/4096."""
+    spec: FilterSpec
+    fingerprint: str
+    """Of the key: safe to publish, unlike the key."""
+
+    @property
+    def sums(self) -> NDArray[np.int32]:
+        """`[classes]` the sum of each filter, in units of 1/4096."""
+        return self.weights.sum(axis=(1, 2), dtype=np.int32)
+
+    @classmethod
+    def from_key(cls, key: bytes, classes: Sequence[str], spec: FilterSpec | None = None, dataset: str = "") -> FilterBank:
+        """Return the filters of `classes`: the same for ever for the same key, spec, data set and class names."""
+        spec = spec or FilterSpec()
+        if len(key) < 16:
+            raise UsageError(f"expected a key of at least 16 bytes, saw {len(key)}", "make one with `warpwright key new`")
+        if len(set(classes)) != len(classes):
+            raise UsageError("expected distinct class names", "give each class its own name")
+        drawn = [_filter(key, name, spec, dataset) for name in classes]
+        weights = np.stack(drawn) if drawn else np.zeros((0, spec.k, spec.k), np.int32)
+        return cls(tuple(classes), weights, spec, fingerprint(key))
+
+
+def fingerprint(key: bytes) -> str:
+    """Return 16 hexadecimal digits that identify a key without revealing it."""
+    return hashlib.blake2b(key, digest_size=8, person=b"cwc-fingerprint").hexdigest()
+
+
+def response(weights: NDArray[np.int32], size: tuple[int, int] = (_GRID, _GRID)) -> NDArray[np.float64]:
+    """Return `[..., h, w]` the magnitude of filters' frequency response under circular padding."""
+    return np.abs(np.fft.fft2(weights / UNIT, s=size))  # a shift of the tap changes the phase only
+
+
+def _filter(key: bytes, name: str, spec: FilterSpec, dataset: str) -> NDArray[np.int32]:
+    for attempt in range(_ATTEMPTS):
+        weights = _draw(_stream(key, name, spec, dataset, attempt), spec)
+        if not spec.min_response or response(weights).min() > spec.min_response:
+            return weights
+    raise UsageError(
+        f"no filter with |F| > {spec.min_response} in {_ATTEMPTS} draws at k={spec.k}, pb={spec.pb}", "lower --min-response or --pb"
+    )
+
+
+def _stream(key: bytes, name: str, spec: FilterSpec, dataset: str, attempt: int) -> np.random.Philox:
+    """A counter-based generator keyed by everything that may change a filter (fields are length-prefixed)."""
+    fields = (SCHEME, dataset, name, str(spec.k), repr(float(spec.pb)), spec.tap, str(attempt))
+    hasher = hashlib.blake2b(key=key[:64], digest_size=16)
+    for text in fields:
+        data = text.encode()
+        hasher.update(len(data).to_bytes(4, "little") + data)
+    return np.random.Philox(key=int.from_bytes(hasher.digest(), "little"))
+
+
+def _draw(stream: np.random.Philox, spec: FilterSpec) -> NDArray[np.int32]:
+    """k*k weights, then the tap: the raw 64-bit stream only, since numpy promises that to be stable."""
+    raw = stream.random_raw(spec.k * spec.k + 1)
+    uniform = (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    weights = np.floor(uniform[:-1] * spec.pb * UNIT + 0.5).astype(np.int32).reshape(spec.k, spec.k)
+    place = int(uniform[-1] * spec.k * spec.k) if spec.tap == "random" else (spec.k // 2) * spec.k + spec.k // 2
+    weights.flat[place] = UNIT
+    return weights

@@ -1,0 +1,63 @@
+"""Build C++ text into a shared library with the system's compiler, cached by content, and load it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpwright.base import digest
+from warpwright.errors import UsageError, WarpwrightError
+
+FLAGS = ("-O3", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
+"""No -ffast-math: it breaks Inf and NaN."""
+
+
+class BuildError(WarpwrightError):
+    """The compiler refused a source that warpwright wrote."""
+
+
+def cache_folder() -> Path:
+    """Return the folder of built libraries (WARPWRIGHT_CACHE, else ~/.cache/warpwright), created when missing."""
+    folder = Path(os.environ.get("WARPWRIGHT_CACHE") or Path.home() / ".cache" / "warpwright")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@functools.cache
+def compiler() -> tuple[str, str]:
+    """Return the C++ compiler's path and the text that identifies it and this CPU (part of every cache key)."""
+    for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
+        path = shutil.which(name) if name else None
+        if path:
+            probe = subprocess.run([path, "-march=native", "-E", "-dM", "-x", "c++", os.devnull], capture_output=True, text=True, timeout=60)
+            return path, digest(path, probe.stdout)
+    raise UsageError("expected a C++ compiler on PATH (g++, clang++ or CXX), saw none", "install one, such as the package g++")
+
+
+def build(text: str, defines: Sequence[str] = (), flags: Sequence[str] = FLAGS) -> Path:
+    """Return the shared library compiled from `text`; compiled once for each text, flags, compiler and CPU."""
+    path, identity = compiler()
+    options = [*flags, *(f"-D{define}" for define in defines)]
+    library = cache_folder() / f"{digest(identity, text, *options)}.so"
+    if library.exists():
+        return library
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        source, made = Path(folder, "source.cpp"), Path(folder, "made.so")
+        source.write_text(text)
+        done = subprocess.run([path, *options, str(source), "-o", str(made)], capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            raise BuildError(f"{path} refused generated C++:\n{done.stderr[-2000:]}", "report this with the text above")
+        os.replace(made, library)  # atomic: two builders of the same text are no race
+    return library
+
+
+@functools.cache
+def load(library: Path) -> ctypes.CDLL:
+    """Return the loaded library; each is loaded once."""
+    return ctypes.CDLL(str(library))
