@@ -53,7 +53,7 @@ class Reference:
 
     def make_model(self) -> torch.nn.Module:
         """Return a fresh model; its values come from torch's generator, which the caller has seeded, on torch's default device."""
-        model = _call(self.task.path, f"{self.task.entry or 'Model'}(...)", lambda: self.namespace.Model(*copy.deepcopy(self.init_inputs)))
+        model = call(self.task.path, f"{self.task.entry or 'Model'}(...)", lambda: self.namespace.Model(*copy.deepcopy(self.init_inputs)))
         if self.task.mode != "as_is":
             model.train(self.task.mode == "train")
         return model  # type: ignore[no-any-return]
@@ -92,7 +92,7 @@ def _make_inputs(get_inputs: Callable[[], Any], path: str, seed: int, device: st
     try:
         made = attempt(device)
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
-        made = _call(path, "get_inputs()", lambda: attempt("cpu"))
+        made = call(path, "get_inputs()", lambda: attempt("cpu"))
     except (Exception, SystemExit) as error:
         raise _task_error(path, "get_inputs()", error) from error
     if not isinstance(made, list | tuple):
@@ -363,7 +363,7 @@ def load(task: Task) -> Reference:
     if missing:
         raise TaskError(f"{task.path} has no {' and no '.join(missing)}", _FORMS)
     _seed_all(0)
-    init_inputs = _call(task.path, "get_init_inputs()", namespace.get_init_inputs)
+    init_inputs = call(task.path, "get_init_inputs()", namespace.get_init_inputs)
     if not isinstance(init_inputs, list | tuple):
         raise TaskError(f"{task.path}: expected get_init_inputs() to return a list, saw {type(init_inputs).__name__}", "return [] for none")
     return Reference(task, text, namespace, list(init_inputs))
@@ -378,11 +378,11 @@ def run_text(text: str, path: str, name: str) -> types.ModuleType:
     sys.modules[namespace.__name__] = namespace
     linecache.checkcache(path)
     code = compile(text, path, "exec", dont_inherit=True)
-    _call(path, "the file", lambda: exec(code, namespace.__dict__))
+    call(path, "the file", lambda: exec(code, namespace.__dict__))
     return namespace
 
 
-def _call(path: str, what: str, function: Callable[[], Any]) -> Any:
+def call(path: str, what: str, function: Callable[[], Any]) -> Any:
     """Call into the task's own code; whatever it raises becomes a TaskError that names the line."""
     try:
         return function()
@@ -425,7 +425,12 @@ def _importable(module: torch.nn.Module, inputs: list[Any]) -> torch.nn.Module:
     if not local:
         return module
     try:
-        return torch.export.export(module, tuple(inputs)).module()
+        graph_module = torch.export.export(module, tuple(inputs)).module(check_guards=False)
+        # A plain copy, because the exported module and its graph hold lambdas and a tracer that cannot be saved.
+        graph = torch.fx.Graph()
+        graph.output(graph.graph_copy(graph_module.graph, {}))
+        graph.set_codegen(graph_module.graph._codegen)
+        return torch.fx.GraphModule(graph_module, graph)
     except Exception as error:  # torch.export documents no common base for what it raises
         raise TaskError(
             f"the class of {type(module).__name__} is defined in the running script, and torch.export cannot read it: {error}",
