@@ -1,0 +1,73 @@
+"""The checks a candidate has to pass, by name, and the distributions of the hidden inputs.
+
+Standard library only. `verify` re-exports both tables; every file of tests/cheats names the check that must reject it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from warpwright.base import Status
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: the status a candidate gets that fails it, and what it looks at."""
+
+    status: Status
+    meaning: str
+
+
+CHECKS: Mapping[str, Check] = {
+    # building
+    "build": Check("not_built", "the source compiles, imports, constructs its entry and answers warm-up inputs"),
+    "source": Check("cheated", "the source text reaches for the harness: frames, the collector's objects, other processes' memory"),
+    # the process
+    "exited": Check("crashed", "the process stays alive: no exit, no signal, no SystemExit in a call"),
+    "raised": Check("crashed", "a call returns instead of raising"),
+    "resources": Check("crashed", "memory, processes and files stay within the worker's limits"),
+    "timeout": Check("timeout", "every call answers within its time limit"),
+    "forged_reply": Check("cheated", "only the runner writes to the reply pipe: right nonce, right form, nothing unasked"),
+    "inspection": Check("cheated", "no look at the runner's frames, at all objects of the process, at /proc/*/mem"),
+    "patched": Check("cheated", "functions of torch, time, os and the builtins are the objects they were before the import"),
+    "forbidden": Check("cheated", "after the build: no new process, no network, no file written outside the work folder"),
+    "background": Check("cheated", "after a call returned, no thread and no child goes on working"),
+    "late_output": Check("cheated", "the output that a call returned does not change afterwards"),
+    "global_flags": Check("wrong", "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment"),
+    # the output
+    "output_type": Check("cheated", "outputs are plain, dense torch.Tensor with a storage of full size: no subclass, no lazy or fake tensor"),
+    "structure": Check("wrong", "as many outputs, in the same containers, as the original"),
+    "shape": Check("wrong", "each output's shape is the original's"),
+    "dtype": Check("wrong", "each output's dtype is the original's"),
+    "device": Check("wrong", "each output is on the original's device"),
+    "layout": Check("wrong", "each output is contiguous, or has the strides of the original's"),
+    "values": Check("wrong", "error against float64 is within twice the original's own, as maximum, RMS and centred RMS"),
+    "non_finite": Check("wrong", "Inf and NaN stand exactly where the original has them"),
+    "uninitialised": Check("wrong", "the output does not depend on what fresh memory held before"),
+    "cached": Check("cheated", "the output belongs to this call's input, not to an earlier call's"),
+    "repeat": Check("wrong", "the same input and state give the same answer again"),
+    "output_reuse": Check("wrong", "an output that was returned earlier is not overwritten by a later call"),
+    # state, inputs
+    "state_names": Check("wrong", "parameters and buffers have the original's names and shapes, so that its state loads"),
+    "stale_state": Check("wrong", "parameters changed in place are seen by the next call: nothing stays folded from before"),
+    "buffers": Check("wrong", "a call changes buffers (running statistics) as the original's does"),
+    "input_mutated": Check("wrong", "inputs are left alone, unless the original changes them"),
+    "aliasing": Check("wrong", "outputs share no memory with inputs, parameters or one another, unless the original's do"),
+    # the timer
+    "below_floor": Check("cheated", "no call is faster than the machine can move the bytes or do the arithmetic"),
+}
+
+DISTRIBUTIONS: Mapping[str, str] = {
+    "nominal": "as the task's own input function draws them",
+    "normal": "standard normal",
+    "large": "nominal times 3",
+    "small": "nominal times 0.01",
+    "negated": "nominal times -1",
+    "offset": "nominal plus 10",
+    "zeros": "all zero",
+    "heavy_tail": "signs times exp(2 n), n standard normal",
+    "spikes": "all zero but for about one element in 256, those of size up to 50",
+    "special": "nominal with a few Inf, -Inf and NaN (only where the task declares special values)",
+}
+"""Integer and bool inputs stay nominal in every distribution; shapes always do."""
