@@ -54,8 +54,8 @@ def torch(images: Any, labels: Any, bank: FilterBank, operator: Operator, out: A
 
     x = images if isinstance(images, t.Tensor) else t.from_numpy(np.ascontiguousarray(images))
     y = labels if isinstance(labels, t.Tensor) else t.from_numpy(np.ascontiguousarray(labels))
-    check(np.empty(x.shape, np.uint8) if x.dtype == t.uint8 else np.empty(x.shape), y.cpu().numpy(), bank.weights)
-    n, c, h, w = x.shape
+    check(np.broadcast_to(np.zeros((), str(x.dtype).removeprefix("torch.")), x.shape), y.cpu().numpy(), bank.weights)
+    n, _, h, w = x.shape
     k = bank.spec.k
     rows, columns = (t.from_numpy(border(size, k, operator.pad)).to(x.device) for size in (h, w))
     padded = x[:, :, rows.clamp(min=0)[:, None], columns.clamp(min=0)[None, :]].float()

@@ -53,7 +53,7 @@ def check(images: NDArray[np.uint8], labels: NDArray[np.integer], weights: NDArr
         raise UsageError(f"expected images with pixels, saw {images.shape}", "drop empty images")
     if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
         raise UsageError(f"expected {len(images)} integer labels, saw {labels.dtype} {labels.shape}", "give one label per image")
-    if len(labels) and not (0 <= int(labels.min()) and int(labels.max()) < len(weights)):
+    if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= len(weights)):
         raise UsageError(f"expected labels in 0..{len(weights) - 1}, saw {labels.min()}..{labels.max()}", "give the bank every class")
 
 

@@ -14,6 +14,7 @@ exact moment generating function and holds wherever that is finite.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +91,7 @@ def simulate(a_minus: float, a_plus: float, mu: Vector, samples: int, seed: int)
     return right / samples
 
 
-def _log_mgf(q: Boundary, mean: Vector, s: NDArray[np.complex128]) -> NDArray[np.complex128]:
+def _log_mgf(q: Boundary, mean: Vector, s: NDArray[np.complexfloating[Any, Any]]) -> NDArray[np.complex128]:
     """ln E exp(s q(z)) for z ~ N(mean, I): `[len(s)]`, with s real or imaginary."""
     s = s[:, None]
     shrink = 1 - 2 * s * q.alpha

@@ -1,0 +1,79 @@
+"""Recovery with the key, and estimation of the filters without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warpwright.domains.unlearnable import backends, estimate
+from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec
+from warpwright.domains.unlearnable.operator import Operator
+from warpwright.domains.unlearnable.recover import maxima, recover
+from warpwright.errors import UsageError
+
+KEY = bytes(range(32))
+CLASSES = tuple("abcd")
+
+
+def photos(n: int, size: int = 32, seed: int = 0) -> np.ndarray:
+    """Images with a natural 1/f spectrum."""
+    rng = np.random.default_rng(seed)
+    frequency = np.hypot(np.fft.fftfreq(size)[:, None], np.fft.fftfreq(size)[None, :]) + 1 / size
+    noise = np.fft.ifft2(np.fft.fft2(rng.standard_normal((n, 3, size, size))) / frequency).real
+    noise -= noise.min((1, 2, 3), keepdims=True)
+    return np.rint(255 * noise / noise.max((1, 2, 3), keepdims=True)).astype(np.uint8)
+
+
+def psnr(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    mse = ((a.astype(float) - b) ** 2).mean((1, 2, 3))
+    return 10 * np.log10(255**2 / np.maximum(mse, 1e-9))
+
+
+def test_recoverable_preset_comes_back_to_45_dB() -> None:
+    bank = FilterBank.from_key(KEY, CLASSES, FilterSpec(min_response=0.25))
+    images, labels = photos(40), np.arange(40) % 4
+    operator = Operator("circular", "sum")
+    back = recover(backends.cpp(images, labels, bank, operator), labels, bank, operator)
+    assert np.median(psnr(back, images)) >= 45
+    assert (np.abs(back.astype(int) - images) <= 1).mean() >= 0.94  # seen 0.950: dividing by the sum costs range that the maximum keeps
+
+
+@pytest.mark.parametrize("pad", ["reflect", "zero", "circular"])
+@pytest.mark.parametrize("scale", ["sum", "max"])
+def test_every_border_and_scale_can_be_undone(pad: str, scale: str) -> None:
+    bank = FilterBank.from_key(KEY, CLASSES, FilterSpec(min_response=0.25))
+    images, labels = photos(8), np.arange(8) % 4
+    operator = Operator(pad, scale)
+    protected = backends.cpp(images, labels, bank, operator)
+    tops = maxima(images, labels, bank, operator)
+    back = recover(protected, labels, bank, operator, tops)
+    assert np.median(psnr(back, images)) > np.median(psnr(protected, images)) + 8
+
+
+def test_scale_max_without_a_manifest_is_refused() -> None:
+    bank = FilterBank.from_key(KEY, CLASSES)
+    with pytest.raises(UsageError, match="manifest"):
+        recover(photos(1), np.zeros(1, int), bank, Operator("zero", "max"))
+
+
+@pytest.mark.parametrize(("k", "pb", "size"), [(3, 0.3, 32), (9, 0.06, 96)])
+@pytest.mark.parametrize("scale", ["sum", "max"])
+def test_one_pair_gives_the_filter_away(k: int, pb: float, size: int, scale: str) -> None:
+    bank = FilterBank.from_key(KEY, CLASSES, FilterSpec(k, pb))
+    images = photos(1, size)
+    protected = backends.cpp(images, np.zeros(1, int), bank, Operator("reflect", scale))
+    assert np.abs(estimate.from_pairs(images, protected, k, "reflect") - bank.weights[0] / UNIT).max() < 0.01
+
+
+def test_spectra_alone_bring_images_nearer_to_clean_statistics() -> None:
+    bank = FilterBank.from_key(KEY, CLASSES)
+    images, labels = photos(400), np.arange(400) % 4
+    protected = backends.cpp(images, labels, bank, Operator())
+    responses = estimate.blind_responses(protected, labels, 4, photos(200, seed=9))
+    undone = estimate.undo(protected, labels, responses)
+
+    def spread(x: np.ndarray) -> float:  # how far apart the classes' spectra are: what a network can pick up
+        spectra = np.stack([np.log(estimate.spectrum(x[labels == c]) + 1) for c in range(4)])
+        return float(spectra.std(0).mean())
+
+    assert spread(undone) < 0.4 * spread(protected)

@@ -1,0 +1,85 @@
+"""Attacks: estimate the filters without the key, and undo them.
+
+Why they are here: a user must be able to see that the key does not hide the filters. One clean/protected pair gives a class's
+filter by least squares; labels and a handful of similar clean images give its magnitude response from average spectra.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpwright.domains.unlearnable.operator import Pad, border
+from warpwright.errors import UsageError
+
+_FLOOR = 0.15
+"""Smallest response that `undo` divides by: below it 8-bit rounding noise would drown the image."""
+
+
+def from_pairs(clean: NDArray[np.uint8], protected: NDArray[np.uint8], k: int, pad: Pad) -> NDArray[np.float64]:
+    """Return `[k, k]` one class's filter from one or more pairs `[N, C, H, W]`, scaled so that its largest weight is 1.
+
+    Each image's own scale is unknown under "max": it is divided out by solving every image alone and averaging.
+    """
+    if clean.shape != protected.shape or not len(clean):
+        raise UsageError(f"expected pairs of one shape, saw {clean.shape} and {protected.shape}", "give at least one pair")
+    _, _, height, width = clean.shape
+    rows, columns = border(height, k, pad), border(width, k, pad)
+    mask = (rows >= 0)[:, None] & (columns >= 0)[None, :]
+    found = []
+    for x, y in zip(clean, protected, strict=True):
+        padded = x[:, rows[:, None], columns[None, :]] * mask
+        shifted = [padded[:, i : i + height, j : j + width].ravel() for i in range(k) for j in range(k)]
+        weights, *_ = np.linalg.lstsq(np.stack(shifted, 1).astype(np.float64), y.ravel().astype(np.float64), rcond=None)
+        found.append(weights / weights.max())
+    return np.mean(found, axis=0).reshape(k, k)
+
+
+def spectrum(images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return `[H, W]` the root of the mean power spectrum over images and channels, each image's mean removed."""
+    x = images.astype(np.float64)
+    x -= x.mean((2, 3), keepdims=True)
+    return np.sqrt((np.abs(np.fft.fft2(x)) ** 2).mean((0, 1)))
+
+
+def blind_responses(protected: NDArray[np.uint8], labels: NDArray[np.integer[Any]], classes: int, clean: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return `[classes, H, W]` estimated magnitude responses, mean 1 over the lowest frequencies: needs no pair and no key.
+
+    `clean`: images of the same kind, unlabelled. A class without images gets a response of 1.
+    """
+    base = spectrum(clean)
+    smooth = np.maximum(_smooth(base), 1e-9)
+    out = np.ones((classes, *base.shape))
+    for label in range(classes):
+        members = protected[labels == label]
+        if len(members):
+            ratio = _smooth(spectrum(members)) / smooth
+            out[label] = ratio / max(ratio[_low(ratio.shape)].mean(), 1e-9)
+    return out
+
+
+def undo(images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], responses: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Return the images with each class's magnitude response divided out (phase is left alone, responses floored)."""
+    out = np.empty_like(images)
+    for label in np.unique(labels):
+        members = labels == label
+        divisor = np.maximum(responses[label], _FLOOR)
+        divisor[0, 0] = 1.0  # keep brightness
+        restored = np.fft.ifft2(np.fft.fft2(images[members]) / divisor).real
+        out[members] = np.clip(np.rint(restored), 0, 255).astype(np.uint8)
+    return out
+
+
+def _low(shape: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
+    frequencies = np.maximum(np.abs(np.fft.fftfreq(shape[0]))[:, None], np.abs(np.fft.fftfreq(shape[1]))[None, :])
+    return np.nonzero((frequencies > 0) & (frequencies < 0.1))
+
+
+def _smooth(power: NDArray[np.float64]) -> NDArray[np.float64]:
+    """3x3 mean over neighbouring frequencies, which wrap, leaving out the zero frequency: a k=3 response varies slowly."""
+    filled = power.copy()
+    filled[0, 0] = (power[0, 1] + power[1, 0]) / 2 if min(power.shape) > 1 else power[0, 0]
+    shifts = [np.roll(filled, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+    return np.mean(shifts, axis=0)
