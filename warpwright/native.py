@@ -1,4 +1,4 @@
-"""Build C++ text into a shared library with the system's compiler, cached by content, and load it."""
+"""Build C++ or CUDA text into a shared library with the system's compiler, cached by content, and load it."""
 
 from __future__ import annotations
 
@@ -41,18 +41,32 @@ def compiler() -> tuple[str, str]:
 
 
 def build(text: str, defines: Sequence[str] = (), flags: Sequence[str] = FLAGS) -> Path:
-    """Return the shared library compiled from `text`; compiled once for each text, flags, compiler and CPU."""
+    """Return the shared library compiled from C++ `text`; compiled once for each text, flags, compiler and CPU."""
     path, identity = compiler()
-    options = [*flags, *(f"-D{define}" for define in defines)]
+    return _build(path, identity, "source.cpp", text, [*flags, *(f"-D{define}" for define in defines)])
+
+
+def build_cuda(text: str, arch: str, defines: Sequence[str] = ()) -> Path:
+    """Return the shared library compiled from CUDA `text` by nvcc for `arch`, such as "90a"."""
+    path = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if path is None:
+        raise UsageError("expected NVIDIA's compiler nvcc on PATH, saw none", "install the CUDA toolkit")
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60).stdout
+    target = f"-gencode=arch=compute_{arch},code=sm_{arch}"
+    options = ["-O3", "-std=c++17", target, "-shared", "-Xcompiler", "-fPIC", *(f"-D{define}" for define in defines)]
+    return _build(path, digest(path, version), "source.cu", text, options)
+
+
+def _build(path: str, identity: str, name: str, text: str, options: Sequence[str]) -> Path:
     library = cache_folder() / f"{digest(identity, text, *options)}.so"
     if library.exists():
         return library
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-        source, made = Path(folder, "source.cpp"), Path(folder, "made.so")
+        source, made = Path(folder, name), Path(folder, "made.so")
         source.write_text(text)
-        done = subprocess.run([path, *options, str(source), "-o", str(made)], capture_output=True, text=True, timeout=300)
+        done = subprocess.run([path, *options, str(source), "-o", str(made)], capture_output=True, text=True, timeout=600)
         if done.returncode:
-            raise BuildError(f"{path} refused generated C++:\n{done.stderr[-2000:]}", "report this with the text above")
+            raise BuildError(f"{path} refused generated {name}:\n{(done.stderr or done.stdout)[-2000:]}", "report this with the text above")
         os.replace(made, library)  # atomic: two builders of the same text are no race
     return library
 
