@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import json
 import statistics
 from pathlib import Path
@@ -86,7 +87,7 @@ def main() -> None:
             if columns and side % columns:
                 continue
             for operator in (Operator("reflect", "sum"), Operator("zero", "max")):
-                times = seconds(lambda: backends.launch_cuda(x, labels, moved, operator, out, k, columns))  # noqa: B023
+                times = seconds(functools.partial(backends.launch_cuda, x, labels, moved, operator, out, k, columns))
                 per_image = statistics.median(times) / n
                 floor = max(2 * 3 * side * side / 4.8e12, 2 * 3 * side * side * k * k / 67e12)
                 rows.append({"side": side, "k": k, "images": n, "operator": str(operator), "columns": columns, "images_per_second": 1 / per_image,
