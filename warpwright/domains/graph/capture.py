@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import keyword
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,9 +15,8 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from warpwright import taskfile
-from warpwright.base import Task
 from warpwright.domains.graph.functional import make_functional
-from warpwright.domains.graph.ir import GraphIR, propagate, remove_dead
+from warpwright.domains.graph.ir import GraphIR, is_tensor, propagate, remove_dead, value
 from warpwright.errors import CaptureError
 
 _ROLES = {
@@ -27,22 +27,13 @@ _ROLES = {
 }
 
 
-def capture(task: Task) -> GraphIR:
-    """Return the IR of the task's model on its nominal inputs; CaptureError with the reason when it cannot be read."""
-    reference = taskfile.load(task)
-    model = on_meta(reference.make_model)
-    if task.mode != "as_is":
-        model.train(task.mode == "train")
-    return from_module(model, reference.make_inputs(0, "meta"))
-
-
-def on_meta(make_model: Callable[[], torch.nn.Module]) -> torch.nn.Module:
-    """Return the model on the meta device, built there where its constructor allows that (no memory, no time)."""
+def capture(reference: taskfile.Reference) -> GraphIR:
+    """Return the IR of the task's model on its nominal inputs; one that is `unreadable`, with the reason, when it cannot be captured."""
+    model, inputs = reference.make_meta_model(), reference.make_inputs(0, "meta")
     try:
-        with torch.device("meta"):
-            return make_model().to("meta")
-    except (RuntimeError, NotImplementedError, TypeError, ValueError):
-        return make_model().to("meta")  # the constructor reads values, of a numpy array or by .item(), say
+        return from_module(model, inputs)
+    except CaptureError as error:
+        return unreadable(model, inputs, error.message)
 
 
 def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
@@ -61,6 +52,7 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
         propagate(graph)
     except (RuntimeError, NotImplementedError, TypeError) as error:
         raise CaptureError(f"the exported graph does not run on the meta device: {_first_line(error)}") from error
+    results: Any = graph.output_node().args[0]
     leaves = pytree.tree_leaves(arguments)
     names = tuple(name for name, (kind, _) in roles.items() if kind == "input")
     constants = {name: _literal(program, path) for name, (kind, path) in roles.items() if kind == "constant"}
@@ -72,8 +64,10 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
         constants={name: tensor for name, tensor in constants.items() if tensor is not None},
         values={name: leaf for name, leaf in zip(names, leaves, strict=True) if not isinstance(leaf, torch.Tensor)},
         structure=_plain(program.call_spec.out_spec, "results"),
+        access={name: _access(model, path) for name, (kind, path) in roles.items() if kind != "input"},
+        strides=tuple(value(node).stride() if is_tensor(node) else () for node in results),
         call=_plain(program.call_spec.in_spec, "arguments")[0],
-        training=model.training,
+        flags=_flags(model),
     )
 
 
@@ -133,6 +127,56 @@ def _literal(program: torch.export.ExportedProgram, path: str) -> torch.Tensor |
     if not isinstance(tensor, torch.Tensor):
         raise CaptureError(f"expected the constant {path} to be a tensor, saw {type(tensor).__name__}")
     return None if tensor.is_meta else tensor.detach().cpu()
+
+
+_MODE_MATTERS = (
+    torch.nn.modules.batchnorm._NormBase,
+    torch.nn.modules.dropout._DropoutNd,
+    torch.nn.RReLU,
+    torch.nn.MultiheadAttention,
+    torch.nn.TransformerEncoder,
+    torch.nn.TransformerEncoderLayer,
+    torch.nn.RNNBase,
+)
+"""torch's own modules whose forward reads their training flag."""
+
+
+def _flags(model: torch.nn.Module) -> tuple[tuple[str, bool], ...]:
+    """Return the training flags of the model, of its parts whose forward reads them, and of all parts that are not torch's own."""
+    found = [("self.training", model.training)]
+    for path, part in model.named_modules():
+        if path and (isinstance(part, _MODE_MATTERS) or not type(part).__module__.startswith("torch.nn.")):
+            found.append((f"{_access(model, path)}.training", part.training))
+    return tuple(found)
+
+
+def unreadable(model: torch.nn.Module, inputs: Sequence[Any], reason: str) -> GraphIR:
+    """Return an IR of the inputs only, for a model that cannot be captured: it can be scheduled, not rewritten."""
+    graph = fx.Graph()
+    leaves, spec = pytree.tree_flatten(tuple(inputs))
+    for position, leaf in enumerate(leaves):
+        node = graph.placeholder(f"input_{position}")
+        node.meta.update(role="input", val=_meta_tensor(leaf))
+    graph.output(())
+    names = tuple(node.name for node in graph.nodes if node.op == "placeholder")
+    values = {name: leaf for name, leaf in zip(names, leaves, strict=True) if not isinstance(leaf, torch.Tensor)}
+    return GraphIR(
+        graph=graph, inputs=names, state={}, values=values, structure=(), call=_plain(spec, "arguments"), flags=_flags(model), unreadable=reason
+    )
+
+
+def _access(model: torch.nn.Module, path: str) -> str:
+    """Return the Python text that reaches an attribute path, as `self.layers[0].weight`."""
+    text, owner = "self", model
+    for part in path.split("."):
+        if part.isidentifier() and not keyword.iskeyword(part):
+            text += f".{part}"
+        elif isinstance(owner, torch.nn.Sequential | torch.nn.ModuleList | torch.nn.ParameterList):
+            text += f"[{part}]"
+        else:
+            text = f"getattr({text}, {part!r})"
+        owner = getattr(owner, part, owner)
+    return text
 
 
 def _plain(spec: Any, what: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import fx
@@ -9,7 +10,7 @@ from torch import fx
 from warpwright.domains.graph.ir import aten, infer, is_op, is_tensor, role, value, written
 from warpwright.errors import CaptureError
 
-_SCATTER = {aten.slice.Tensor: aten.slice_scatter.default, aten.select.int: aten.select_scatter.default}
+_SCATTER: Mapping[Any, Any] = {aten.slice.Tensor: aten.slice_scatter.default, aten.select.int: aten.select_scatter.default}
 """A view of a part, and the operator that puts a new part into the whole."""
 
 _FREE = (aten.detach_, aten.lift_fresh_copy, aten.lift_fresh)
@@ -25,7 +26,10 @@ def make_functional(graph: fx.Graph) -> None:
         if node.op != "call_function":
             continue
         if is_op(node, *_FREE):
-            node.replace_all_uses_with(node.args[0])  # type: ignore[arg-type]
+            node.replace_all_uses_with(node.all_input_nodes[0])
+            graph.erase_node(node)
+            continue
+        if is_op(node, aten._assert_tensor_metadata):  # the guard of the lowered program checks the inputs
             graph.erase_node(node)
             continue
         schema = getattr(node.target, "_schema", None)
@@ -58,12 +62,13 @@ def _update(graph: fx.Graph, old: fx.Node, new: fx.Node) -> None:
     storage = value(old).untyped_storage()._cdata
     old.replace_all_uses_with(new, delete_user_cb=lambda user: user > new)
     for other in list(graph.nodes):
-        if other < new and other is not old and is_tensor(other) and value(other).untyped_storage()._cdata == storage:
-            if other not in old.all_input_nodes and any(user > new for user in other.users):
-                raise CaptureError(f"{other.name} is a view of memory that is later written through {old.name}")
+        if other is old or other in old.all_input_nodes or not other < new or not any(user > new for user in other.users):
+            continue
+        if is_tensor(other) and value(other).untyped_storage()._cdata == storage:
+            raise CaptureError(f"{other.name} is a view of memory that is later written through {old.name}")
     if not _is_view(old):
         return
-    scatter = _SCATTER.get(old.target)  # type: ignore[arg-type]
+    scatter = _SCATTER.get(old.target)
     if scatter is None:
         raise CaptureError(f"expected an in-place write through a slice, saw one through {old.target}")
     base = old.args[0]
@@ -79,7 +84,7 @@ def _is_view(node: fx.Node) -> bool:
     base = node.args[0] if node.args else None
     if node.op != "call_function" or not isinstance(base, fx.Node) or not is_tensor(base):
         return False
-    return value(node).untyped_storage()._cdata == value(base).untyped_storage()._cdata
+    return bool(value(node).untyped_storage()._cdata == value(base).untyped_storage()._cdata)
 
 
 def _owner(node: fx.Node) -> fx.Node:

@@ -52,8 +52,14 @@ class GraphIR:
     """What the call returns: nested tuples, lists and dicts with indices into the output node's flat results."""
     call: Any = ()
     """What the call takes: positional arguments, nested in the same way, with indices into `inputs`."""
-    training: bool = True
-    """The model's training flag, for which alone the graph is right."""
+    access: Mapping[str, str] = field(default_factory=dict)
+    """Placeholder name -> Python text that reaches the state, as `self.layers[0].weight`."""
+    strides: tuple[tuple[int, ...], ...] = ()
+    """The original results' strides, which lowering restores."""
+    flags: tuple[tuple[str, bool], ...] = (("self.training", True),)
+    """Python text of the training flags that may matter, and the values for which alone the graph is right."""
+    unreadable: str = ""
+    """Why the model could not be captured; the graph is then empty and only schedule techniques apply."""
     schedule: tuple[Action, ...] = ()
     """How to run it: options that do not change the graph (compile, cuda_graph, fold_parameters ...)."""
     assumptions: tuple[str, ...] = ()
@@ -62,7 +68,7 @@ class GraphIR:
     @property
     def output(self) -> fx.Node:
         """The output node; its `args[0]` is the flat tuple of results."""
-        return next(node for node in reversed(self.graph.nodes) if node.op == "output")
+        return self.graph.output_node()
 
     @property
     def results(self) -> tuple[Any, ...]:
@@ -71,9 +77,10 @@ class GraphIR:
 
     def node(self, name: str) -> fx.Node:
         """Return the node called `name`; NotApplicable if there is none."""
-        for node in self.graph.nodes:
-            if node.name == name:
-                return node
+        found: fx.Node
+        for found in self.graph.nodes:
+            if found.name == name:
+                return found
         raise NotApplicable(f"expected a node {name!r} in the graph, saw none", "take the action's place from sites(ir)")
 
     def scheduled(self, technique: str) -> Action | None:
@@ -173,7 +180,7 @@ def is_random(node: fx.Node) -> bool:
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
         return False
     if is_op(node, aten.dropout, aten.dropout_, aten.feature_dropout, aten.alpha_dropout):
-        return bool(node.args[2]) and node.args[1] != 0
+        return bool(node.args[2]) and bool(node.args[1])
     if is_op(node, aten.scaled_dot_product_attention):
         return bool(argument(node, "dropout_p"))
     if is_op(node, aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
@@ -361,7 +368,7 @@ def _aliases(ir: GraphIR) -> tuple[tuple[str, ...], ...]:
     holders += [(f"result {i}", node) for i, node in enumerate(ir.results)]
 
     def storage(node: Any) -> int:
-        return value(node).untyped_storage()._cdata
+        return int(value(node).untyped_storage()._cdata)
 
     known = [(name, storage(node)) for name, node in holders if is_tensor(node)]
     return tuple(tuple(n for n, s in known if s == storage(node)) if is_tensor(node) else () for node in ir.results)

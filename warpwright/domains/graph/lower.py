@@ -1,0 +1,305 @@
+"""From the graph IR to one readable Python file: the original's text, then `ModelNew`, which computes the same.
+
+The text is a pure function of its arguments. `ModelNew` inherits the original's constructor, so parameter names and load_state_dict stay;
+its forward checks that the call is one that was verified, and takes the original's forward for any other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from warpwright.base import Action, Candidate, Source
+from warpwright.domains.graph import template
+from warpwright.domains.graph.emit import expression
+from warpwright.domains.graph.ir import GraphIR, is_parameter_only, is_tensor, nest, placeholders, role, type_text, value, written
+from warpwright.errors import NotApplicable
+
+
+@dataclass(frozen=True)
+class Original:
+    """What lowering needs of the task beside its graph."""
+
+    name: str
+    text: str
+    """The program in KernelBench form."""
+    init_inputs: tuple[Any, ...] = ()
+    mode: str = "as_is"
+    target: str = "cpu"
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A straight-line function of the generated file."""
+
+    name: str
+    parameters: tuple[fx.Node, ...]
+    lines: tuple[str, ...]
+
+
+def lower(ir: GraphIR, actions: Sequence[Action], original: Original) -> Candidate:
+    """Return the candidate whose file is the original and `ModelNew` for `ir`."""
+    text = _file(ir, tuple(actions), original)
+    source = Source("python", (("optimized.py", text),))
+    return Candidate(source, original.target, tuple(actions), proposer="graph", assumptions=ir.assumptions)
+
+
+def _file(ir: GraphIR, actions: tuple[Action, ...], original: Original) -> str:
+    alias = template.functional_alias(original.text)
+    head = [_head(ir, actions, original), original.text.rstrip("\n"), "", "", template.RULER]
+    head += [f"import torch\nimport torch.nn.functional as {alias}", "", ""]
+    rest = _unreadable_class(ir, original) if ir.unreadable else _graph_parts(ir, original)
+    text = "\n".join(rest)
+    if alias != "F":
+        text = re.sub(r"\bF\.", f"{alias}.", text)
+    return "\n".join([*head, text, template.TAIL.replace("@DEVICE", original.target)])
+
+
+def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
+    """Return the kernels, the straight-line functions and the class."""
+    names = _names(ir)
+    folded, rest = _split(ir)
+    front = _frontier(folded)
+    constants = None
+    parts = _kernels(ir)
+    if front:
+        constants = _Function("folded", _reads(folded, ()), tuple(_body(ir, folded, front, names)))
+        parts += [_function_text(constants, names, template.FOLDED_DOC), "", ""]
+    inputs = tuple(placeholders(ir, "input"))
+    state = tuple(node for node in _reads(rest, ir.results) if role(node) != "input" and node.name in ir.state)
+    parameters = (*inputs, *state, *front)
+    shown = [names[node] for node in parameters]
+    main = _Function("optimized", parameters, tuple(_body(ir, rest, ir.results, names, final=True)))
+    parts += [_decorator(ir) + _function_text(main, dict(zip(parameters, shown, strict=True)), template.OPTIMIZED_DOC), "", ""]
+    return parts + _model_class(ir, original, constants, state)
+
+
+def _head(ir: GraphIR, actions: tuple[Action, ...], original: Original) -> str:
+    lines = [f"# {original.name}: the original program, then ModelNew, which computes the same. Needs only torch."]
+    lines += ["# Run this file to compare the two and to time them."]
+    lines += ["# recipe:"] + [f"#     {action}" for action in actions] if actions else ["# recipe: none"]
+    lines += ["# takes for granted:"] + [f"#     {text}" for text in ir.assumptions] if ir.assumptions else []
+    return "\n".join([*lines, ""])
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+def _split(ir: GraphIR) -> tuple[list[fx.Node], list[fx.Node]]:
+    """Return the calls to compute once per state (none without fold_parameters), and the others."""
+    calls = [node for node in ir.graph.nodes if node.op == "call_function"]
+    if ir.scheduled("fold_parameters") is None:
+        return [], calls
+    fixed = {node for node in calls if is_parameter_only(node)}
+    return [n for n in calls if n in fixed], [n for n in calls if n not in fixed]
+
+
+def _frontier(folded: Sequence[fx.Node]) -> tuple[fx.Node, ...]:
+    """Return the folded values that are read by what is not folded."""
+    inside = set(folded)
+    return tuple(node for node in folded if any(user not in inside for user in node.users))
+
+
+def _reads(nodes: Iterable[fx.Node], results: Iterable[Any]) -> tuple[fx.Node, ...]:
+    """Return the placeholders, other than tensor literals, that the calls or the results read, in graph order."""
+    found = {arg for node in nodes for arg in node.all_input_nodes if arg.op == "placeholder"}
+    found |= {r for r in results if isinstance(r, fx.Node) and r.op == "placeholder"}
+    return tuple(sorted(found))
+
+
+def _names(ir: GraphIR) -> dict[fx.Node, str]:
+    """Return the variable of each placeholder: an input's own name, a parameter's path with underscores."""
+    taken = {node.name for node in ir.graph.nodes} | {"torch", "F", "self", "optimized", "folded"}
+    names: dict[fx.Node, str] = {}
+    for node in ir.graph.nodes:
+        if node.op == "placeholder":
+            text = ir.state[node.name].replace(".", "_") if node.name in ir.state else node.name
+            while node.name in ir.state and text in taken:
+                text += "_"
+            taken.add(text)
+            names[node] = text
+    return names
+
+
+def _body(ir: GraphIR, nodes: Sequence[fx.Node], results: Sequence[Any], names: dict[fx.Node, str], final: bool = False) -> list[str]:
+    """Return the lines of straight-line code: a value takes over the name of an operand that dies there, so memory is freed as early as
+    in the original."""
+    lines, kept = [], {r for r in results if isinstance(r, fx.Node)}
+    inside = set(nodes)
+    last = {arg: node for node in nodes for arg in node.all_input_nodes if arg in inside or role(arg) == "input"}
+    device = next((f"{names[n]}.device" for n in placeholders(ir, "input") if is_tensor(n)), '"cpu"')
+    for node in ir.graph.nodes:
+        if node.name in ir.constants and any(user in inside for user in node.users):
+            lines.append(f"{names[node]} = {_literal(ir.constants[node.name])}")
+    free_inputs = {n for n in placeholders(ir, "input") if f"{names[n]}.device" != device}
+    for node in nodes:
+        shown = expression(node, names.__getitem__, device)
+        dying = [a for a in node.all_input_nodes if last.get(a) is node and a not in kept and (a in inside or a in free_inputs)]
+        if written(node) and not node.users:
+            lines.append(shown)
+            continue
+        names[node] = names[dying[0]] if dying else node.name
+        lines.append(f"{names[node]} = {shown}  # {_comment(node)}")
+        rest = [names[a] for a in dying[1:] if names[a] != names[node]]
+        lines += [f"del {', '.join(rest)}"] if rest else []
+    return [*lines, f"return {_returned(ir, names) if final else _tuple(names[n] for n in results)}"]
+
+
+def _comment(node: fx.Node) -> str:
+    val = node.meta["val"]
+    return type_text(node) if isinstance(val, torch.Tensor) else f"{len(val)} results" if isinstance(val, tuple | list) else "value"
+
+
+def _literal(tensor: torch.Tensor) -> str:
+    if tensor.numel() > 1024:
+        raise NotApplicable(f"expected a tensor literal of at most 1024 elements, saw {tensor.numel()}")
+    return f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype})".replace("inf", 'float("inf")').replace("nan", 'float("nan")')
+
+
+def _tuple(items: Iterable[str]) -> str:
+    """Return the text of a tuple."""
+    shown = list(items)
+    return f"({shown[0]},)" if len(shown) == 1 else f"({', '.join(shown)})"
+
+
+def _returned(ir: GraphIR, names: dict[fx.Node, str]) -> str:
+    """Return the text of the results, nested as the original's and with its strides."""
+    leaves = []
+    strides = ir.strides or tuple(() for _ in ir.results)
+    for result, stride in zip(ir.results, strides, strict=True):
+        leaves.append(_with_stride(ir, result, stride, names[result]) if isinstance(result, fx.Node) else repr(result))
+    return _nested_text(nest(ir.structure, leaves))
+
+
+def _with_stride(ir: GraphIR, result: fx.Node, stride: tuple[int, ...], text: str) -> str:
+    if result.op == "placeholder" or not stride:
+        return text
+    wanted = torch.empty_strided(value(result).shape, stride, device="meta")
+    if wanted.is_contiguous():
+        doubtful = ir.scheduled("channels_last") is not None or not value(result).is_contiguous()
+        return f"{text}.contiguous()" if doubtful else text
+    if value(result).stride() == stride:
+        return text
+    return f"torch.empty_strided({tuple(wanted.shape)}, {stride}, dtype={text}.dtype, device={text}.device).copy_({text})"
+
+
+def _nested_text(item: Any) -> str:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, dict):
+        return "{" + ", ".join(f"{key!r}: {_nested_text(child)}" for key, child in item.items()) + "}"
+    if isinstance(item, list):
+        return "[" + ", ".join(_nested_text(child) for child in item) + "]"
+    return _tuple(_nested_text(child) for child in item)
+
+
+def _function_text(function: _Function, names: dict[fx.Node, str], doc: str) -> str:
+    head = f"def {function.name}({', '.join(names[node] for node in function.parameters)}):"
+    return "\n".join([head, f'    """{doc}"""', *(f"    {line}" for line in function.lines)])
+
+
+def _decorator(ir: GraphIR) -> str:
+    action = ir.scheduled("compile")
+    if action is None:
+        return ""
+    mode = dict(action.params).get("mode", "default")
+    return f"@torch.compile(dynamic=False{'' if mode == 'default' else f', mode={mode!r}'})\n"
+
+
+def _kernels(ir: GraphIR) -> list[str]:
+    """Return the text of the generated kernels that the graph calls, each once."""
+    seen: dict[str, str] = {}
+    for node in ir.graph.nodes:
+        text = getattr(node.target, "python_text", None)
+        if text is not None:
+            seen[node.target.__name__] = text()
+    return [template.KERNEL_LOADER, *seen.values()] if seen else []
+
+
+# --- the class -------------------------------------------------------------------------------------------------------
+
+
+def _model_class(ir: GraphIR, original: Original, constants: _Function | None, state: Sequence[fx.Node]) -> list[str]:
+    recorded = ir.scheduled("cuda_graph") is not None
+    writes = {target for node in ir.graph.nodes for target in written(node)}
+    arguments = [ir.access[node.name] for node in state] + (["*self.folded()"] if constants is not None else [])
+    call = f"optimized({', '.join(['*leaves', *arguments])})"
+    if recorded:
+        changed = _tuple(ir.access[node.name] for node in state if node in writes)
+        call = f"self.recorded(optimized, leaves, {_tuple(arguments)}, {changed})"
+    lines = _class_head(ir, original, recorded)
+    lines += [f"        return {call}", ""]
+    if constants is not None:
+        lines += template.folded_method([ir.access[node.name] for node in constants.parameters])
+    return lines + _guard(ir, original)
+
+
+def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
+    """Return the class for a model that was not captured: its own forward, scheduled."""
+    nested, recorded = _is_nested(ir.call), ir.scheduled("cuda_graph") is not None
+    parts = [f"# not captured: {ir.unreadable}", ""]
+    function = "Model.forward"
+    if ir.scheduled("compile") is not None:
+        function = "compiled"
+        parts += [f"compiled = {_decorator(ir)[1:].strip()}(Model.forward)", "", ""]
+    call = f"{function}(self, *args)"
+    if recorded:
+        if nested:
+            raise NotApplicable("expected plain tensors as arguments for a CUDA graph of a model that was not captured, saw nested ones")
+        state = "(*self.parameters(), *self.buffers())"
+        call = f"self.recorded(lambda *given: {function}(self, *given[: len(args)]), args, {state}, tuple(self.buffers()))"
+    return [*parts, *_class_head(ir, original, recorded), f"        return {call}", "", *_guard(ir, original)]
+
+
+def _class_head(ir: GraphIR, original: Original, recorded: bool) -> list[str]:
+    """Return the class statement, the constructor, and forward up to the call."""
+    lines = [template.RECORDED] if recorded else []
+    lines += ["class ModelNew(Model):", f'    """{template.MODEL_DOC}"""', ""]
+    literal = _is_literal(original.init_inputs)
+    same = f"not kwargs and args == {original.init_inputs!r}" if literal else "True"
+    lines += ["    def __init__(self, *args, **kwargs):", "        super().__init__(*args, **kwargs)"]
+    if original.mode != "as_is":
+        lines.append(f"        self.train({original.mode == 'train'})")
+    lines.append(f"        self.built_as_verified = {same}")
+    if recorded:
+        lines.append("        self.recorded = Recorded()")
+    return [*lines, "", *template.forward(nested=_is_nested(ir.call))]
+
+
+def _is_nested(call: Any) -> bool:
+    return any(not isinstance(item, int) for item in call)
+
+
+def _is_literal(values: Any) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(values)) == values)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _guard(ir: GraphIR, original: Original) -> list[str]:
+    checks = ["self.built_as_verified", f"len(leaves) == {len(ir.inputs)}"]
+    for position, name in enumerate(ir.inputs):
+        leaf = f"leaves[{position}]"
+        if name in ir.values:
+            given = ir.values[name]
+            checks.append(f"{leaf} is None" if given is None else f"type({leaf}) is {type(given).__name__} and {leaf} == {given!r}")
+            continue
+        val = value(next(node for node in placeholders(ir, "input") if node.name == name))
+        layout = f"{leaf}.is_contiguous()" if val.is_contiguous() else f"{leaf}.stride() == {val.stride()}"
+        checks += [
+            f"isinstance({leaf}, torch.Tensor) and {leaf}.shape == {tuple(val.shape)} and {leaf}.dtype == {val.dtype}",
+            f'{layout} and {leaf}.device.type == "{original.target}"',
+        ]
+    checks += [access if flag else f"not {access}" for access, flag in ir.flags]
+    checks += [
+        f'not torch.is_autocast_enabled("{original.target}")',
+        "not (torch.is_grad_enabled() and any(getattr(t, 'requires_grad', False) for t in (*leaves, *self.parameters())))",
+    ]
+    return template.guard(checks)

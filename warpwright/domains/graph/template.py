@@ -1,0 +1,177 @@
+"""The fixed text of a generated file: guard, refresh of folded values, CUDA graph, self-test and self-benchmark."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+RULER = "# --- rewritten " + "-" * 100 + "\n"
+
+MODEL_DOC = "Model with a faster forward for the calls it was verified for (see fits); any other call takes the original's forward."
+OPTIMIZED_DOC = "What Model.forward computes for the verified shapes."
+FOLDED_DOC = "What depends on the state only; computed anew when the state changes."
+
+
+def functional_alias(original: str) -> str:
+    """Return the name for torch.nn.functional: F, unless the original means something else by it."""
+    return "_F" if _binds_other(original, "F") else "F"
+
+
+def _binds_other(text: str, name: str) -> bool:
+    """Does the text bind `name` at module level to anything but torch.nn.functional?"""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+            return True
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                return True
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+                if (alias.asname or alias.name) == name and module != "torch.nn.functional":
+                    return True
+    return False
+
+
+def forward(nested: bool) -> list[str]:
+    """Return the lines of `forward` up to the call."""
+    flat = "torch.utils._pytree.tree_leaves(args)" if nested else "args"
+    return [
+        "    def forward(self, *args, **kwargs):",
+        f"        leaves = {flat}",
+        "        if kwargs or not self.fits(leaves):",
+        "            return super().forward(*args, **kwargs)",
+    ]
+
+
+def folded_method(state: Sequence[str]) -> list[str]:
+    """Return the methods that keep the folded values up to date."""
+    shown = f"({', '.join(state)},)"
+    return f'''
+    def folded(self):
+        """Return folded(state), computed anew when a tensor of the state is another one, has moved or was written.
+
+        Writes through .data or from another process leave no trace: call refresh() after them.
+        """
+        state = {shown}
+        stamp = None
+        if not any(t.is_inference() for t in state):
+            stamp = [(id(t), t.data_ptr(), t._version) for t in state]
+        kept = self.__dict__.get("_kept")
+        if kept is None or stamp is None or kept[0] != stamp:
+            with torch.no_grad():
+                kept = (stamp, state, folded(*state))
+            self.__dict__["_kept"] = kept
+        return kept[2]
+
+    def refresh(self):
+        """Forget the folded values."""
+        self.__dict__.pop("_kept", None)
+'''.strip("\n").split("\n") + [""]
+
+
+def guard(checks: Sequence[str]) -> list[str]:
+    """Return the method `fits`."""
+    lines = ["    def fits(self, leaves):", '        """Is this a call, in a mode, that optimized() was verified for?"""', "        return bool("]
+    lines += [f"            {'and ' if i else ''}{check}" for i, check in enumerate(checks)]
+    return [*lines, "        )", "", ""]
+
+
+RECORDED = '''class Recorded:
+    """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out.
+
+    Recorded anew when a tensor of the state moves; values written in place are seen by the replay.
+    """
+
+    def __init__(self):
+        self.stamp = None
+
+    def __reduce__(self):
+        return (Recorded, ())
+
+    def __call__(self, function, inputs, state, written):
+        stamp = [t.data_ptr() for t in state]
+        if stamp != self.stamp:
+            self.record(function, inputs, state, written)
+            self.stamp = stamp
+        for own, given in zip(self.inputs, inputs):
+            if isinstance(own, torch.Tensor):
+                own.copy_(given)
+        self.graph.replay()
+        return torch.utils._pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, self.results)
+
+    def record(self, function, inputs, state, written):
+        self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
+        self.state = state
+        saved = [t.clone() for t in written]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.no_grad(), torch.cuda.stream(side):
+            for _ in range(3):
+                function(*self.inputs, *state)
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(self.graph):
+            self.results = function(*self.inputs, *state)
+        for tensor, value in zip(written, saved):
+            tensor.copy_(value)
+
+
+'''
+
+KERNEL_LOADER = ""
+
+TAIL = '''
+def self_test(device="@DEVICE", seeds=3):
+    """Compare ModelNew with Model on fresh inputs: its error against float64 may be twice the original's."""
+    leaves = torch.utils._pytree.tree_leaves
+    convert = torch.utils._pytree.tree_map
+    for seed in range(seeds):
+        torch.manual_seed(seed)
+        model = Model(*get_init_inputs()).to(device)
+        new = ModelNew(*get_init_inputs()).to(device).train(model.training)
+        new.load_state_dict(model.state_dict())
+        inputs = convert(lambda t: t.to(device) if isinstance(t, torch.Tensor) else t, list(get_inputs()))
+        wide = convert(lambda t: t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t, inputs)
+        with torch.no_grad():
+            assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"
+            exact = leaves(_copy.deepcopy(model).double()(*wide))
+            original, seen = leaves(model(*inputs)), leaves(new(*inputs))
+        assert len(seen) == len(original), f"expected {len(original)} results, saw {len(seen)}"
+        for want, old, got in zip(exact, original, seen):
+            if not isinstance(want, torch.Tensor):
+                assert got == old, f"expected {old}, saw {got}"
+                continue
+            assert got.shape == old.shape and got.dtype == old.dtype and got.stride() == old.stride()
+            allowed = 2 * (old.double() - want).abs().max() + 8 * torch.finfo(torch.float32).eps * want.double().abs().max()
+            error = (got.double() - want).abs().max()
+            assert error <= allowed, f"seed {seed}: expected an error of at most {allowed:.3g}, saw {error:.3g}"
+            print(f"seed {seed}: error {error:.3g}, allowed {allowed:.3g}")
+
+
+def self_benchmark(device="@DEVICE", rounds=20):
+    """Time the original and ModelNew in turn on the same inputs, and print the medians."""
+    model, new = Model(*get_init_inputs()).to(device), ModelNew(*get_init_inputs()).to(device)
+    inputs = torch.utils._pytree.tree_map(lambda t: t.to(device) if isinstance(t, torch.Tensor) else t, list(get_inputs()))
+    times = {"original": [], "ModelNew": []}
+    with torch.no_grad():
+        for number in range(rounds + 3):
+            for name, program in (("original", model), ("ModelNew", new)):
+                started = _time.perf_counter()
+                program(*inputs)
+                if device == "cuda":
+                    torch.cuda.synchronize()
+                if number >= 3:
+                    times[name].append(_time.perf_counter() - started)
+    for name, seen in times.items():
+        print(f"{name}: {1e3 * sorted(seen)[len(seen) // 2]:.3f} ms")
+
+
+if __name__ == "__main__":
+    import copy as _copy
+    import time as _time
+
+    self_test()
+    self_benchmark()
+'''
