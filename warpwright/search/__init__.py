@@ -1,0 +1,25 @@
+"""Searches: each a short generator over a Space, which yields recipes and is sent their records. `SEARCHES` holds them by name."""
+
+from __future__ import annotations
+
+from warpwright.errors import UsageError
+from warpwright.search import beam, evolve, greedy, ladder, random
+from warpwright.search.moves import Proposer, Recipe, Search
+
+SEARCHES: dict[str, Search] = {
+    "ladder": ladder.search,
+    "greedy": greedy.search,
+    "beam": beam.search,
+    "evolve": evolve.search,
+    "random": random.search,
+}
+
+
+def by_name(name: str) -> Search:
+    """Return the search called `name`."""
+    if name not in SEARCHES:
+        raise UsageError(f"expected a search, saw {name!r}", f"choose one of {', '.join(SEARCHES)}")
+    return SEARCHES[name]
+
+
+__all__ = ["SEARCHES", "Proposer", "Recipe", "Search", "by_name"]

@@ -1,0 +1,117 @@
+"""One contract for every search of the registry: the budget, determinism, dead ends, and the known best of a toy space."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from toy_space import BEST, TASK, Step, Toy, measured, program, toy
+
+from warpwright.base import Action, Budget, Record
+from warpwright.errors import UsageError
+from warpwright.loop import optimize
+from warpwright.search import SEARCHES, by_name
+from warpwright.search.moves import LONGEST, Moves
+
+EVERY = pytest.mark.parametrize("name", sorted(SEARCHES))
+
+ENOUGH = {"ladder": 8, "greedy": 80, "beam": 120, "evolve": 200, "random": 400}
+"""Proposals within which each search must have found the best of the toy space's 54 programs, for each of ten seeds."""
+
+
+def proposals(name: str, count: int, batch: int, seed: int) -> list[tuple[Action, ...]]:
+    """Return the first `count` recipes of a search that is answered by the toy's gains."""
+    space, evaluator = toy(), Toy()
+    proposer = SEARCHES[name](space, Random(seed), batch)
+    recipes: list[tuple[Action, ...]] = []
+    asked = next(proposer)
+    while len(recipes) < count:
+        assert 1 <= len(asked) <= batch
+        recipes += asked
+        asked = proposer.send([evaluator.record(space.candidate(recipe)) for recipe in asked])
+    return recipes[:count]
+
+
+@EVERY
+@pytest.mark.parametrize("seed", range(10))
+def test_finds_the_known_best(name: str, seed: int) -> None:
+    outcome = optimize(TASK, toy(), Toy(), name, Budget(None, proposals=ENOUGH[name]), seed=seed, batch=1 + seed % 4)
+    assert outcome.best is not None
+    assert set(outcome.best.candidate.source.text.split()) == BEST
+    assert outcome.proposals <= ENOUGH[name]
+
+
+@EVERY
+def test_is_deterministic_for_a_seed(name: str) -> None:
+    assert proposals(name, 60, 3, seed=7) == proposals(name, 60, 3, seed=7)
+
+
+@EVERY
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_never_proposes_more_than_asked_and_only_legal_recipes(name: str, batch: int) -> None:
+    for recipe in proposals(name, 80, batch, seed=3):
+        toy().replay(recipe)
+
+
+@EVERY
+def test_goes_on_after_a_dead_end(name: str) -> None:
+    """After every program of the space was seen, a search proposes on: it is the loop that ends it."""
+    assert len(proposals(name, 300, 4, seed=0)) == 300
+    outcome = optimize(TASK, toy(), Toy(), name, Budget(None), batch=4)
+    assert "nothing new" in outcome.stopped
+
+
+@EVERY
+def test_a_space_without_actions_ends(name: str) -> None:
+    outcome = optimize(TASK, toy(()), Toy(), name, Budget(None), batch=3)
+    assert "nothing new" in outcome.stopped
+    assert outcome.best is not None and outcome.best.speedup == 1.0
+
+
+@EVERY
+def test_survives_answers_that_are_all_failures(name: str) -> None:
+    proposer = SEARCHES[name](toy(), Random(0), 4)
+    asked = next(proposer)
+    for _ in range(50):
+        asked = proposer.send([Record(TASK, program(frozenset()), "cpu", "wrong") for _ in asked])
+
+
+def test_ladder_order() -> None:
+    """The original, exact rewrites, folding; then one schedule at a time on the best of those."""
+    names = [tuple(action.technique for action in recipe) for recipe in proposals("ladder", 6, 8, seed=0)]
+    exact = ("collapse", "prune", "merge")
+    assert {frozenset(recipe) for recipe in names[:3]} == {frozenset(), frozenset(exact), frozenset((*exact, "fold"))}
+    assert [recipe[-1] for recipe in names[3:6]] == ["channels_last", "compile", "cuda_graph"]
+    assert all(set(recipe[:-1]) == {*exact, "fold"} for recipe in names[3:6])
+
+
+def test_ladder_joins_schedules_that_gain() -> None:
+    steps = (Step("compile", "S", 1.4), Step("cuda_graph", "S", 1.6), Step("channels_last", "S", 0.8))
+    outcome = optimize(TASK, toy(steps), Toy(), "ladder", Budget(None, proposals=5), batch=4)
+    assert outcome.best is not None
+    assert [action.technique for action in outcome.best.candidate.actions] == ["cuda_graph", "compile"]
+
+
+def test_rewrites_that_undo_one_another_end() -> None:
+    class Flip:
+        """Is legal for ever."""
+
+        name, legality = "flip", "E"
+
+        def sites(self, ir: frozenset[str]) -> list[Action]:
+            return [Action("flip")]
+
+        def apply(self, ir: frozenset[str], action: Action) -> frozenset[str]:
+            return ir ^ {"flip"}
+
+    moves = Moves(toy((Flip(),)))  # type: ignore[arg-type]
+    assert len(moves.fixpoint((), "E")) == LONGEST
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(UsageError, match="ladder"):
+        by_name("clever")
+
+
+def test_measured_helper_is_consistent() -> None:
+    assert measured(2.0).verdict == "FASTER" and measured(1.0).verdict == "SAME"

@@ -1,0 +1,261 @@
+"""The loop: budgets, repeated proposals, interruption, failing rewrites, resume, ablation. All on toy programs: no torch, no workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from toy_space import BEST, STEPS, TASK, Step, Toy, measured, program, toy
+
+from warpwright.archive import Archive
+from warpwright.base import Action, Budget, Candidate, Record
+from warpwright.errors import ArchiveError, CaptureError, NotApplicable, UsageError, WorkerDied, WorkerProtocol, WorkerTimeout
+from warpwright.loop import BASELINE, ablate, best, failed, is_baseline, optimize, target_of
+
+COLLAPSE, PRUNE, MERGE = Action("collapse"), Action("prune"), Action("merge")
+
+
+def batches(*asked: Sequence[tuple[Action, ...]], seen: list[list[Record]] | None = None) -> Callable[..., Any]:
+    """Return a search that proposes the given batches and then ends, and keeps the answers in `seen`."""
+
+    def fixed(space: Any, rng: Random, batch: int) -> Any:
+        for recipes in asked:
+            answers = yield list(recipes)
+            if seen is not None:
+                seen.append(answers)
+
+    return fixed
+
+
+def test_finds_the_best_and_says_why_it_stopped() -> None:
+    outcome = optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=8), batch=2)
+    assert outcome.best is not None and set(outcome.best.candidate.source.text.split()) == BEST
+    assert outcome.stopped == "the budget of 8 proposals is spent"
+    assert outcome.proposals == 8 and not outcome.interrupted and outcome.failure is None
+    assert is_baseline(outcome.records[0]) and len(outcome.records) == 9
+
+
+def test_search_that_ends() -> None:
+    outcome = optimize(TASK, toy(), Toy(), batches([()], [(COLLAPSE,)]))
+    assert outcome.stopped == "the search has nothing more to propose"
+    assert outcome.proposals == 2
+
+
+def test_unknown_search() -> None:
+    with pytest.raises(UsageError, match="ladder"):
+        optimize(TASK, toy(), Toy(), "clever")
+
+
+def test_repeated_proposals_count_but_are_evaluated_once() -> None:
+    evaluator = Toy()
+    seen: list[list[Record]] = []
+    same = (COLLAPSE, PRUNE)
+    outcome = optimize(TASK, toy(), evaluator, batches([same, same], [same], [(PRUNE, COLLAPSE)], seen=seen), Budget(None, proposals=4))
+    assert len(evaluator.seen) == 2  # the baseline, and one program that two recipes reach
+    assert outcome.proposals == 4 and len(outcome.records) == 5
+    assert [len(answers) for answers in seen] == [2, 1, 1]
+    assert len({answer.key for answers in seen for answer in answers}) == 1
+
+
+def test_answers_come_in_the_order_of_the_proposals() -> None:
+    seen: list[list[Record]] = []
+    optimize(TASK, toy(), Toy(), batches([(COLLAPSE,), (), (PRUNE,), (COLLAPSE,)], seen=seen))
+    assert [answer.candidate.source.text for answer in seen[0]] == ["collapse\n", "", "prune\n", "collapse\n"]
+
+
+def test_a_batch_the_budget_cuts_short_closes_the_search() -> None:
+    closed: list[bool] = []
+
+    def greedy(space: Any, rng: Random, batch: int) -> Any:
+        try:
+            yield [(), (COLLAPSE,), (PRUNE,)]
+        finally:
+            closed.append(True)
+
+    evaluator = Toy()
+    outcome = optimize(TASK, toy(), evaluator, greedy, Budget(None, proposals=2))
+    assert closed and outcome.proposals == 2 and len(evaluator.seen) == 3
+    assert "2 proposals" in outcome.stopped
+
+
+class Clock:
+    """Time that passes by a second a candidate."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def tick(self, candidate: Candidate) -> None:
+        self.now += 1.0
+
+
+def test_seconds_are_counted_between_candidates() -> None:
+    clock = Clock()
+    outcome = optimize(TASK, toy(), Toy(before=clock.tick), "random", Budget(seconds=5), batch=10, clock=clock)
+    assert outcome.stopped == "the budget of 5 s is spent"
+    assert outcome.proposals == 5 or outcome.seconds == 5.0
+
+
+def test_at_least_one_proposal_is_tried() -> None:
+    assert optimize(TASK, toy(), Toy(), "ladder", Budget(seconds=0.0)).proposals == 1
+
+
+def test_keyboard_interrupt_keeps_the_best_so_far(tmp_path: Path) -> None:
+    def interrupt(candidate: Candidate) -> None:
+        if candidate.source.text == "prune\n":
+            raise KeyboardInterrupt
+
+    with Archive(tmp_path) as archive:
+        outcome = optimize(TASK, toy(), Toy(before=interrupt), batches([(), (COLLAPSE,), (PRUNE,), (MERGE,)]), archive=archive)
+        assert outcome.interrupted and outcome.stopped == "interrupted"
+        assert outcome.best is not None and outcome.best.candidate.source.text == "collapse\n"
+        assert len(archive.records()) == len(outcome.records) == 3
+
+
+def test_should_stop_is_asked_between_candidates() -> None:
+    seen: list[Record] = []
+    outcome = optimize(TASK, toy(), Toy(), "random", Budget(None), None, seen.append, lambda: len(seen) >= 4)
+    assert outcome.interrupted and outcome.stopped == "asked to stop" and len(outcome.records) == 4
+
+
+def test_an_archive_that_cannot_be_written_ends_the_run_with_what_is_known(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+
+    def close(candidate: Candidate) -> None:
+        if candidate.source.text == "prune\n":
+            archive.close()
+
+    outcome = optimize(TASK, toy(), Toy(before=close), batches([(COLLAPSE,), (PRUNE,), ()]), archive=archive, on_record=None)
+    assert isinstance(outcome.failure, ArchiveError) and outcome.stopped.startswith("the archive failed")
+    assert outcome.best is not None and outcome.best.candidate.source.text == "collapse\n"
+
+
+def test_an_unscored_task_ends_at_once() -> None:
+    evaluator = Toy(unscored="the output is constant")
+    outcome = optimize(TASK, toy(), evaluator)
+    assert outcome.best is None and outcome.proposals == 0 and len(evaluator.seen) == 1
+    assert outcome.stopped == "the task gives no score: the output is constant"
+
+
+# --- what fails -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_recipe_that_is_not_legal_is_a_record(tmp_path: Path) -> None:
+    seen: list[list[Record]] = []
+    with Archive(tmp_path) as archive:
+        optimize(TASK, toy(), Toy(), batches([(MERGE,), (COLLAPSE,)], [(MERGE,)], seen=seen), archive=archive)
+        assert len(archive.records(status="not_built", history=True)) == 1
+    assert [answer.status for answer in seen[0]] == ["not_built", "ok"]
+    assert "expected merge to be legal" in seen[0][0].detail
+    assert seen[0][0].candidate.actions == (MERGE,)
+    assert seen[1][0] == seen[0][0]
+
+
+def test_a_technique_that_breaks_is_a_record_with_its_traceback() -> None:
+    @dataclass(frozen=True)
+    class Broken(Step):
+        def apply(self, ir: frozenset[str], action: Action) -> frozenset[str]:
+            raise ZeroDivisionError("in a rewrite")
+
+    seen: list[list[Record]] = []
+    optimize(TASK, toy((Broken("broken", "E", 2.0),)), Toy(), batches([(Action("broken"),)], seen=seen))
+    [record] = seen[0]
+    assert record.status == "not_built" and "in a rewrite" in record.detail and "Traceback" in record.detail
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (WorkerTimeout("late"), "timeout"),
+        (WorkerDied("signal 9"), "crashed"),
+        (WorkerProtocol("nonsense"), "crashed"),
+        (NotApplicable("no"), "not_built"),
+        (CaptureError("no"), "not_built"),
+        (RuntimeError("no"), "not_built"),
+    ],
+)
+def test_status_of_an_exception(error: Exception, status: str) -> None:
+    record = failed(TASK, program(frozenset()), "cpu", error, 1.5)
+    assert record.status == status and record.seconds == 1.5 and record.when
+    assert record.verdict is not None and not record.verdict.ok and record.detail == record.verdict.reason
+
+
+# --- what is best -----------------------------------------------------------------------------------------------------------------
+
+
+def ok(name: str, speedup: float, verdict: Any = None, proposer: str = "user") -> Record:
+    return Record(TASK, program(frozenset({name}), proposer=proposer), "cpu", "ok", None, measured(speedup, verdict))
+
+
+def test_best_needs_proof() -> None:
+    base, slow_base = ok("eager", 1.0, proposer=BASELINE + "eager"), ok("compile", 0.7, proposer=BASELINE + "compile")
+    assert best([slow_base, base, ok("x", 0.9), ok("y", 1.01, "UNSURE")]) == base
+    assert best([base, ok("x", 1.5), ok("y", 1.2), replace(ok("z", 9.0), status="wrong")]) == ok("x", 1.5)
+    assert best([ok("x", 0.9)]) == ok("x", 0.9)
+    assert best([]) is None
+
+
+def test_target_of_a_device() -> None:
+    assert target_of("cuda:1") == "cuda" and target_of("cpu") == "cpu"
+
+
+# --- the archive answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_measures_nothing(tmp_path: Path) -> None:
+    with Archive(tmp_path) as archive:
+        first = optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=8), archive)
+        again = Toy()
+        second = optimize(TASK, toy(), again, "ladder", Budget(None, proposals=8), archive)
+        assert again.seen == [] and second.best == first.best and second.records == first.records
+        more = Toy()
+        optimize(TASK, toy(), more, "ladder", Budget(None, proposals=12), archive)
+        assert 0 < len(more.seen) <= 4
+
+
+def test_records_of_other_versions_do_not_answer(tmp_path: Path) -> None:
+    with Archive(tmp_path) as archive:
+        optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=3), archive)
+        newer = Toy(versions={"toy": "2"})
+        optimize(TASK, toy(), newer, "ladder", Budget(None, proposals=3), archive)
+        assert len(newer.seen) == 4
+        assert len(archive.records(history=True)) == 2 * len(archive.records()) == 8
+
+
+def test_parents_and_proposers_are_recorded(tmp_path: Path) -> None:
+    with Archive(tmp_path) as archive:
+        outcome = optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=8), archive)
+        assert outcome.best is not None and outcome.best.candidate.proposer == "ladder"
+        line = archive.lineage(outcome.best.key)
+    assert [len(record.candidate.actions) for record in line] == [0, 3, 4, 5]
+
+
+# --- ablation ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_ablation() -> None:
+    outcome = optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=8))
+    assert outcome.best is not None
+    found = {a.action.technique: a for a in ablate(outcome.best, toy(), Toy())}
+    assert set(found) == BEST
+    assert found["cuda_graph"].gain == pytest.approx(1.6)
+    assert found["prune"].gain == pytest.approx(1.2)
+    assert found["collapse"].gain == pytest.approx(3.0 * 1.5 * 1.3)
+    assert [action.technique for action in found["collapse"].dropped] == ["merge", "fold"]
+    assert ablate(outcome.best, toy(), Toy(), seconds=-1.0) == []
+
+
+def test_ablation_down_to_nothing_that_passes() -> None:
+    class Failing(Toy):
+        def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
+            for candidate in candidates:
+                yield replace(self.record(candidate), status="wrong")
+
+    [found] = ablate(Toy().record(toy(STEPS).candidate([PRUNE])), toy(), Failing())
+    assert found.gain == float("inf")

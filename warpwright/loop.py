@@ -1,0 +1,349 @@
+"""The one loop: propose, evaluate, remember, until the budget is spent; and the ablation of what it found.
+
+The loop knows a Space, a search and an Evaluator; it imports neither torch nor a domain. Every program, whoever proposed it, goes through
+`Evaluator.evaluate`, and what became of it is a Record in the archive before the next one is begun.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, Protocol
+
+from warpwright.archive import Archive
+from warpwright.base import Action, Budget, Candidate, Record, Source, Status, Task, Verdict
+from warpwright.errors import ArchiveError, CaptureError, NotApplicable, WarpwrightError, WorkerDied, WorkerError, WorkerTimeout
+from warpwright.search import Recipe, Search, by_name
+from warpwright.space import Space
+
+BASELINE = "baseline:"
+"""A baseline is a candidate of the proposer `baseline:NAME`."""
+
+NOTHING_NEW = 200
+"""Proposals in a row that were all known: the search has been everywhere it can go."""
+
+STATUS_OF: tuple[tuple[type[BaseException], Status], ...] = (
+    (WorkerTimeout, "timeout"),
+    (WorkerDied, "crashed"),
+    (WorkerError, "crashed"),
+    (NotApplicable, "not_built"),
+    (CaptureError, "not_built"),
+)
+"""What an exception says about the candidate; any other exception while one is made is `not_built`."""
+
+
+class Evaluator(Protocol):
+    """Whatever turns candidates into records: workers on this machine, or a stand-in."""
+
+    device: str
+    versions: Mapping[str, str]
+    """Versions that the records will carry; an archived record is taken for an answer only if it carries the same."""
+
+    def baselines(self) -> Sequence[Candidate]:
+        """Return the programs every candidate is timed beside, without starting anything."""
+        ...
+
+    def evaluate_baselines(self) -> Iterable[Record]:
+        """Yield the records of `baselines()`, in their order. When the task can give no score all are `unscored`."""
+        ...
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
+        """Yield one record for each candidate, in their order, each as soon as it is known."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of the loop gave."""
+
+    task: Task
+    best: Record | None
+    """The fastest proven program: a candidate that is FASTER than the best baseline, else that baseline itself."""
+    records: tuple[Record, ...]
+    """The record of every baseline and proposal, in order; a repeated proposal's record is repeated."""
+    stopped: str
+    """Why the loop ended, in words."""
+    proposals: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+    """Ctrl-C, or `should_stop` said so."""
+    failure: WarpwrightError | None = None
+    """Our own failure that ended the run (the archive could not be written). What was measured until then is in `records`."""
+
+
+def optimize(
+    task: Task,
+    space: Space[Any],
+    evaluator: Evaluator,
+    search: str | Search = "ladder",
+    budget: Budget | None = None,
+    archive: Archive | None = None,
+    on_record: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    seed: int = 0,
+    batch: int = 1,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Search for a faster program of `task` and return the best one found, whatever ended the run.
+
+    `budget.seconds` counts from the first proposal: preparing the baselines comes before. `budget.proposals` counts every proposal,
+    also one that is answered from the archive. Each record is in the archive before `on_record` sees it.
+    """
+    run = _Run(task, space, evaluator, archive, on_record, should_stop, budget or Budget(), clock)
+    failure: WarpwrightError | None = None
+    interrupted = False
+    try:
+        run.baselines()
+        chosen, name = (search, search.__name__) if callable(search) else (by_name(search), search)
+        stopped = run.search(chosen, name, Random(seed), batch)
+    except KeyboardInterrupt:
+        stopped, interrupted = "interrupted", True
+    except _Stop as stop:
+        stopped, interrupted = stop.reason, stop.asked
+    except ArchiveError as error:
+        stopped, failure = f"the archive failed: {error}", error
+    records = tuple(run.records)
+    return Outcome(task, best(records), records, stopped, run.proposals, clock() - run.began, interrupted, failure)
+
+
+def best(records: Iterable[Record]) -> Record | None:
+    """Return the record to recommend: the fastest that is proven FASTER, else the best baseline, else the fastest that passed."""
+    passed = [record for record in records if record.status == "ok" and record.measurement is not None]
+    faster = [record for record in passed if _proven(record)]
+    baselines = [record for record in passed if is_baseline(record)]
+    return max(faster or baselines or passed, key=lambda record: record.speedup, default=None)
+
+
+def _proven(record: Record) -> bool:
+    return record.measurement is not None and record.measurement.verdict == "FASTER" and not is_baseline(record)
+
+
+def is_baseline(record: Record) -> bool:
+    """Is this the record of a baseline program?"""
+    return record.candidate.proposer.startswith(BASELINE)
+
+
+class _Stop(Exception):
+    def __init__(self, reason: str, asked: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.asked = reason, asked
+
+
+@dataclass
+class _Run:
+    """The state of one `optimize`: what was counted, and what was seen."""
+
+    task: Task
+    space: Space[Any]
+    evaluator: Evaluator
+    archive: Archive | None
+    on_record: Callable[[Record], None] | None
+    should_stop: Callable[[], bool] | None
+    budget: Budget
+    clock: Callable[[], float]
+    records: list[Record] = field(default_factory=list)
+    known: dict[str, Record] = field(default_factory=dict)
+    made: dict[Recipe, str] = field(default_factory=dict)
+    """The candidate's key of every recipe proposed."""
+    proposer: str = "ablation"
+    proposals: int = 0
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+
+    def baselines(self) -> None:
+        """Take the baselines' records from the archive if all are there, else have them made; stop when the task gives no score."""
+        archived = [record for candidate in self.evaluator.baselines() if (record := self._archived(candidate)) is not None]
+        if archived and len(archived) == len(self.evaluator.baselines()):
+            for record in archived:
+                self._take(record)
+        else:
+            for record in self.evaluator.evaluate_baselines():
+                self._remember(record)
+        unscored = next((record for record in self.records if record.status == "unscored"), None)
+        if unscored is not None:
+            raise _Stop(f"the task gives no score: {unscored.detail}")
+
+    def search(self, search: Search, name: str, rng: Random, batch: int) -> str:
+        """Drive `search` until it ends or the budget does; return why."""
+        self.began, self.proposer = self.clock(), name
+        repeated, size = 0, len(self.known)
+        proposer = search(self.space, rng, batch)
+        try:
+            recipes = next(proposer)
+            while True:
+                recipes = proposer.send(self.answer(recipes))
+                repeated = 0 if len(self.known) > size else repeated + len(recipes)
+                size = len(self.known)
+                if repeated >= NOTHING_NEW:
+                    return f"the search proposed nothing new {repeated} times in a row"
+        except StopIteration:
+            return "the search has nothing more to propose"
+        finally:
+            proposer.close()
+
+    def answer(self, recipes: Sequence[Recipe]) -> list[Record]:
+        """Return one record for each recipe; raise _Stop when the budget ends before the batch does."""
+        room = None if self.budget.proposals is None else max(0, self.budget.proposals - self.proposals)
+        made = [self._make(recipe) for recipe in recipes[:room]]
+        fresh = {c.key: c for c in made if isinstance(c, Candidate) and self._lookup(c) is None}
+        answers: list[Record] = []
+        with closing(self._evaluations(list(fresh.values()))) as evaluations:
+            for item in made:
+                self._check_budget()
+                answers.append(self._answer_one(item, evaluations))
+                self.proposals += 1
+        if len(answers) < len(recipes):
+            self._check_budget()
+        return answers
+
+    def _answer_one(self, item: Candidate | Failed, evaluations: Iterator[Record]) -> Record:
+        candidate = item if isinstance(item, Candidate) else item.candidate(self.evaluator.device)
+        known = self._lookup(candidate)
+        if known is not None:
+            self._take(known)
+            return known
+        record = next(evaluations) if isinstance(item, Candidate) else item.record(self.task, self.evaluator)
+        self._remember(record)
+        return record
+
+    def _evaluations(self, candidates: list[Candidate]) -> Generator[Record, None, None]:
+        if candidates:
+            yield from self.evaluator.evaluate(candidates)
+
+    def _make(self, recipe: Recipe) -> Candidate | Failed:
+        """Return the program of `recipe`, told who proposed it and from which program it was derived; or why there is none."""
+        made = make_candidate(self.space, recipe)
+        if isinstance(made, Failed):
+            return made
+        shorter = (recipe[:length] for length in range(len(recipe) - 1, -1, -1))
+        parent = next((self.made[prefix] for prefix in shorter if prefix in self.made), "")
+        self.made[recipe] = made.key
+        return replace(made, proposer=self.proposer, parent=parent if parent != made.key else "")
+
+    def _lookup(self, candidate: Candidate) -> Record | None:
+        if candidate.key not in self.known:
+            archived = self._archived(candidate)
+            if archived is not None:
+                self.known[candidate.key] = archived
+        return self.known.get(candidate.key)
+
+    def _archived(self, candidate: Candidate) -> Record | None:
+        """Return the archive's answer: the newest record, if it was made with the versions of today."""
+        found = self.archive.find(self.task, candidate, self.evaluator.device) if self.archive is not None else None
+        return found if found is not None and dict(found.versions) == dict(self.evaluator.versions) else None
+
+    def _remember(self, record: Record) -> None:
+        self.known[record.candidate.key] = record
+        self.records.append(record)  # first: should the archive fail, the result is still returned
+        if self.archive is not None:
+            self.archive.add(record)
+        if self.on_record is not None:
+            self.on_record(record)
+
+    def _take(self, record: Record) -> None:
+        """Answer with a record that is in the archive already."""
+        self.known[record.candidate.key] = record
+        self.records.append(record)
+        if self.on_record is not None:
+            self.on_record(record)
+
+    def _check_budget(self) -> None:
+        if self.should_stop is not None and self.should_stop():
+            raise _Stop("asked to stop", asked=True)
+        if self.budget.proposals is not None and self.proposals >= self.budget.proposals:
+            raise _Stop(f"the budget of {self.budget.proposals} proposals is spent")
+        if self.budget.seconds is not None and self.proposals and self.clock() - self.began >= self.budget.seconds:
+            raise _Stop(f"the budget of {self.budget.seconds:g} s is spent")
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A recipe that gave no program, and why."""
+
+    recipe: Recipe
+    error: Exception
+
+    def candidate(self, device: str) -> Candidate:
+        """Return a stand-in for the program: its text names the recipe, so that its key is the recipe's own."""
+        text = f"# no program: {', '.join(map(str, self.recipe))}\n"
+        return Candidate(Source("python", (("optimized.py", text),)), target_of(device), self.recipe, proposer="search")
+
+    def record(self, task: Task, evaluator: Evaluator) -> Record:
+        """Return the recipe's record."""
+        return replace(failed(task, self.candidate(evaluator.device), evaluator.device, self.error), versions=evaluator.versions)
+
+
+def make_candidate(space: Space[Any], recipe: Recipe) -> Candidate | Failed:
+    """Return the program of `recipe`, or why there is none."""
+    try:
+        return space.candidate(recipe)
+    except Exception as error:  # a rewrite that fails is data, as a program that fails is
+        return Failed(recipe, error)
+
+
+def failed(task: Task, candidate: Candidate, device: str, error: Exception, seconds: float = 0.0) -> Record:
+    """Return the record of a candidate whose evaluation raised `error`: the one place where exceptions become statuses."""
+    status: Status = next((said for kind, said in STATUS_OF if isinstance(error, kind)), "not_built")
+    reason = str(error) if isinstance(error, WarpwrightError) else "".join(traceback.format_exception(error))[-2000:]
+    return Record(task, candidate, device, status, Verdict(False, status, reason), detail=reason, seconds=seconds, when=now())
+
+
+def target_of(device: str) -> str:
+    """Return "cpu" or "cuda" for a device such as cuda:0."""
+    return device.partition(":")[0]
+
+
+def now() -> str:
+    """Return the time, UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """What one action of a recipe is worth."""
+
+    action: Action
+    without: Record
+    """The record of the recipe without it, and without what depended on it."""
+    dropped: tuple[Action, ...]
+    """Those dependents."""
+    gain: float
+    """Speed-up with it over speed-up without it; infinite when nothing correct was left."""
+
+
+def ablate(
+    record: Record, space: Space[Any], evaluator: Evaluator, archive: Archive | None = None, seconds: float | None = None
+) -> list[Ablation]:
+    """Take each action out of the recipe of `record` in turn and measure the loss; stop early after `seconds`."""
+    began = time.monotonic()
+    run = _Run(record.task, space, evaluator, archive, None, None, Budget(None), time.monotonic)
+    found: list[Ablation] = []
+    for index, action in enumerate(record.candidate.actions):
+        if seconds is not None and time.monotonic() - began > seconds:
+            break
+        recipe, dropped = _without(space, record.candidate.actions, index)
+        [without] = run.answer([recipe])
+        gain = record.speedup / without.speedup if without.speedup else float("inf")
+        found.append(Ablation(action, without, dropped, gain))
+    return found
+
+
+def _without(space: Space[Any], recipe: Recipe, index: int) -> tuple[Recipe, tuple[Action, ...]]:
+    """Return `recipe` without the action at `index` and without the later ones that are not legal any more; and those."""
+    kept, dropped = recipe[:index], []
+    ir = space.replay(kept)
+    for action in recipe[index + 1 :]:
+        try:
+            ir = space.apply(ir, action)
+        except NotApplicable:
+            dropped.append(action)
+        else:
+            kept = (*kept, action)
+    return kept, tuple(dropped)

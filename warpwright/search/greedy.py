@@ -1,0 +1,47 @@
+"""Greedy search: from one recipe to the first better neighbour (one action more or one less), until there is none; then anew elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from random import Random
+from typing import Any
+
+from warpwright.base import Record
+from warpwright.search.moves import Moves, Proposer, Recipe, ask
+from warpwright.space import Space
+
+GAIN = 1.01
+"""A neighbour is better from this ratio on: within 1 % two timings cannot be told apart."""
+
+RESTART_STEPS = 6
+
+Step = Generator[list[Recipe], list[Record], tuple[Recipe, float] | None]
+
+
+def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
+    """Climb from the original; at a local best, climb anew from a random recipe."""
+    [first] = yield [()]
+    yield from climb(Moves(space), rng, batch, (), first.speedup)
+
+
+def climb(moves: Moves, rng: Random, batch: int, recipe: Recipe, speedup: float) -> Proposer:
+    """Climb from `recipe`, whose speed-up is known, and go on from random recipes for ever."""
+    while True:
+        while (better := (yield from _step(moves, rng, batch, recipe, speedup))) is not None:
+            recipe, speedup = better
+        recipe = moves.walk(rng, rng.randint(0, RESTART_STEPS))
+        [record] = yield [recipe]
+        speedup = record.speedup
+
+
+def _step(moves: Moves, rng: Random, batch: int, recipe: Recipe, speedup: float) -> Step:
+    """Propose the neighbours in random order; return the best of the first batch that holds a better one, with its speed-up."""
+    neighbours = [*moves.additions(recipe), *moves.removals(recipe)]
+    rng.shuffle(neighbours)
+    for start in range(0, len(neighbours), batch):
+        asked = neighbours[start : start + batch]
+        records = yield from ask(asked, batch)
+        best, found = max(zip(records, asked, strict=True), key=lambda pair: pair[0].speedup)
+        if best.speedup > GAIN * speedup:
+            return found, best.speedup
+    return None

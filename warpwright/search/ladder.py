@@ -1,0 +1,67 @@
+"""The ladder: what a good engineer tries first, in order. The default search, and the portfolio of `warpwright bench`.
+
+    1  the original as it is, re-lowered
+    2  every exact rewrite and every removal of dead code, until none is left      (classes E, D)
+    3  the same and everything that depends on parameters only, folded             (class P)
+    4  the same and the rewrites that a guard on the inputs makes exact            (class Q)
+    5  each schedule and each permitted change of precision on the best of those   (classes S, N)
+    6  the best of 5, joined by the others that gained, one after the other
+    7  from there on greedily: one action more, one action less
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from random import Random
+from typing import Any
+
+from warpwright.base import Record
+from warpwright.search.greedy import GAIN, climb
+from warpwright.search.moves import Moves, Proposer, Recipe, ask, distinct
+from warpwright.space import Space
+
+Rung = Generator[list[Recipe], list[Record], tuple[Recipe, float]]
+"""Proposes, and returns the best recipe so far with its speed-up."""
+
+
+def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
+    """Climb the ladder, then search greedily around its top."""
+    moves = Moves(space)
+    recipe, speedup = yield from _rewrites(moves, batch)
+    recipe, speedup = yield from _schedules(moves, batch, recipe, speedup)
+    yield from climb(moves, rng, batch, recipe, speedup)
+
+
+def _rewrites(moves: Moves, batch: int) -> Rung:
+    """Rungs 1 to 4."""
+    rungs: list[Recipe] = [()]
+    for classes in ("ED", "EDP", "EDPQ"):
+        rungs.append(moves.fixpoint(rungs[-1], classes))
+    rungs = distinct(rungs)
+    records = yield from ask(rungs, batch)
+    ranked = _ranked(records, rungs)
+    return ranked[0]
+
+
+def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung:
+    """Rungs 5 and 6."""
+    scheduled = [longer for longer in moves.additions(recipe) if moves.space.technique(longer[-1].technique).legality in "SN"]
+    records = yield from ask(scheduled, batch)
+    gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > GAIN * speedup]
+    for longer, gain in gained:
+        if gain == gained[0][1]:
+            recipe, speedup = longer, gain
+            continue
+        joined = moves.repair((*recipe, longer[-1]))
+        if joined == recipe:
+            continue
+        [record] = yield [joined]
+        if record.speedup > GAIN * speedup:
+            recipe, speedup = joined, record.speedup
+    return recipe, speedup
+
+
+def _ranked(records: list[Record], recipes: list[Recipe]) -> list[tuple[Recipe, float]]:
+    """Return the recipes with their speed-ups, the greatest first; of equals the earlier one first."""
+    pairs = [(recipe, record.speedup) for recipe, record in zip(recipes, records, strict=True)]
+    return sorted(pairs, key=lambda pair: -pair[1])

@@ -1,0 +1,105 @@
+"""What the searches share: a recipe is a tuple of actions; these are the steps from one legal recipe to others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from random import Random
+from typing import Any
+
+from warpwright.base import Action, Record
+from warpwright.errors import NotApplicable
+from warpwright.space import Space
+
+Recipe = tuple[Action, ...]
+
+Proposer = Generator[list[Recipe], list[Record], None]
+"""Yields recipes, at most as many as it was asked for, and is sent their records in the same order."""
+
+Search = Callable[[Space[Any], Random, int], Proposer]
+"""A search over a space: the random numbers it may use, and how many recipes it may yield at once."""
+
+LONGEST = 64
+"""Actions in a recipe at most: ends a chain of rewrites that undo one another."""
+
+_REMEMBERED = 256
+"""IRs kept by `Moves`, the newest ones: replaying a recipe copies the graph once for each action."""
+
+
+class Moves:
+    """Replays recipes of one space and remembers the IRs they gave."""
+
+    def __init__(self, space: Space[Any]) -> None:
+        self.space = space
+        self._irs: dict[Recipe, Any] = {(): space.start}
+
+    def ir(self, recipe: Recipe) -> Any:
+        """Return the IR of `recipe`; raise NotApplicable when one of its actions is not legal where it stands."""
+        if recipe not in self._irs:
+            made = self.space.apply(self.ir(recipe[:-1]), recipe[-1])
+            while len(self._irs) >= _REMEMBERED:
+                del self._irs[next(key for key in self._irs if key)]
+            self._irs[recipe] = made
+        return self._irs[recipe]
+
+    def actions(self, recipe: Recipe) -> list[Action]:
+        """Return the actions that are legal after `recipe`, in the space's order; none after the longest recipe."""
+        return self.space.actions(self.ir(recipe)) if len(recipe) < LONGEST else []
+
+    def repair(self, wanted: Iterable[Action]) -> Recipe:
+        """Return `wanted` without the actions that are not legal where they would stand."""
+        recipe: Recipe = ()
+        for action in wanted:
+            longer = (*recipe, action)
+            if len(longer) <= LONGEST and self.legal(longer):
+                recipe = longer
+        return recipe
+
+    def legal(self, recipe: Recipe) -> bool:
+        """Is every action of `recipe` legal where it stands?"""
+        try:
+            self.ir(recipe)
+        except NotApplicable:
+            return False
+        return True
+
+    def additions(self, recipe: Recipe) -> list[Recipe]:
+        """Return `recipe` with one more legal action, for each of them."""
+        return [(*recipe, action) for action in self.actions(recipe)]
+
+    def removals(self, recipe: Recipe) -> list[Recipe]:
+        """Return `recipe` with one action taken out (and whatever depended on it), for each of them."""
+        return distinct(self.repair(recipe[:i] + recipe[i + 1 :]) for i in range(len(recipe)))
+
+    def walk(self, random: Random, steps: int, recipe: Recipe = ()) -> Recipe:
+        """Return `recipe` with up to `steps` legal actions more, each drawn at random."""
+        for _ in range(steps):
+            legal = [longer for longer in self.additions(recipe) if self.legal(longer)]
+            if not legal:
+                break
+            recipe = random.choice(legal)
+        return recipe
+
+    def fixpoint(self, recipe: Recipe, classes: str) -> Recipe:
+        """Return `recipe` with rewrites of the legality `classes` (letters) applied, the first legal one each time, until none is left."""
+        techniques = [technique for technique in self.space.techniques if technique.legality in classes]
+        while len(recipe) < LONGEST:
+            here = self.ir(recipe)
+            sites = (action for technique in techniques for action in technique.sites(here))
+            step = next((action for action in sites if self.legal((*recipe, action))), None)
+            if step is None:
+                break
+            recipe = (*recipe, step)
+        return recipe
+
+
+def distinct(recipes: Iterable[Recipe]) -> list[Recipe]:
+    """Return `recipes` without repetitions, in order."""
+    return list(dict.fromkeys(recipes))
+
+
+def ask(recipes: Sequence[Recipe], batch: int) -> Generator[list[Recipe], list[Record], list[Record]]:
+    """Propose `recipes` in batches; return all their records. Use it with `yield from`."""
+    records: list[Record] = []
+    for start in range(0, len(recipes), batch):
+        records += yield list(recipes[start : start + batch])
+    return records
