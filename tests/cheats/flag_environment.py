@@ -1,0 +1,24 @@
+"""Changes environment variables that libraries read later (CUBLAS_WORKSPACE_CONFIG, NVIDIA_TF32_OVERRIDE, LD_PRELOAD).
+
+Seen: the environment part of "global flags left changed".
+"""
+
+import os
+
+import torch
+from torch import nn
+
+ROW = "flags"
+TASK = "relu"
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = "global_flags"
+
+os.environ["NVIDIA_TF32_OVERRIDE"] = "1"
+os.environ["LD_PRELOAD"] = "libfast.so"
+
+
+class ModelNew(nn.Module):
+    """The work itself is honest."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x)
