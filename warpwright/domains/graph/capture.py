@@ -101,16 +101,18 @@ def _own_graph(program: torch.export.ExportedProgram) -> tuple[fx.Graph, dict[st
             raise CaptureError(f"expected plain results, saw a result of kind {output.kind.name}")
     graph = fx.Graph()
     twin: dict[fx.Node, fx.Node] = {}
+    own_roles: dict[str, tuple[str, str]] = {}  # fx renames what shadows a Python builtin: `input` becomes `input_1`
     for node in program.graph.nodes:
         if node.op == "get_attr" or isinstance(node.target, torch._ops.HigherOrderOperator):
             raise CaptureError(f"expected aten operators only, saw {node.op} {node.target}")
         args, kwargs = fx.map_arg((node.args, node.kwargs), twin.__getitem__)
         new = graph.create_node(node.op, node.target, args, kwargs, name=node.name)
         if node.op == "placeholder":
+            own_roles[new.name] = roles[node.name]
             new.meta["role"] = roles[node.name][0]
             new.meta["val"] = _meta_tensor(node.meta.get("val"))
         twin[node] = new
-    return graph, roles
+    return graph, own_roles
 
 
 def _meta_tensor(val: Any) -> Any:
