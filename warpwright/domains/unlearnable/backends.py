@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,10 +100,7 @@ def launch_cuda(x: Any, labels: Any, bank: tuple[Any, Any], operator: Operator, 
     """Enqueue the kernel on torch's current stream: everything is on the device already, nothing is checked."""
     import torch as t
 
-    major, minor = t.cuda.get_device_capability(x.device)
-    text = Path(__file__).with_name("classwise.cu").read_text()
-    arch = f"{major}{minor}" + ("a" if major == 9 else "")
-    library = native.load(native.build_cuda(text, arch, (f"K={k}", *([f"COLS={columns}"] if columns else []))))
+    library = _cuda_library(k, columns, t.cuda.get_device_capability(x.device))
     n, c, h, w = x.shape
     tops = t.zeros(n if operator.scale == "max" else 1, dtype=t.int32, device=x.device)
     pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (x, out, labels.long().contiguous(), *bank, tops)]
@@ -139,10 +137,19 @@ def pick(name: str = "auto") -> Callable[..., Any]:
     return BACKENDS[name]
 
 
+@functools.cache
 def _library(k: int, tuning: Tuning) -> ctypes.CDLL:
     text = Path(__file__).with_name("classwise.cpp").read_text()
     defines = (f"K={k}", f"ROWS={tuning.rows}", f"VECS={tuning.vectors}", f"LANES={tuning.lanes}")
     return native.load(native.build(text, defines))
+
+
+@functools.cache  # looking up the compiler takes milliseconds: once, not once a launch
+def _cuda_library(k: int, columns: int, capability: tuple[int, int]) -> ctypes.CDLL:
+    major, minor = capability
+    text = Path(__file__).with_name("classwise.cu").read_text()
+    arch = f"{major}{minor}" + ("a" if major == 9 else "")
+    return native.load(native.build_cuda(text, arch, (f"K={k}", *([f"COLS={columns}"] if columns else []))))
 
 
 def _call(
