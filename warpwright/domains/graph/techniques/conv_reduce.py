@@ -1,0 +1,227 @@
+"""Sums and means of a convolution over spatial axes or channels: reduce the input and the kernel, not the output.
+
+Along one axis, kernel index k meets the input positions [a_k, b_k) (every stride-th of them, for a strided convolution), so the
+sum of the output over that axis is  sum_k W[k] * S_k  with the box sums  S_k = sum of x over those positions. Kernel indices with equal
+ranges share a box sum. Box sums are formed from the sums of the segments between all range ends, each element read once and nothing
+subtracted, so no digits cancel. Axes that are not reduced stay a convolution, with kernel ranges as extra channels.
+
+Special cases: stride 1 without padding, transposed: every range is everything, sum(y) = sum(x) @ sum(W) (notes 2.5, L2-42). Border
+corrections of L2-44 and the three-plane form of L2-13 come out as segments. The general form is our own derivation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+
+from warpwright.domains.graph.ir import Edit, Inserter, aten, only_user, shape
+from warpwright.domains.graph.techniques import reduction
+from warpwright.domains.graph.techniques.convolution import Convolution, convolve, convolve_transposed, read
+from warpwright.domains.graph.techniques.reduction import Reduction, read_reduction, reduce
+from warpwright.domains.graph.techniques.rewrite import Rewrite
+
+
+@dataclass(frozen=True)
+class Box:
+    """Input positions first, first + step, ..., `count` of them, and the kernel indices that meet exactly these."""
+
+    first: int
+    step: int
+    count: int
+    taps: tuple[int, ...]
+
+
+def boxes(conv: Convolution, axis: int) -> tuple[Box, ...]:
+    """Return the boxes of one spatial axis; kernel indices that meet no input are left out."""
+    size, out, stride = conv.sizes[axis], conv.out[axis], conv.stride[axis]
+    padding, dilation = conv.padding[axis], conv.dilation[axis]
+    found: dict[tuple[int, int], list[int]] = {}
+    for k in range(conv.kernel[axis]):
+        offset = k * dilation - padding
+        if conv.transposed:  # o = i * stride + offset in [0, out)
+            low = max(0, -(offset // stride))
+            high = min(size - 1, (out - 1 - offset) // stride)
+            first, count = low, high - low + 1
+        else:  # i = o * stride + offset in [0, size)
+            low = max(0, -(offset // stride))
+            high = min(out - 1, (size - 1 - offset) // stride)
+            first, count = low * stride + offset, high - low + 1
+        if count > 0:
+            found.setdefault((first, count), []).append(k)
+    step = 1 if conv.transposed else stride
+    return tuple(Box(first, step, count, tuple(taps)) for (first, count), taps in sorted(found.items()))
+
+
+def _match(node: fx.Node) -> Any:
+    red = read_reduction(node)
+    conv = read(red.x) if red is not None else None
+    if red is None or conv is None or only_user(conv.node) is not node or conv.bias is not None and len(shape(conv.bias)) != 1:
+        return None
+    spatial = tuple(a - 2 for a in red.axes if a >= 2)
+    if math.prod(conv.out[a] for a in spatial) == 1:
+        return None
+    return red, conv, spatial
+
+
+def _emit(e: Edit, node: fx.Node, found: tuple[Reduction, Convolution, tuple[int, ...]]) -> None:
+    red, conv, spatial = found
+    at = e.before(node)
+    new = collapse(at, conv, spatial, red.mean)
+    new = reduce(at, new, tuple(a for a in red.axes if a < 2), True, red.mean)
+    if shape(new) != shape(node):
+        new = at.call(aten.reshape.default, new, list(shape(node)))
+    e.replace(node, new)
+
+
+def collapse(at: Inserter, conv: Convolution, spatial: tuple[int, ...], mean: bool) -> fx.Node:
+    """Insert the sum or mean of a convolution over some of its spatial axes, which keep size 1."""
+    x, weight = conv.x, conv.weight
+    ranges = {axis: boxes(conv, axis) for axis in spatial}
+    plain = tuple(a + 2 for a in spatial if len(ranges[a]) == 1 and ranges[a][0].count == conv.sizes[a])
+    x, weight = reduce(at, x, plain, True, False), reduce(at, weight, plain, True, False)
+    for axis in spatial:
+        if axis + 2 not in plain:
+            x = _box_sums(at, x, axis + 2, ranges[axis])
+            weight = _tap_sums(at, weight, axis + 2, ranges[axis])
+    count = math.prod(conv.out[a] for a in spatial)
+    bias = conv.bias
+    if mean:
+        weight = at.call(aten.mul.Tensor, weight, 1.0 / count)
+    elif bias is not None:
+        bias = at.call(aten.mul.Tensor, bias, count)
+    rest = tuple(a for a in range(conv.d) if a not in spatial)
+    x = _into_channels(at, x, 1, spatial, rest)
+    weight = _into_channels(at, weight, 0 if conv.transposed else 1, spatial, rest)
+    new = _remaining(at, conv, x, weight, bias, rest)
+    sizes = [1 if a in spatial else n for a, n in enumerate(conv.out)]
+    return at.call(aten.reshape.default, new, [*shape(conv.node)[:2], *sizes])
+
+
+def _box_sums(at: Inserter, x: fx.Node, dim: int, ranges: tuple[Box, ...]) -> fx.Node:
+    """Return `x` with axis `dim` replaced by one of box sums, in the order of `ranges`."""
+    segments: dict[tuple[int, int], list[tuple[int, fx.Node]]] = {}
+    sums = []
+    for box in ranges:
+        residue = box.first % box.step
+        key = (residue, box.step)
+        if key not in segments:
+            segments[key] = _segments(at, x, dim, residue, [b for b in ranges if b.first % b.step == residue])
+        start = box.first // box.step
+        parts = [node for first, node in segments[key] if start <= first < start + box.count]
+        total = parts[0]
+        for part in parts[1:]:
+            total = at.call(aten.add.Tensor, total, part)
+        sums.append(total)
+    return sums[0] if len(sums) == 1 else at.call(aten.cat.default, sums, dim)
+
+
+def _segments(at: Inserter, x: fx.Node, dim: int, residue: int, ranges: list[Box]) -> list[tuple[int, fx.Node]]:
+    """Return the sums of `x` between all ends of `ranges`, each with its first index, counted in steps."""
+    step = ranges[0].step
+    if step > 1:
+        x = at.call(aten.slice.Tensor, x, dim, residue, shape(x)[dim], step)
+    spans = [(b.first // step, b.first // step + b.count) for b in ranges]
+    ends = sorted({end for span in spans for end in span})
+    found = []
+    for low, high in zip(ends, ends[1:], strict=False):
+        if any(a <= low and high <= b for a, b in spans):
+            part = x if high - low == shape(x)[dim] else at.call(aten.narrow.default, x, dim, low, high - low)
+            found.append((low, part if high - low == 1 else reduce(at, part, (dim,), True, False)))
+    return found
+
+
+def _tap_sums(at: Inserter, weight: fx.Node, dim: int, ranges: tuple[Box, ...]) -> fx.Node:
+    """Return the kernel with axis `dim` replaced by one entry for each range: the sum over the kernel indices that have it."""
+    parts = []
+    for box in ranges:
+        consecutive = box.taps == tuple(range(box.taps[0], box.taps[-1] + 1))
+        runs = [(box.taps[0], len(box.taps))] if consecutive else [(k, 1) for k in box.taps]
+        pieces = [at.call(aten.narrow.default, weight, dim, k, length) for k, length in runs]
+        piece = pieces[0] if len(pieces) == 1 else at.call(aten.cat.default, pieces, dim)
+        parts.append(piece if len(box.taps) == 1 else reduce(at, piece, (dim,), True, False))
+    return parts[0] if len(parts) == 1 else at.call(aten.cat.default, parts, dim)
+
+
+def _into_channels(at: Inserter, tensor: fx.Node, channel: int, spatial: tuple[int, ...], rest: tuple[int, ...]) -> fx.Node:
+    """Move the reduced axes just behind axis `channel` and merge them into it."""
+    sizes = shape(tensor)
+    ranges = math.prod(sizes[a + 2] for a in spatial)
+    if ranges > 1:
+        moved = [a + 2 for a in spatial]
+        order = [*range(channel + 1), *moved, *range(channel + 1, 2), *(a + 2 for a in rest)]
+        tensor = tensor if order == sorted(order) else at.call(aten.permute.default, tensor, order)
+    lead = [n * (ranges if axis == channel else 1) for axis, n in enumerate(sizes[:2])]
+    return at.call(aten.reshape.default, tensor, [*lead, *(sizes[a + 2] for a in rest)])
+
+
+def _remaining(at: Inserter, conv: Convolution, x: fx.Node, weight: fx.Node, bias: fx.Node | None, rest: tuple[int, ...]) -> fx.Node:
+    """Insert what is left of the convolution when only the axes `rest` remain spatial."""
+
+    def keep(values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(values[a] for a in rest)
+
+    if rest and conv.transposed:
+        paddings = (keep(conv.padding), keep(conv.output_padding))
+        return convolve_transposed(at, x, weight, bias, keep(conv.stride), *paddings, keep(conv.dilation), conv.groups)
+    if rest:
+        return convolve(at, x, weight, bias, keep(conv.stride), keep(conv.padding), keep(conv.dilation), conv.groups)
+    if conv.groups == 1:
+        return at.call(aten.linear.default, x, at.call(aten.t.default, weight) if conv.transposed else weight, bias)
+    x, weight = (at.call(aten.unsqueeze.default, t, -1) for t in (x, weight))
+    if conv.transposed:
+        return convolve_transposed(at, x, weight, bias, (1,), (0,), groups=conv.groups)
+    return convolve(at, x, weight, bias, (1,), (0,), groups=conv.groups)
+
+
+reduce_convolution = Rewrite(
+    name="reduce_convolution",
+    legality="E",
+    ops=reduction.REDUCTIONS,
+    match=_match,
+    emit=_emit,
+    doc="sum or mean of a (transposed) convolution over spatial axes -> box sums of the input, times the kernel summed over indices with"
+    " the same box; the other axes stay a convolution of fewer dimensions. Source: see the module's docstring.",
+)
+
+
+# --- channels ------------------------------------------------------------------------------------------------------------
+
+
+def _match_channels(node: fx.Node) -> Any:
+    red = read_reduction(node)
+    conv = read(red.x) if red is not None else None
+    if red is None or conv is None or only_user(conv.node) is not node or red.axes != (1,) or conv.groups != 1 or conv.channels == 1:
+        return None
+    return red, conv
+
+
+def _emit_channels(e: Edit, node: fx.Node, found: tuple[Reduction, Convolution]) -> None:
+    red, conv = found
+    at = e.before(node)
+    weight = reduce(at, conv.weight, (1 if conv.transposed else 0,), True, red.mean)
+    bias = None if conv.bias is None else reduce(at, conv.bias, (0,), True, red.mean)
+    new = same_form(at, conv, conv.x, weight, bias)
+    if not red.keepdim:
+        new = at.call(aten.squeeze.dim, new, 1)
+    e.replace(node, new)
+
+
+def same_form(at: Inserter, conv: Convolution, x: fx.Node, weight: fx.Node, bias: fx.Node | None) -> fx.Node:
+    """Insert a convolution with the strides, paddings and dilations of `conv`."""
+    if conv.transposed:
+        return convolve_transposed(at, x, weight, bias, conv.stride, conv.padding, conv.output_padding, conv.dilation, conv.groups)
+    return convolve(at, x, weight, bias, conv.stride, conv.padding, conv.dilation, conv.groups)
+
+
+reduce_channels = Rewrite(
+    name="reduce_channels",
+    legality="E",
+    ops=reduction.REDUCTIONS,
+    match=_match_channels,
+    emit=_emit_channels,
+    doc="sum or mean of a (transposed) convolution over its output channels -> the convolution with the kernel summed over them. Linearity;"
+    " own derivation.",
+)
