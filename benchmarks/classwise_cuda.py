@@ -1,6 +1,6 @@
 """CWC on one GPU, memory to memory: bit-equality with the int64 definition, then images/s against the floor.
 
-    python benchmarks/classwise_cuda.py --out benchmarks/results/classwise_h200.json
+python benchmarks/classwise_cuda.py --out benchmarks/results/classwise_h200.json
 """
 
 from __future__ import annotations

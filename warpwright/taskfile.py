@@ -159,6 +159,23 @@ def describe(
     return Task(name=name, loader=loader, entry=found, source_digest=digest(text), special_values=special_values, **common)
 
 
+def entries(path: str | os.PathLike[str]) -> list[str]:
+    """Return the entries of the tasks that a file defines, without running it; none for a file that is no task file or no Python."""
+    file = Path(path)
+    if _is_saved_module(file):
+        return [""]
+    if file.suffix != ".py":
+        return []
+    try:
+        tree = _parse(_read(file), str(file))
+    except TaskError:
+        return []
+    marked = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _mark(node) is not None]
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return ["Model"] if "Model" in classes and "get_inputs" in functions else marked
+
+
 def _task_name(file: Path) -> str:
     """Return the file's stem; a KernelBench file gets its level in front, because stems repeat between levels."""
     return f"{file.parent.name}_{file.stem}" if re.fullmatch(r"level\d+", file.parent.name) else file.stem

@@ -1,0 +1,321 @@
+"""KernelBench through `warpwright bench`, on one machine with several GPUs or on a CPU, in pieces that --resume joins.
+
+    python benchmarks/kernelbench.py --kernelbench ~/KernelBench --levels 1,2 --gpus 4 --minutes 9 --out results
+    python benchmarks/kernelbench.py --kernelbench ~/KernelBench --levels 1,2 --gpus 0 --scale 0.001 --budget 20s --out results
+
+KernelBench is given by path: the folder that holds level1/, level2/ ... (or its parent, the repository). Phases:
+
+    footprint   each task's eager peak memory, on the meta device: a GPU takes no more tasks at once than fit it
+    prewarm     default torch.compile of every unfinished task, in parallel and untimed, so that inductor's disk cache is warm
+    timed       one process a task and at most --jobs-per-gpu of them a GPU; the device lock lets one of them time while none builds
+
+The run ends by itself before --minutes are over; what was measured by then is in OUT/archive.db. The next call with --resume and the same
+--out (or --archive of an earlier call) goes on. OUT then holds archive.db, results.jsonl and results.md, and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from warpwright import bench, footprint, summary
+from warpwright.archive import Archive
+from warpwright.base import Task
+from warpwright.errors import TaskError
+
+COPIES = 5
+"""A task's eager peak is held about this often at once: by the judge in float64 (twice), the baselines, the candidate, rotating inputs."""
+
+CONTEXT_BYTES = 3 * 2**30
+"""CUDA contexts and library workspaces of a task's processes."""
+
+GRACE_SECONDS = 25.0
+"""Kept back at the end: jobs still running are ended then, and the results are written."""
+
+FILE_BYTES = 15_000_000
+"""No result file is larger; a larger archive is split."""
+
+
+@dataclass
+class Waiting:
+    """A task that has yet to be done."""
+
+    job: bench.Job
+    task: Task
+    bytes: int
+    """What it may take of a GPU at once."""
+
+
+@dataclass
+class Running:
+    """A job's process."""
+
+    waiting: Waiting
+    process: subprocess.Popen[str]
+    began: float
+
+
+@dataclass
+class Device:
+    """One GPU, or the CPU (index None), and the jobs on it."""
+
+    index: int | None
+    bytes: float
+    slots: int
+    running: list[Running] = field(default_factory=list)
+
+    def takes(self, waiting: Waiting) -> bool:
+        """Whether one more job fits; a job larger than the device runs alone."""
+        used = sum(running.waiting.bytes for running in self.running)
+        return not self.running or (len(self.running) < self.slots and used + waiting.bytes <= self.bytes)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark, or (internally) one of its jobs."""
+    options = _options(arguments)
+    if options.one:
+        return _one(options.one, options.what)
+    began = time.time()
+    deadline = began + 60 * options.minutes - GRACE_SECONDS
+    out = Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    archive = out / "archive.db"
+    if options.archive and not archive.exists():
+        shutil.copy(options.archive, archive)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(options.cache).absolute())
+    jobs = _jobs(options, archive, deadline)
+    finished = [bench.finished(job) if options.resume else None for job in jobs]
+    todo = [job for job, line in zip(jobs, finished, strict=True) if line is None]
+    _say(f"{len(jobs)} tasks, {len(jobs) - len(todo)} finished before")
+    waiting = _sized(todo)
+    devices = _devices(options)
+    if options.prewarm != "skip" and options.gpus:
+        _schedule(waiting, devices, "prewarm", deadline, min(deadline, began + 60 * options.prewarm_minutes))
+    if options.prewarm != "only":
+        _schedule(waiting, devices, "job", deadline, deadline)
+    lines = [line for line in (bench.finished(job) for job in jobs) if line is not None]
+    _write(out, options, lines, len(jobs), devices)
+    _say(f"{len(lines)} of {len(jobs)} tasks finished; results in {out}")
+    return 0 if len(lines) == len(jobs) else 3
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernelbench", help="the repository, or its folder of levels")
+    parser.add_argument("--levels", default="1,2")
+    parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
+    parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")
+    parser.add_argument("--jobs-per-gpu", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=9.0, help="wall time of this call")
+    parser.add_argument("--prewarm", choices=("auto", "skip", "only"), default="auto")
+    parser.add_argument("--prewarm-minutes", type=float, default=3.0)
+    parser.add_argument("--resume", action="store_true", help="leave out what OUT/archive.db holds a finished outcome of")
+    parser.add_argument("--archive", help="archive of an earlier call, copied to OUT when OUT has none")
+    parser.add_argument("--out", default="results")
+    parser.add_argument("--cache", default=str(Path(tempfile.gettempdir()) / "warpwright_inductor"))
+    parser.add_argument("--search", default="ladder")
+    parser.add_argument("--budget", default="45s")
+    parser.add_argument("--baselines", default="", help="comma-separated; empty: those of the device")
+    parser.add_argument("--precision", default="strict")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--title", default="KernelBench")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--what", default="job", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if not options.one and not options.kernelbench:
+        parser.error("--kernelbench PATH is needed")
+    return options
+
+
+def _say(text: str) -> None:
+    print(f"[{datetime.now(UTC):%H:%M:%S}] {text}", file=sys.stderr, flush=True)
+
+
+# --- what is to be done ------------------------------------------------------------------------------------------------------------
+
+
+def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[bench.Job]:
+    root = Path(options.kernelbench)
+    root = root / "KernelBench" if (root / "KernelBench").is_dir() else root
+    device = "cuda" if options.gpus else "cpu"
+    baselines = tuple(filter(None, options.baselines.split(",")))
+    settings = bench.Settings(device, options.search, options.budget, baselines, options.precision, scale=options.scale)
+    machine = bench.machine_name(device)
+    folders = [root / f"level{level}" for level in options.levels.split(",")]
+    files = [file for folder in folders for file in bench.find_tasks([folder], options.tasks)]
+    return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
+
+
+def _sized(jobs: Sequence[bench.Job]) -> list[Waiting]:
+    """Return the jobs with the memory they may take. A task whose footprint is unknown is taken to need a whole device."""
+    waiting = []
+    for job in jobs:
+        task = job.describe()
+        try:
+            needed = COPIES * footprint.peak_bytes(task) + CONTEXT_BYTES
+        except TaskError as error:
+            _say(f"{task.name}: footprint unknown, runs alone: {error}")
+            needed = 2**60
+        waiting.append(Waiting(job, task, needed))
+    return waiting
+
+
+def _devices(options: argparse.Namespace) -> list[Device]:
+    if not options.gpus:
+        return [Device(None, 0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 1)]
+    asked = subprocess.run(["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True)
+    sizes = [0.92 * 2**20 * float(line) for line in asked.stdout.split()]
+    if len(sizes) < options.gpus:
+        raise SystemExit(f"expected {options.gpus} GPUs, saw {len(sizes)}; lower --gpus")
+    return [Device(index, size, options.jobs_per_gpu) for index, size in enumerate(sizes[: options.gpus])]
+
+
+# --- scheduling --------------------------------------------------------------------------------------------------------------------
+
+
+def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], what: str, deadline: float, last_start: float) -> None:
+    """Run `what` for every task, the first that fits each time, until all are done or time is up; then end what still runs."""
+    queue, done = list(tasks), 0
+    slots = [Device(device.index, device.bytes, 2 * device.slots if what == "prewarm" else device.slots) for device in devices]
+    end = last_start if what == "prewarm" else deadline
+    while (queue and time.time() < last_start) or any(device.running for device in slots):
+        for device in slots:
+            done += _collect(device, what, done, len(tasks))
+            chosen = next((waiting for waiting in queue if time.time() < last_start and device.takes(waiting)), None)
+            if chosen is not None:
+                queue.remove(chosen)
+                device.running.append(Running(chosen, _start(chosen, device, what), time.time()))
+        if time.time() > end:
+            _end(slots)
+            break
+        time.sleep(0.05)
+
+
+def _start(waiting: Waiting, device: Device, what: str) -> subprocess.Popen[str]:
+    environment = dict(os.environ)
+    if device.index is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = str(device.index)
+    command = [sys.executable, __file__, "--what", what, "--one", json.dumps(waiting.job.to_json())]
+    log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process that writes to it
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True)
+    process.log = log  # type: ignore[attr-defined]
+    return process
+
+
+def _collect(device: Device, what: str, done: int, total: int) -> int:
+    """Take the ended jobs off a device, say what came of each, and return how many they were."""
+    ended = [running for running in device.running if running.process.poll() is not None]
+    for number, running in enumerate(ended, start=done + 1):
+        device.running.remove(running)
+        said = (running.process.stdout.read() if running.process.stdout else "").strip()
+        place = "cpu" if device.index is None else f"gpu {device.index}"
+        seconds = time.time() - running.began
+        _say(f"{what} {number}/{total} {place} {seconds:.0f}s {running.waiting.task.name}: {said.splitlines()[-1] if said else _tail(running)}")
+    return len(ended)
+
+
+def _tail(running: Running) -> str:
+    log = running.process.log  # type: ignore[attr-defined]
+    log.seek(0)
+    text = " / ".join(log.read()[-1500:].split("\n")[-6:])
+    return f"exit code {running.process.returncode}: {text}"
+
+
+def _end(devices: Sequence[Device]) -> None:
+    """End the jobs that still run, first asked, then killed: their records are in the archive, and --resume goes on with them."""
+    running = [running for device in devices for running in device.running]
+    for kind, patience in ((signal.SIGINT, 8.0), (signal.SIGKILL, 5.0)):
+        alive = [one for one in running if one.process.poll() is None]
+        for one in alive:
+            os.killpg(one.process.pid, kind)
+        limit = time.time() + patience
+        while time.time() < limit and any(one.process.poll() is None for one in alive):
+            time.sleep(0.05)
+    _say(f"time is up: {len(running)} jobs ended early")
+
+
+# --- one job, in a process of its own ----------------------------------------------------------------------------------------------
+
+
+def _one(text: str, what: str) -> int:
+    job = json.loads(text)
+    if what == "prewarm":
+        print(_prewarm(bench.Job.from_json(job)), flush=True)
+        return 0
+    try:
+        line = bench.run_job(job)
+    except KeyboardInterrupt:
+        print("ended early", flush=True)
+        return 3
+    speedup = (line.get("speedup") or {}).get("best")
+    gain = f" {speedup:.2f}x" if speedup else ""
+    print(f"{line['status']}{gain} {line.get('verdict') or ''} {(line.get('reason') or '')[:200]!r}", flush=True)
+    return 0
+
+
+def _prewarm(job: bench.Job) -> str:
+    """Compile a task's default torch.compile baseline once; its code is then in inductor's cache."""
+    import torch
+
+    from warpwright import taskfile
+
+    reference = taskfile.load(job.describe())
+    with torch.device(job.settings.device), torch.no_grad():
+        model = torch.compile(reference.make_model())
+        model(*reference.make_inputs(0, job.settings.device))
+    torch.cuda.synchronize()
+    return "compiled"
+
+
+# --- results -----------------------------------------------------------------------------------------------------------------------
+
+
+def _write(out: Path, options: argparse.Namespace, lines: list[dict[str, Any]], total: int, devices: Sequence[Device]) -> None:
+    (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if lines:
+        (out / "results.md").write_text(summary.document(options.title, _facts(options, len(lines), total, devices), lines))
+    archive = out / "archive.db"
+    if archive.exists():
+        with Archive(archive):  # the last one to close it folds the write-ahead log into the file
+            pass
+        _split(archive)
+
+
+def _facts(options: argparse.Namespace, finished: int, total: int, devices: Sequence[Device]) -> dict[str, Any]:
+    import torch
+
+    machine = bench.machine_name("cuda" if options.gpus else "cpu")
+    facts = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "tasks": f"{finished} of {total} (levels {options.levels})"}
+    facts["machine"] = f"{len(devices)} x {machine}" if options.gpus else f"{machine}, {len(os.sched_getaffinity(0))} cores"
+    facts["versions"] = f"torch {torch.__version__}, CUDA {torch.version.cuda}, Python {platform.python_version()}"
+    facts["settings"] = f"search {options.search}, budget {options.budget} a task, precision {options.precision}, scale {options.scale:g}"
+    return facts
+
+
+def _split(path: Path) -> None:
+    """Cut a file that is too large to carry into numbered parts: `cat archive.db.*` joins them."""
+    if path.stat().st_size <= FILE_BYTES:
+        return
+    data = path.read_bytes()
+    for number, start in enumerate(range(0, len(data), FILE_BYTES)):
+        path.with_name(f"{path.name}.{number}").write_bytes(data[start : start + FILE_BYTES])
+    _say(f"{path} is larger than {FILE_BYTES} bytes: its parts are beside it")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
