@@ -227,14 +227,14 @@ def local_evaluator(settings: Settings, task: Task) -> Any:
 
 def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -> tuple[Line, bool]:
     """Return the line of a task, and whether its job is finished."""
-    space, why_not = _space(task)
+    space, why_not = open_space(task)
     deadline = work.deadline
     with evaluators(work.settings, task) as evaluator:
         outcome = loop.optimize(
             task,
             space,
             evaluator,
-            search=work.settings.search if why_not is None else _no_search,
+            search=work.settings.search if why_not is None else no_search,
             budget=Budget.parse(work.settings.budget),
             archive=archive,
             should_stop=None if deadline is None else lambda: time.time() > deadline,
@@ -247,7 +247,7 @@ def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -
     return line, not outcome.interrupted and outcome.failure is None
 
 
-def _space(task: Task) -> tuple[Space[Any], str | None]:
+def open_space(task: Task) -> tuple[Space[Any], str | None]:
     """Return the task's search space, or an empty one and the reason why the program cannot be captured."""
     from warpwright.domains import graph
 
@@ -261,7 +261,7 @@ def _lower_nothing(ir: Any, actions: Any) -> Any:
     raise CaptureError("the program was not captured, so there is nothing to lower")
 
 
-def _no_search(space: Space[Any], rng: Any, batch: int) -> Any:
+def no_search(space: Space[Any], rng: Any, batch: int) -> Any:
     """Propose nothing: the baselines are all there is."""
     return
     yield
