@@ -255,7 +255,7 @@ class Archive:
             holder[name] = self._blob(holder[name]["blob"])
         for timing in _timings(data):
             timing["samples"] = json.loads(self._blob(timing["samples"]["blob"]))
-        return from_json(Record, data)  # type: ignore[no-any-return]
+        return from_json(Record, data)
 
     def _blob(self, digest: str) -> str:
         rows = self._rows("SELECT data FROM blobs WHERE digest = ?", digest)
