@@ -20,12 +20,13 @@ import json
 import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,10 +34,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from warpwright import bench, footprint, summary
-from warpwright.archive import Archive
-from warpwright.base import Task
-from warpwright.errors import TaskError
+from warpwright import bench, executor, footprint, summary  # noqa: E402 - works from a checkout that is not installed
+from warpwright.archive import Archive  # noqa: E402
+from warpwright.base import Task  # noqa: E402
+from warpwright.errors import TaskError  # noqa: E402
 
 COPIES = 5
 """A task's eager peak is held about this often at once: by the judge in float64 (twice), the baselines, the candidate, rotating inputs."""
@@ -44,14 +45,14 @@ COPIES = 5
 CONTEXT_BYTES = 3 * 2**30
 """CUDA contexts and library workspaces of a task's processes."""
 
-GRACE_SECONDS = 25.0
+GRACE_SECONDS = 30.0
 """Kept back at the end: jobs still running are ended then, and the results are written."""
 
 FILE_BYTES = 15_000_000
 """No result file is larger; a larger archive is split."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Waiting:
     """A task that has yet to be done."""
 
@@ -62,34 +63,26 @@ class Waiting:
 
 
 @dataclass
-class Running:
-    """A job's process."""
-
-    waiting: Waiting
-    process: subprocess.Popen[str]
-    began: float
-
-
-@dataclass
 class Device:
-    """One GPU, or the CPU (index None), and the jobs on it."""
+    """One GPU, or the CPU (index None), and what runs on it."""
 
     index: int | None
     bytes: float
     slots: int
-    running: list[Running] = field(default_factory=list)
+    running: list[Waiting] = field(default_factory=list)
 
     def takes(self, waiting: Waiting) -> bool:
         """Whether one more job fits; a job larger than the device runs alone."""
-        used = sum(running.waiting.bytes for running in self.running)
+        used = sum(running.bytes for running in self.running)
         return not self.running or (len(self.running) < self.slots and used + waiting.bytes <= self.bytes)
+
+    def __str__(self) -> str:
+        return "cpu" if self.index is None else f"gpu {self.index}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark, or (internally) one of its jobs."""
+    """Run the benchmark; exit code 0 when every task is finished, 3 when --resume has more to do."""
     options = _options(arguments)
-    if options.one:
-        return _one(options.one, options.what)
     began = time.time()
     deadline = began + 60 * options.minutes - GRACE_SECONDS
     out = Path(options.out)
@@ -105,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     waiting = _sized(todo)
     devices = _devices(options)
     if options.prewarm != "skip" and options.gpus:
-        _schedule(waiting, devices, "prewarm", deadline, min(deadline, began + 60 * options.prewarm_minutes))
+        _schedule(waiting, devices, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes))
     if options.prewarm != "only":
-        _schedule(waiting, devices, "job", deadline, deadline)
+        _schedule(waiting, devices, "warpwright.bench:run_job", deadline)
     lines = [line for line in (bench.finished(job) for job in jobs) if line is not None]
     _write(out, options, lines, len(jobs), devices)
     _say(f"{len(lines)} of {len(jobs)} tasks finished; results in {out}")
@@ -116,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernelbench", help="the repository, or its folder of levels")
+    parser.add_argument("--kernelbench", required=True, help="the repository, or its folder of levels")
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
     parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")
@@ -134,12 +127,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--precision", default="strict")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--title", default="KernelBench")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--what", default="job", help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    if not options.one and not options.kernelbench:
-        parser.error("--kernelbench PATH is needed")
-    return options
+    return parser.parse_args(arguments)
 
 
 def _say(text: str) -> None:
@@ -188,98 +176,70 @@ def _devices(options: argparse.Namespace) -> list[Device]:
 # --- scheduling --------------------------------------------------------------------------------------------------------------------
 
 
-def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], what: str, deadline: float, last_start: float) -> None:
-    """Run `what` for every task, the first that fits each time, until all are done or time is up; then end what still runs."""
-    queue, done = list(tasks), 0
-    slots = [Device(device.index, device.bytes, 2 * device.slots if what == "prewarm" else device.slots) for device in devices]
-    end = last_start if what == "prewarm" else deadline
-    while (queue and time.time() < last_start) or any(device.running for device in slots):
-        for device in slots:
-            done += _collect(device, what, done, len(tasks))
-            chosen = next((waiting for waiting in queue if time.time() < last_start and device.takes(waiting)), None)
-            if chosen is not None:
-                queue.remove(chosen)
-                device.running.append(Running(chosen, _start(chosen, device, what), time.time()))
-        if time.time() > end:
-            _end(slots)
+def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float) -> None:
+    """Run `function` for every task, on each device the first that fits, until all are done or time is up; then end what still runs."""
+    queue, stop, done = list(tasks), threading.Event(), 0
+    running: dict[Future[Any], tuple[Device, Waiting, float]] = {}
+    with ThreadPoolExecutor(sum(device.slots for device in devices)) as pool:
+        try:
+            while (queue or running) and time.time() < deadline:
+                for device in devices:
+                    for waiting in _fitting(device, queue):
+                        future = pool.submit(executor.run_job, function, waiting.job.to_json(), _environment(device), None, stop)
+                        running[future] = (device, waiting, time.time())
+                ended, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    device, waiting, began = running.pop(future)
+                    device.running.remove(waiting)
+                    done += 1
+                    _say(f"{done}/{len(tasks)} {device} {time.time() - began:.0f}s {waiting.task.name}: {_said(future.result())}")
+        finally:
+            stop.set()  # run_job then interrupts its job, which has a few seconds to end
+            if running:
+                _say(f"time is up: {len(running)} jobs end early, {len(queue)} were not begun")
+            for device, waiting, _ in running.values():
+                device.running.remove(waiting)
+
+
+def _fitting(device: Device, queue: list[Waiting]) -> list[Waiting]:
+    """Move the tasks that fit from the queue to the device, and return them."""
+    chosen = []
+    for waiting in list(queue):
+        if len(device.running) >= device.slots:
             break
-        time.sleep(0.05)
+        if device.takes(waiting):
+            queue.remove(waiting)
+            device.running.append(waiting)
+            chosen.append(waiting)
+    return chosen
 
 
-def _start(waiting: Waiting, device: Device, what: str) -> subprocess.Popen[str]:
-    environment = dict(os.environ)
-    if device.index is not None:
-        environment["CUDA_VISIBLE_DEVICES"] = str(device.index)
-    command = [sys.executable, __file__, "--what", what, "--one", json.dumps(waiting.job.to_json())]
-    log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process that writes to it
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True)
-    process.log = log  # type: ignore[attr-defined]
-    return process
+def _environment(device: Device) -> dict[str, str]:
+    return {} if device.index is None else {"CUDA_VISIBLE_DEVICES": str(device.index)}
 
 
-def _collect(device: Device, what: str, done: int, total: int) -> int:
-    """Take the ended jobs off a device, say what came of each, and return how many they were."""
-    ended = [running for running in device.running if running.process.poll() is not None]
-    for number, running in enumerate(ended, start=done + 1):
-        device.running.remove(running)
-        said = (running.process.stdout.read() if running.process.stdout else "").strip()
-        place = "cpu" if device.index is None else f"gpu {device.index}"
-        seconds = time.time() - running.began
-        _say(f"{what} {number}/{total} {place} {seconds:.0f}s {running.waiting.task.name}: {said.splitlines()[-1] if said else _tail(running)}")
-    return len(ended)
+def _said(result: Any) -> str:
+    """Return what came of a job, in a line."""
+    if not isinstance(result, dict):
+        return " ".join(str(result).split())[-400:]
+    speedup = (result.get("speedup") or {}).get("best")
+    gain = f" {speedup:.2f}x {result.get('verdict')}" if speedup else ""
+    return f"{result['status']}{gain} {(result.get('reason') or '')[:200]}"
 
 
-def _tail(running: Running) -> str:
-    log = running.process.log  # type: ignore[attr-defined]
-    log.seek(0)
-    text = " / ".join(log.read()[-1500:].split("\n")[-6:])
-    return f"exit code {running.process.returncode}: {text}"
-
-
-def _end(devices: Sequence[Device]) -> None:
-    """End the jobs that still run, first asked, then killed: their records are in the archive, and --resume goes on with them."""
-    running = [running for device in devices for running in device.running]
-    for kind, patience in ((signal.SIGINT, 8.0), (signal.SIGKILL, 5.0)):
-        alive = [one for one in running if one.process.poll() is None]
-        for one in alive:
-            os.killpg(one.process.pid, kind)
-        limit = time.time() + patience
-        while time.time() < limit and any(one.process.poll() is None for one in alive):
-            time.sleep(0.05)
-    _say(f"time is up: {len(running)} jobs ended early")
-
-
-# --- one job, in a process of its own ----------------------------------------------------------------------------------------------
-
-
-def _one(text: str, what: str) -> int:
-    job = json.loads(text)
-    if what == "prewarm":
-        print(_prewarm(bench.Job.from_json(job)), flush=True)
-        return 0
-    try:
-        line = bench.run_job(job)
-    except KeyboardInterrupt:
-        print("ended early", flush=True)
-        return 3
-    speedup = (line.get("speedup") or {}).get("best")
-    gain = f" {speedup:.2f}x" if speedup else ""
-    print(f"{line['status']}{gain} {line.get('verdict') or ''} {(line.get('reason') or '')[:200]!r}", flush=True)
-    return 0
-
-
-def _prewarm(job: bench.Job) -> str:
+def prewarm(payload: dict[str, Any]) -> dict[str, str]:
     """Compile a task's default torch.compile baseline once; its code is then in inductor's cache."""
     import torch
 
     from warpwright import taskfile
 
+    job = bench.Job.from_json(payload)
     reference = taskfile.load(job.describe())
     with torch.device(job.settings.device), torch.no_grad():
         model = torch.compile(reference.make_model())
         model(*reference.make_inputs(0, job.settings.device))
-    torch.cuda.synchronize()
-    return "compiled"
+        torch.cuda.synchronize()
+    return {"status": "compiled"}
 
 
 # --- results -----------------------------------------------------------------------------------------------------------------------

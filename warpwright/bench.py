@@ -227,7 +227,7 @@ def local_evaluator(settings: Settings, task: Task) -> Any:
 
 def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -> tuple[Line, bool]:
     """Return the line of a task, and whether its job is finished."""
-    space, why_not = open_space(task)
+    space, why_not = open_space(task, loop.target_of(work.settings.device))
     deadline = work.deadline
     with evaluators(work.settings, task) as evaluator:
         outcome = loop.optimize(
@@ -247,12 +247,12 @@ def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -
     return line, not outcome.interrupted and outcome.failure is None
 
 
-def open_space(task: Task) -> tuple[Space[Any], str | None]:
+def open_space(task: Task, target: str = "cpu") -> tuple[Space[Any], str | None]:
     """Return the task's search space, or an empty one and the reason why the program cannot be captured."""
     from warpwright.domains import graph
 
     try:
-        return graph.space(task), None
+        return graph.space(task, target), None
     except CaptureError as error:
         return Space(None, (), _lower_nothing), str(error)
 
