@@ -1,5 +1,4 @@
-"""Batch normalisation by hand in training mode: running statistics and the batch counter are updated as the original updates them.
-"""
+"""Batch normalisation by hand in training mode: running statistics and the batch counter are updated as the original updates them."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""The same product in four blocks of the inner dimension: another order of summation.
-"""
+"""The same product in four blocks of the inner dimension: another order of summation."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""Runs the convolution in channels_last and returns a contiguous result, as the original does.
-"""
+"""Runs the convolution in channels_last and returns a contiguous result, as the original does."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""Algebraic collapse, exact for all inputs and parameters: the sum over outputs goes into the weight, at every call.
-"""
+"""Algebraic collapse, exact for all inputs and parameters: the sum over outputs goes into the weight, at every call."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""torch.compile of the original's forward: threads and children of the compiler belong to the build and the warm-up.
-"""
+"""torch.compile of the original's forward: threads and children of the compiler belong to the build and the warm-up."""
 
 import torch
 from torch import nn

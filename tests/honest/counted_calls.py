@@ -1,5 +1,4 @@
-"""Reads one buffer and raises the other, in one fused expression otherwise.
-"""
+"""Reads one buffer and raises the other, in one fused expression otherwise."""
 
 import torch
 from torch import nn

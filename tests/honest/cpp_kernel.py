@@ -1,5 +1,4 @@
-"""A C++ kernel of its own, compiled while the module is imported, called through ctypes.
-"""
+"""A C++ kernel of its own, compiled while the module is imported, called through ctypes."""
 
 import ctypes
 import os

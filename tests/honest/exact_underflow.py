@@ -1,5 +1,4 @@
-"""Stops at the first column where every running product is exactly zero and all inputs to come are finite: guarded, so exact.
-"""
+"""Stops at the first column where every running product is exactly zero and all inputs to come are finite: guarded, so exact."""
 
 import torch
 from torch import nn

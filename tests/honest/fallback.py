@@ -1,5 +1,4 @@
-"""Tries a fast path that does not exist here and falls back to torch: to be reported perhaps, not forbidden.
-"""
+"""Tries a fast path that does not exist here and falls back to torch: to be reported perhaps, not forbidden."""
 
 import torch
 from torch import nn

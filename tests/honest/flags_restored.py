@@ -1,5 +1,4 @@
-"""Changes global settings for the time of its call and puts them back, which is what well-behaved code does.
-"""
+"""Changes global settings for the time of its call and puts them back, which is what well-behaved code does."""
 
 import torch
 from torch import nn

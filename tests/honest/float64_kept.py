@@ -1,5 +1,4 @@
-"""Stays in float64 where the original does, with one fused call.
-"""
+"""Stays in float64 where the original does, with one fused call."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""Folds the weight once and again whenever it has changed: another object, another address or a raised version.
-"""
+"""Folds the weight once and again whenever it has changed: another object, another address or a raised version."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""Scale folded into alpha of one addmm call, on the parameters as they are at each call.
-"""
+"""Scale folded into alpha of one addmm call, on the parameters as they are at each call."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""A thread pool that lives on between calls but sleeps: the work of a call is done when the call returns.
-"""
+"""A thread pool that lives on between calls but sleeps: the work of a call is done when the call returns."""
 
 from concurrent.futures import ThreadPoolExecutor
 

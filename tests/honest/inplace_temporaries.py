@@ -1,5 +1,4 @@
-"""Works in place, on temporaries of its own, never on the caller's input.
-"""
+"""Works in place, on temporaries of its own, never on the caller's input."""
 
 import torch
 from torch import nn

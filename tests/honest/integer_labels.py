@@ -1,5 +1,4 @@
-"""Integer labels stay integers: log-sum-exp minus the picked logit.
-"""
+"""Integer labels stay integers: log-sum-exp minus the picked logit."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""The index from torch.max, which has the same rule for ties on the CPU.
-"""
+"""The index from torch.max, which has the same rule for ties on the CPU."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""Token ids, looked up and added by embedding_bag in one kernel.
-"""
+"""Token ids, looked up and added by embedding_bag in one kernel."""
 
 import torch
 from torch import nn

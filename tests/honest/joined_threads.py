@@ -1,5 +1,4 @@
-"""Two threads, each over half of the rows, joined before the call returns.
-"""
+"""Two threads, each over half of the rows, joined before the call returns."""
 
 import threading
 

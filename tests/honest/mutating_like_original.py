@@ -1,5 +1,4 @@
-"""Updates its first input in place because the original does, with other operators.
-"""
+"""Updates its first input in place because the original does, with other operators."""
 
 import torch
 from torch import nn

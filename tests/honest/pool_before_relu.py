@@ -1,5 +1,4 @@
-"""Pools before the ReLU, which is monotone: a quarter of the comparisons, in place on an own temporary.
-"""
+"""Pools before the ReLU, which is monotone: a quarter of the comparisons, in place on an own temporary."""
 
 import torch
 from torch import nn

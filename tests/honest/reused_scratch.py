@@ -1,5 +1,4 @@
-"""Keeps scratch memory between calls, but returns fresh memory: a private buffer is nobody's business.
-"""
+"""Keeps scratch memory between calls, but returns fresh memory: a private buffer is nobody's business."""
 
 import torch
 from torch import nn

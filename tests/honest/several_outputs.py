@@ -1,5 +1,4 @@
-"""Several outputs, nested as the original nests them, from torch.var_mean.
-"""
+"""Several outputs, nested as the original nests them, from torch.var_mean."""
 
 import torch
 from torch import nn

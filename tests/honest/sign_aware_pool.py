@@ -1,5 +1,4 @@
-"""Pools first and scales afterwards, with the smallest of four where the scale is negative: right for every scale.
-"""
+"""Pools first and scales afterwards, with the smallest of four where the scale is negative: right for every scale."""
 
 import torch
 from torch import nn

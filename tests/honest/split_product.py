@@ -1,5 +1,4 @@
-"""More exact than the original: the product in float64, cast back. It must not fail for being right.
-"""
+"""More exact than the original: the product in float64, cast back. It must not fail for being right."""
 
 import torch
 from torch import nn

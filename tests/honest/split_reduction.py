@@ -1,5 +1,4 @@
-"""A re-associated reduction: row sums first, then their mean. Rounding differs from the original's, by as little as it should.
-"""
+"""A re-associated reduction: row sums first, then their mean. Rounding differs from the original's, by as little as it should."""
 
 import torch
 from torch import nn

@@ -1,5 +1,4 @@
-"""An LSTM whose input products of all steps are one matrix product per layer.
-"""
+"""An LSTM whose input products of all steps are one matrix product per layer."""
 
 import torch
 from torch import nn

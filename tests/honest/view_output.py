@@ -1,5 +1,4 @@
-"""Returns a transposed view with the strides that the original's output has.
-"""
+"""Returns a transposed view with the strides that the original's output has."""
 
 import torch
 from torch import nn

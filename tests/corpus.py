@@ -1,0 +1,66 @@
+"""Reads the corpus of candidates (tests/cheats, tests/honest) and runs them through the verifier in real workers."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpwright import taskfile
+from warpwright.base import Source, Task
+
+HERE = Path(__file__).parent
+CONSTANTS = ("ROW", "TASK", "EXPECT_STATUS", "EXPECT_CHECK", "NEEDS")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One file of the corpus. It is parsed here, never imported."""
+
+    name: str
+    path: Path
+    task: str
+    row: str = ""
+    """Row of the table of known hacks that it stands for."""
+    status: str = "ok"
+    checks: tuple[str, ...] = ()
+    """Checks any of which may be the one that rejects it; all of them say the same status."""
+    needs: str = ""
+    """"cuda", "compiler", "timing" or nothing."""
+    doc: str = ""
+
+    @property
+    def source(self) -> Source:
+        """The program as a candidate's source."""
+        return Source("python", ((f"{self.name}.py", self.path.read_text()),))
+
+
+def read(path: Path) -> Program:
+    """Return the program in `path` with the constants of its header."""
+    tree = ast.parse(path.read_text())
+    found: dict[str, Any] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in CONSTANTS:
+            found[node.targets[0].id] = ast.literal_eval(node.value)
+    checks = found.get("EXPECT_CHECK", ())
+    return Program(
+        name=path.stem,
+        path=path,
+        task=found["TASK"],
+        row=found.get("ROW", ""),
+        status=found.get("EXPECT_STATUS", "ok"),
+        checks=(checks,) if isinstance(checks, str) else tuple(checks),
+        needs=found.get("NEEDS", ""),
+        doc=ast.get_docstring(tree) or "",
+    )
+
+
+def programs(folder: str) -> list[Program]:
+    """Return the programs of tests/<folder>, sorted by task (so that judges are kept) and name."""
+    return sorted((read(path) for path in (HERE / folder).glob("*.py")), key=lambda program: (program.task, program.name))
+
+
+def task(name: str) -> Task:
+    """Return the task in tests/tasks/<name>.py."""
+    return taskfile.describe(HERE / "tasks" / f"{name}.py")
