@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from warpwright import taskfile
@@ -56,6 +57,13 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
     leaves = pytree.tree_leaves(arguments)
     names = tuple(name for name, (kind, _) in roles.items() if kind == "input")
     constants = {name: _literal(program, path) for name, (kind, path) in roles.items() if kind == "constant"}
+    lost = [path for name, (kind, path) in roles.items() if kind == "constant" and constants[name] is None and not hasattr(model, path.split(".")[0])]
+    if lost:
+        raise CaptureError(f"the values of {', '.join(lost)}, made in forward on the inputs' device, are not known on the meta device")
+    for node in graph.nodes:
+        literal = constants.get(node.name) if node.op == "placeholder" else None
+        if literal is not None and literal.dim() == 0:
+            node.meta["number"] = literal.item()
     return GraphIR(
         graph=graph,
         inputs=names,
@@ -71,13 +79,24 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
     )
 
 
+class _NumbersOnCpu(TorchFunctionMode):
+    """Let `torch.tensor(0.5, device=x.device)` in a model's forward keep its value, which the meta device would lose."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if function is torch.tensor and args and isinstance(args[0], bool | int | float) and torch.device(kwargs.get("device") or "cpu").type == "meta":
+            kwargs["device"] = "cpu"
+        return function(*args, **kwargs)
+
+
 def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> torch.export.ExportedProgram:
     previous = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # export logs the graph of a failure before raising it
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            return torch.export.export(model, arguments)
+            with _NumbersOnCpu():
+                return torch.export.export(model, arguments)
     except Exception as error:  # export runs the user's code: any exception means that it cannot be captured
         raise CaptureError(f"torch.export cannot read the model: {type(error).__name__}: {_first_line(error)}") from error
     finally:

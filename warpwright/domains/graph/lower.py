@@ -219,7 +219,7 @@ def _kernels(ir: GraphIR) -> list[str]:
         text = getattr(node.target, "python_text", None)
         if text is not None:
             seen[node.target.__name__] = text()
-    return [template.KERNEL_LOADER, *seen.values()] if seen else []
+    return [text.strip("\n") + "\n\n" for text in seen.values()]
 
 
 # --- the class -------------------------------------------------------------------------------------------------------

@@ -120,8 +120,6 @@ RECORDED = '''class Recorded:
 
 '''
 
-KERNEL_LOADER = ""
-
 TAIL = '''
 def self_test(device="@DEVICE", seeds=3):
     """Compare ModelNew with Model on fresh inputs: its error against float64 may be twice the original's."""

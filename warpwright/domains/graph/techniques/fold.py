@@ -1,0 +1,36 @@
+"""Fold: what depends on parameters only is computed once, and again when a parameter changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from warpwright.base import Action
+from warpwright.domains.graph.ir import GraphIR, is_parameter_only
+from warpwright.errors import NotApplicable
+
+
+@dataclass(frozen=True)
+class FoldParameters:
+    """linear(x, a * W, b)  ->  linear(x, K, b) with K = a * W kept from the last call.
+
+    K is computed anew when a tensor that it came from is another one, has moved, or has another version.
+    """
+
+    name: str = "fold_parameters"
+    legality: str = "P"
+    assume: str = "parameters are not written behind torch's version counter (through .data); refresh() recomputes what was folded"
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield the action when some call depends on the state only."""
+        if ir.scheduled(self.name) is None and any(node.op == "call_function" and is_parameter_only(node) for node in ir.graph.nodes):
+            yield Action(self.name)
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with folding on; rewrites applied later fold too."""
+        if not list(self.sites(ir)):
+            raise NotApplicable("expected calls that depend on the state only, saw none, or folding is on already")
+        return ir.with_schedule(action, self.assume)
+
+
+TECHNIQUES = (FoldParameters(),)

@@ -1,0 +1,106 @@
+"""Schedules: the same calls, run in another way. The mathematics stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from warpwright.base import Action
+from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_random, is_tensor, shape, value
+from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, TRANSPOSED
+from warpwright.errors import NotApplicable
+
+
+@dataclass(frozen=True)
+class Compile:
+    """optimized(...)  ->  torch.compile(optimized, mode=...)(...)."""
+
+    name: str = "compile"
+    legality: str = "S"
+    modes: tuple[str, ...] = ("default", "max-autotune-no-cudagraphs")
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield one action a mode. Not before another schedule that has to come last, and not round generated kernels."""
+        if ir.scheduled(self.name) or ir.scheduled("cuda_graph") or any(hasattr(n.target, "python_text") for n in ir.graph.nodes):
+            return
+        for mode in self.modes:
+            yield Action(self.name, params=(("mode", mode),))
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with compilation on."""
+        return _scheduled(self.sites(ir), ir, action)
+
+
+@dataclass(frozen=True)
+class CudaGraph:
+    """optimized(x)  ->  copy x in, replay a recorded graph of optimized, copy the results out. CUDA only, and the last schedule.
+
+    Recorded anew when a tensor of the state moves. Not for random calls, nor for results that share storage with what is not a result.
+    """
+
+    name: str = "cuda_graph"
+    legality: str = "S"
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield the action where a recording means the same as the calls."""
+        if ir.scheduled(self.name) or any(is_random(node) for node in ir.graph.nodes):
+            return
+        storages = [value(node).untyped_storage()._cdata for node in ir.results if is_tensor(node)]
+        given = {value(n).untyped_storage()._cdata for n in ir.graph.nodes if n.op == "placeholder" and is_tensor(n)}
+        if len(set(storages)) == len(storages) and not given & set(storages):
+            yield Action(self.name)
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with recording on."""
+        return _scheduled(self.sites(ir), ir, action, "the model's own code draws no random numbers and reads no tensor's value" if ir.unreadable else "")
+
+
+def _scheduled(sites: Iterable[Action], ir: GraphIR, action: Action, assume: str = "") -> GraphIR:
+    if action not in list(sites):
+        raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
+    return ir.with_schedule(action, assume)
+
+
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+@dataclass(frozen=True)
+class ChannelsLast:
+    """conv(x, W)  ->  conv(x in channels-last layout, W in channels-last layout) for every 2D and 3D convolution.
+
+    What follows keeps the layout; results get the original's strides back.
+    """
+
+    name: str = "channels_last"
+    legality: str = "S"
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield the action when there is a convolution of 4D or 5D tensors."""
+        if ir.scheduled(self.name) is None and _convolutions(ir):
+            yield Action(self.name)
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with the operands of every convolution converted."""
+        if not list(self.sites(ir)):
+            raise NotApplicable("expected a 2D or 3D convolution, saw none, or channels_last is on already")
+        e = edit(ir)
+        for name in [node.name for node in _convolutions(ir)]:
+            node = e.node(name)
+            layout = _FORMATS[len(shape(node))]
+            for position in (0, 1):
+                given = node.args[position]
+                if is_op(given, *CONVOLUTIONS, *TRANSPOSED) or (is_tensor(given) and value(given).is_contiguous(memory_format=layout)):  # type: ignore[arg-type]
+                    continue
+                converted = e.before(node).call(aten.contiguous.default, given, memory_format=layout)
+                node.update_arg(position, converted)
+        return e.finish().with_schedule(action)
+
+
+def _convolutions(ir: GraphIR) -> list[torch.fx.Node]:
+    return [node for node in find(ir, *CONVOLUTIONS, *TRANSPOSED) if len(shape(node)) in _FORMATS and len(shape(node.args[0])) == len(shape(node))]  # type: ignore[arg-type]
+
+
+TECHNIQUES = (ChannelsLast(), Compile())
+CUDA_TECHNIQUES = (CudaGraph(),)
