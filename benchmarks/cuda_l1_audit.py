@@ -27,12 +27,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from warpwright import bench, taskfile  # noqa: E402 - works from a checkout that is not installed
-from warpwright.archive import Archive  # noqa: E402
-from warpwright.errors import TaskError  # noqa: E402
+from warpwright import bench, taskfile
+from warpwright.archive import Archive
+from warpwright.errors import TaskError
+
+ROOT = Path(__file__).resolve().parents[1]
 
 KNOWN_BAD = {
     (1, 9): ("lazy tensor subclass", {"output_type"}),

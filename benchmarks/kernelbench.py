@@ -34,10 +34,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from warpwright import bench, executor, footprint, summary  # noqa: E402 - works from a checkout that is not installed
-from warpwright.archive import Archive  # noqa: E402
-from warpwright.base import Task  # noqa: E402
-from warpwright.errors import TaskError  # noqa: E402
+from warpwright import bench, executor, footprint, summary
+from warpwright.archive import Archive
+from warpwright.base import Task
+from warpwright.errors import TaskError
 
 COPIES = 5
 """A task's eager peak is held about this often at once: by the judge in float64 (twice), the baselines, the candidate, rotating inputs."""

@@ -22,7 +22,7 @@ from typing import Any
 from warpwright import loop, report, taskfile
 from warpwright.archive import Archive
 from warpwright.base import Budget, Precision, Record, Task, digest
-from warpwright.errors import CaptureError, TaskError, UsageError, WarpwrightError
+from warpwright.errors import TaskError, UsageError, WarpwrightError
 from warpwright.space import Space
 
 Line = dict[str, Any]
@@ -234,7 +234,7 @@ def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -
             task,
             space,
             evaluator,
-            search=work.settings.search if why_not is None else no_search,
+            search=work.settings.search,
             budget=Budget.parse(work.settings.budget),
             archive=archive,
             should_stop=None if deadline is None else lambda: time.time() > deadline,
@@ -248,23 +248,11 @@ def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -
 
 
 def open_space(task: Task, target: str = "cpu") -> tuple[Space[Any], str | None]:
-    """Return the task's search space, or an empty one and the reason why the program cannot be captured."""
+    """Return the task's search space, and the reason why its program was not captured (then only whole-program actions are in it)."""
     from warpwright.domains import graph
 
-    try:
-        return graph.space(task, target), None
-    except CaptureError as error:
-        return Space(None, (), _lower_nothing), str(error)
-
-
-def _lower_nothing(ir: Any, actions: Any) -> Any:
-    raise CaptureError("the program was not captured, so there is nothing to lower")
-
-
-def no_search(space: Space[Any], rng: Any, batch: int) -> Any:
-    """Propose nothing: the baselines are all there is."""
-    return
-    yield
+    space = graph.space(task, target)
+    return space, space.start.unreadable or None
 
 
 def _write_program(best: Record | None, folder: str | None) -> str | None:
