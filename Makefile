@@ -1,0 +1,41 @@
+# demo, test, check, bench, test-slow: each sets up .venv by itself and needs CPython >= 3.11, pip and a C++ compiler.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BUDGET ?= 20s
+
+.PHONY: demo test test-slow check bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --archive .warpwright/demo.db
+	$(BIN)/warpwright report --archive .warpwright/demo.db --html --out .warpwright/demo.html
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed
+	$(BIN)/warpwright bench examples --budget 60s --archive .warpwright/bench.db
+
+clean:
+	rm -rf $(VENV) .warpwright warpwright-out
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"expected Python 3.11 or newer, saw {sys.version.split()[0]}; run make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@ $(VENV)/.installed

@@ -1,0 +1,150 @@
+"""Reports say what the records say: the line, the tables, and a page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from warpwright import page, plots, report
+from warpwright.base import Action, Candidate, Comparison, Errors, Measurement, Record, Source, Status, Task, Timing, Verdict
+
+TASK = Task("rows", "/nowhere/rows.py", source_digest="1")
+ACTIONS = (Action("collapse", "sum_1"), Action("fold", "weight"), Action("channels_last"))
+
+
+def timing(milliseconds: float) -> Timing:
+    samples = tuple(milliseconds * 1e-3 * factor for factor in (0.99, 1.0, 1.01))
+    return Timing(samples, milliseconds * 1e-3, samples[0], samples[-1])
+
+
+def make_record(actions: tuple[Action, ...] = ACTIONS, ours: float = 1.0, proposer: str = "ladder", status: Status = "ok") -> Record:
+    text = f"class ModelNew:\n    # {' '.join(map(str, actions))} {proposer}\n    def forward(self, x):\n        return x < 3\n"
+    candidate = Candidate(Source("python", (("optimized.py", text),)), "cpu", actions, proposer=proposer, assumptions=("inputs are <finite>",))
+    if status != "ok":
+        return Record(TASK, candidate, "cpu", status, Verdict(False, status, "expected 1, saw 2", "zeros"), detail="expected 1, saw 2")
+    baselines = {"eager": timing(4.0), "compile": timing(2.0), "cuda_graph": Timing((), math.nan, math.nan, math.nan, "no GPU")}
+    verdict = Verdict(True, "ok", "", "heavy_tail", Errors(1e-6, 1e-7, 1e-8), Errors(2e-6, 1e-7, 1e-8), "values")
+    said: Comparison = "FASTER" if ours < 1.9 else "SAME"
+    interval = (1.9 / ours, 2.1 / ours)
+    measured = Measurement("time", "s", "lower", timing(ours), baselines, "compile", 2.0 / ours, interval, said, {"floor_seconds": 5e-4})
+    return Record(TASK, candidate, "cpu", "ok", verdict, measured, versions={"torch": "2.x"}, when="2026-01-01T00:00:00+00:00")
+
+
+def test_a_line_has_the_keys_of_the_contract() -> None:
+    line = report.line("rows", [make_record()], "out/optimized.py")
+    assert {"task", "status", "reason", "verdict", "speedup", "baselines", "error", "error_original", "recipe", "artifact"} <= line.keys()
+    assert line["speedup"]["best"] == 2.0 and line["speedup"]["eager"] == 4.0 and line["speedup"]["interval"] == [1.9, 2.1]
+    assert line["baselines"] == {"eager": 4.0, "compile": 2.0, "cuda_graph": None}
+    assert line["recipe"] == ["collapse(sum_1)", "fold(weight)", "channels_last()"]
+    assert (line["error"], line["error_original"], line["artifact"]) == (1e-6, 2e-6, "out/optimized.py")
+    json.dumps(line, allow_nan=False)
+
+
+def test_a_kept_baseline_stands_at_one() -> None:
+    line = report.line("rows", [make_record((), 2.0, "baseline:compile"), make_record(ours=2.0)])
+    assert (line["speedup"]["best"], line["verdict"], line["recipe"]) == (1.0, "SAME", ["baseline:compile"])
+
+
+def test_a_task_without_a_pass_says_why() -> None:
+    line = report.line("rows", [make_record(status="wrong")])
+    assert (line["status"], line["reason"], line["verdict"], line["artifact"]) == ("wrong", "expected 1, saw 2", None, None)
+    assert report.line("rows", [])["status"] == "unscored"
+
+
+def test_an_unscored_task_is_said_to_be_so() -> None:
+    unscored = make_record((), proposer="baseline:eager", status="unscored")
+    assert report.line("rows", [unscored, make_record(status="wrong")])["status"] == "unscored"
+
+
+def test_infinities_become_null() -> None:
+    assert report.finite({"a": [math.inf, 1.0], "b": (math.nan,)}) == {"a": [None, 1.0], "b": [None]}
+
+
+def test_a_report_document_holds_records_that_can_be_read_again() -> None:
+    record = make_record()
+    data = json.loads(report.document(report.line("rows", [record]), [record]))
+    again = report.read_record(data["records"][0])
+    assert again.key == record.key and again.measurement is not None and math.isnan(again.measurement.baselines["cuda_graph"].median)
+    assert again.measurement.speedup == 2.0 and again.candidate == record.candidate
+
+
+def test_ablation_is_read_from_the_records() -> None:
+    best = make_record()
+    without_collapse = make_record(ACTIONS[2:], 2.0)  # fold needed it and went too
+    without_last = make_record(ACTIONS[:2], 1.25)
+    found = report.ablation(best, [best, without_collapse, without_last])
+    assert [entry.gain for entry in found] == [pytest.approx(2.0), None, pytest.approx(1.25)]
+    assert "1 more" in found[0].note and "not measured" in found[1].note
+
+
+def test_ablation_tells_when_the_rest_is_wrong() -> None:
+    best = make_record()
+    broken = make_record(ACTIONS[1:], status="wrong")
+    assert report.ablation(best, [broken])[0].gain is None and "wrong" in report.ablation(best, [broken])[0].note
+
+
+def test_the_terminal_table_names_times_and_reasons() -> None:
+    text = io.StringIO()
+    said = [report.line("rows", [make_record()]), report.line("broken", [make_record(status="crashed")])]
+    report.print_table(said, Console(file=text, width=200))
+    shown = text.getvalue()
+    assert "2.00x [1.90, 2.10]" in shown and "FASTER" in shown and "broken: crashed: expected 1, saw 2" in shown and "compile ms" in shown
+
+
+def test_markdown_has_a_row_a_task() -> None:
+    assert "| rows | ok |" in report.markdown([report.line("rows", [make_record()])])
+
+
+class _Tags(HTMLParser):
+    """Collects what a page loads, and checks that its tags close."""
+
+    VOID = frozenset({"meta", "br", "line", "circle", "path"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href") and not (value or "").startswith("#")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_the_page_is_self_contained_and_whole() -> None:
+    other = replace(TASK, name="other <task>")
+    records = [make_record(), make_record((), 2.0, "baseline:compile"), replace(make_record(status="wrong"), task=other)]
+    text = page.page(records, "a b.db")
+    tags = _Tags()
+    tags.feed(text)
+    assert not tags.open and not tags.loads and not re.search(r"https?://|@import|url\(", text)
+    for said in ("Baselines", "Roofline", "Intervals", "Recipe", "What changed", "How to reproduce", "<svg", "50 %", "inputs are &lt;finite&gt;"):
+        assert said in text, said
+    assert f"warpwright reproduce {make_record().key}" in text and "other &lt;task&gt;" in text and "expected 1, saw 2" in text
+
+
+def test_a_page_without_measurements_is_made_too() -> None:
+    assert "expected 1, saw 2" in page.page([make_record(status="crashed")])
+
+
+def test_the_interval_picture_shows_every_program_in_order() -> None:
+    picture = plots.intervals([plots.Bar("eager", 4e-3, 3e-3, 5e-3), plots.Bar("ours", 1e-3, 1e-3, 1e-3, ours=True)], 5e-4)
+    at = [float(found) for found in re.findall(r'circle cx="([\d.]+)"', picture)]
+    assert len(at) == 2 and at[0] > at[1] and "roofline floor 500 µs" in picture
+    assert plots.intervals([]) == ""
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(2.0, "2 s"), (1.5e-3, "1.5 ms"), (2.5e-6, "2.5 µs"), (3e-9, "3 ns")])
+def test_times_are_written_with_a_unit(seconds: float, text: str) -> None:
+    assert plots.time_text(seconds) == text

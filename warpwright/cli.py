@@ -1,0 +1,436 @@
+"""The command line: one verb, one function. docs/cli.md is its contract."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+import warpwright
+from warpwright import api, bench, doctor, loop, page, report, taskfile
+from warpwright.archive import Archive
+from warpwright.base import PRECISIONS, STATUSES, Budget, Record, Task, to_json
+from warpwright.errors import ArchiveError, UsageError, WarpwrightError
+from warpwright.progress import Progress
+from warpwright.search import SEARCHES
+
+DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
+"""Exit codes."""
+
+Arguments = argparse.Namespace
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    given = parser().parse_args(arguments)
+    given.console = Console(stderr=True, soft_wrap=True)
+    given.stdout = _take_stdout() if given.json else sys.stdout
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops a run as Ctrl-C does, with the best so far written
+    try:
+        return int(given.verb_function(given))
+    except UsageError as error:
+        return _failed(given, error, WRONG_USE)
+    except ArchiveError as error:
+        return _failed(given, error, WRONG_USE)
+    except WarpwrightError as error:
+        return _failed(given, error, NOT_PASSED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader of our output left: nothing more to say, also not at exit
+        return NOT_PASSED
+    except KeyboardInterrupt:
+        given.console.print("interrupted; what was measured is in the archive")
+        return INTERRUPTED
+
+
+def _take_stdout() -> TextIO:
+    """Return the real standard output, and point descriptor 1 at standard error: whatever else is printed there cannot spoil the JSON."""
+    sys.stdout.flush()
+    try:
+        kept = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)
+    except OSError:
+        return sys.stdout
+    return kept
+
+
+def _failed(given: Arguments, error: WarpwrightError, code: int) -> int:
+    given.console.print(Text(f"warpwright {given.verb}: {error}"))
+    if given.json:
+        _print_json(given, {"error": error.message, "hint": error.hint})
+    return code
+
+
+def _print_json(given: Arguments, value: Mapping[str, Any]) -> None:
+    print(json.dumps(report.finite(value), allow_nan=False), file=given.stdout, flush=True)
+
+
+def _tell(given: Arguments, said: Sequence[report.Line]) -> None:
+    """Print lines: JSON, one a line, or the table."""
+    if given.json:
+        for one in said:
+            _print_json(given, one)
+    else:
+        report.print_table(said, _console())
+
+
+def _console() -> Console:
+    """Return standard output for tables; wide where it is no terminal, so that a pipe gets whole rows."""
+    return Console() if sys.stdout.isatty() else Console(width=200, soft_wrap=True)
+
+
+# --- the verbs ------------------------------------------------------------------------------------------------------------------------
+
+
+def optimize(given: Arguments) -> int:
+    """Search for a faster program of one task."""
+    task = _task(given)
+    settings = _settings(given)
+    with Progress(given.console, Budget.parse(given.budget).seconds) as progress:
+        result = api.optimize_task(task, settings, given.archive, given.out, progress.record)
+    _tell(given, [result.line])
+    if result.line["artifact"]:
+        given.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
+    if result.interrupted:
+        return INTERRUPTED
+    return DONE if result.line["status"] == "ok" else NOT_PASSED
+
+
+def audit(given: Arguments) -> int:
+    """Put a foreign program through the verifier and the timer."""
+    task = _task(given)
+    settings = _settings(given)
+    candidate = api.program(given.candidate, loop.target_of(settings.device), given.candidate_entry)
+    with Progress(given.console, None) as progress, Archive(given.archive) as archive:
+        records = api.prove(task, candidate, settings, archive, progress.record)
+    _tell(given, [report.line(task.name, records, given.candidate, chosen=records[-1])])
+    return DONE if records[-1].status == "ok" else NOT_PASSED
+
+
+def bench_verb(given: Arguments) -> int:
+    """Run many tasks into one archive."""
+    count = len(bench.find_tasks(given.paths, given.tasks))
+    with Progress(given.console, None, count) as progress:
+
+        def finished(line: report.Line) -> None:
+            progress.line(line)
+            if given.json:
+                _print_json(given, line)
+
+        said = bench.run_bench(
+            given.paths, _settings(given), given.archive, given.tasks, given.jobs, given.executor, given.resume, given.out, None, finished
+        )
+    if not given.json:
+        report.print_table(said, _console())
+    return DONE if all(line["status"] in ("ok", "unscored") for line in said) else NOT_PASSED
+
+
+def reproduce(given: Arguments) -> int:
+    """Replay a record's recipe, verify and measure it again, and say whether the new time agrees with the recorded one."""
+    recorded = api.record_of(given.record, given.archive)
+    if recorded.measurement is None:
+        raise UsageError(f"expected a record that was measured, saw one with status {recorded.status}", "`warpwright archive best` names those")
+    candidate, note = _replayable(given, recorded)
+    with Progress(given.console, None) as progress:
+        again = api.prove(recorded.task, candidate, api.settings_of(recorded), None, progress.record)[-1]
+    agrees = again.status == "ok" and _overlap(again, recorded)
+    said = report.line(recorded.task.name, [again], chosen=again)
+    said |= {"recorded": report.speedups(recorded), "agrees": agrees, "note": note}
+    _tell(given, [said])
+    given.console.print(Text("; ".join(filter(None, [note, _agreement(recorded, again, agrees)]))))
+    return DONE if agrees else NOT_PASSED
+
+
+def check(given: Arguments) -> int:
+    """Measure the best program of each task in an exported file again; fail when one lost more than allowed."""
+    allowed = _percent(given.max_regress)
+    promised = _best_of_file(Path(given.baseline))
+    results = []
+    with Progress(given.console, None, len(promised)) as progress:
+        for recorded in promised:
+            api.check_source(recorded.task)
+            again = api.prove(recorded.task, recorded.candidate, api.settings_of(recorded), None)[-1]
+            results.append(_checked(recorded, again, allowed))
+            progress.line(results[-1])
+    holds = all(result["holds"] for result in results)
+    if given.json:
+        _print_json(given, {"holds": holds, "max_regress": allowed, "tasks": results})
+    else:
+        report.print_table(results, _console())
+        for result in results:
+            given.console.print(Text(f"{result['task']}: {'holds' if result['holds'] else 'REGRESSED'}: {result['note']}"))
+    return DONE if holds else NOT_PASSED
+
+
+def report_verb(given: Arguments) -> int:
+    """Make the report of what an archive holds."""
+    with Archive(given.archive, readonly=True) as archive:
+        records = archive.records(given.task)
+        where = str(archive.path)
+    if not records:
+        whose = f" of a task {given.task!r}" if given.task else ""
+        raise UsageError(f"expected records{whose} in {given.archive}, saw none", "run `warpwright optimize` or `bench` first")
+    said = report.lines(records)
+    texts: dict[str, Callable[[], str]] = {"html": lambda: page.page(records, where), "md": lambda: report.markdown(said)}
+    form = "html" if given.html else "md" if given.markdown else None
+    path = _report_path(given, form) if form else None
+    if path is not None and form is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(texts[form]())
+    if given.json:
+        _print_json(given, {"report": str(path) if path else None, "tasks": said})
+    else:
+        report.print_table(said, _console())
+        if path is not None:
+            print(f"report: {path}")
+    return DONE
+
+
+def doctor_verb(given: Arguments) -> int:
+    """Look at the machine."""
+    found = doctor.examine(given.archive)
+    healthy = all(finding.level != "FAIL" for finding in found)
+    if given.json:
+        _print_json(given, {"healthy": healthy, "checks": [vars(finding) for finding in found]})
+    else:
+        for finding in found:
+            print(f"{finding.level:<5}{finding.name}: {finding.seen}" + (f" -> {finding.advice}" if finding.advice else ""))
+    return DONE if healthy else NOT_PASSED
+
+
+def archive_list(given: Arguments) -> int:
+    """List records, the newest last."""
+    with Archive(given.archive, readonly=True) as archive:
+        records = archive.records(given.task, given.status)[-given.limit :]
+    return _tell_records(given, records)
+
+
+def archive_best(given: Arguments) -> int:
+    """Name the best record of each task."""
+    with Archive(given.archive, readonly=True) as archive:
+        groups = report.by_task(archive.records(given.task))
+    return _tell_records(given, [best for best in map(loop.best, groups) if best is not None])
+
+
+def archive_lineage(given: Arguments) -> int:
+    """Show a record and the records that it came from, the oldest first."""
+    with Archive(given.archive, readonly=True) as archive:
+        line = archive.lineage(given.key)
+    if not line:
+        raise UsageError(f"expected the key of a record in {given.archive}, saw {given.key!r}", "`warpwright archive list` prints the keys")
+    return _tell_records(given, line)
+
+
+def archive_export(given: Arguments) -> int:
+    """Write records as JSON lines."""
+    with Archive(given.archive, readonly=True) as archive:
+        count = archive.export(given.file, given.task)
+    if given.json:
+        _print_json(given, {"file": given.file, "records": count})
+    else:
+        print(f"wrote {count} records to {given.file}")
+    return DONE if count else NOT_PASSED
+
+
+# --- steps of the verbs ---------------------------------------------------------------------------------------------------------------
+
+
+def _task(given: Arguments) -> Task:
+    return taskfile.describe(given.task, given.entry, given.scale, given.mode, given.precision)
+
+
+def _settings(given: Arguments) -> bench.Settings:
+    return bench.Settings(
+        device=_device(given),
+        search=getattr(given, "search", "ladder"),
+        budget=getattr(given, "budget", "60s"),
+        baselines=tuple(filter(None, (given.baselines or "").split(","))),
+        precision=given.precision,
+        mode=given.mode,
+        scale=given.scale,
+        seed=getattr(given, "seed", 0),
+    )
+
+
+def _device(given: Arguments) -> str:
+    target: str = given.target or api.default_target()
+    if target.startswith("cuda") and not doctor.gpu_present():
+        raise UsageError("expected an NVIDIA GPU for --target cuda, saw none", "use --target cpu, or see `warpwright doctor`")
+    return target
+
+
+def _replayable(given: Arguments, recorded: Record) -> tuple[Any, str]:
+    api.check_source(recorded.task)
+    if recorded.device.startswith("cuda") and not doctor.gpu_present():
+        raise UsageError(f"expected the device {recorded.device} that {recorded.key} was measured on, saw no GPU", "reproduce it on such a machine")
+    return api.replay(recorded)
+
+
+def _overlap(again: Record, recorded: Record) -> bool:
+    """Do the two 95 % intervals of the speed-up share a value?"""
+    if again.measurement is None or recorded.measurement is None:
+        return False
+    (low, high), (before_low, before_high) = again.measurement.interval, recorded.measurement.interval
+    return low <= before_high and before_low <= high
+
+
+def _agreement(recorded: Record, again: Record, agrees: bool) -> str:
+    if again.measurement is None or recorded.measurement is None:
+        return f"not reproduced: {again.status}: {again.detail}"
+    (low, high), (before_low, before_high) = again.measurement.interval, recorded.measurement.interval
+    said = f"recorded {recorded.speedup:.3f}x [{before_low:.3f}, {before_high:.3f}], now {again.speedup:.3f}x [{low:.3f}, {high:.3f}]"
+    return f"{said}: {'reproduced, the intervals overlap' if agrees else 'not reproduced, the intervals do not overlap'}"
+
+
+def _percent(text: str) -> float:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if match is None or float(match[1]) >= 100:
+        raise UsageError(f"expected a percentage below 100 such as 3%, saw {text!r}", "write --max-regress 3%")
+    return float(match[1]) / 100
+
+
+def _best_of_file(path: Path) -> list[Record]:
+    """Return the best program of each task in a file that `archive export` wrote."""
+    try:
+        records = [report.read_record(json.loads(line)) for line in path.read_text().splitlines()]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"expected a file that `warpwright archive export` wrote, saw {path}: {error!r}", "export one first") from error
+    newest = {record.key: record for record in records}
+    found = [best for best in map(loop.best, report.by_task(newest.values())) if best is not None]
+    if not found:
+        raise UsageError(f"expected records that passed in {path}, saw none", "export an archive that holds some")
+    return found
+
+
+def _checked(recorded: Record, again: Record, allowed: float) -> report.Line:
+    """Return the line of one checked task: it holds unless the whole interval lies below what was promised, less what is allowed."""
+    said = report.line(recorded.task.name, [again], chosen=again)
+    wanted = recorded.speedup * (1 - allowed)
+    holds = again.measurement is not None and again.status == "ok" and again.measurement.interval[1] >= wanted
+    note = _agreement(recorded, again, holds).partition(": ")[0] if again.measurement else f"{again.status}: {again.detail}"
+    return {**said, "recorded": report.speedups(recorded), "holds": holds, "note": note}
+
+
+def _report_path(given: Arguments, form: str) -> Path:
+    return Path(given.out) if given.out else Path(given.archive).with_name(f"report.{form}")
+
+
+def _tell_records(given: Arguments, records: Iterable[Record]) -> int:
+    found = list(records)
+    if given.json:
+        _print_json(given, {"records": [to_json(record) for record in found]})
+        return DONE
+    for record in found:
+        recipe = "; ".join(map(str, record.candidate.actions)) or record.candidate.proposer
+        gain = f"{record.speedup:.2f}x" if record.speedup else ""
+        print(f"{record.key}  {record.status:<9}{gain:>9}  {record.task.name}  {record.device}  {recipe}")
+    return DONE
+
+
+# --- the parser -----------------------------------------------------------------------------------------------------------------------
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all verbs."""
+    top = argparse.ArgumentParser(prog="warpwright", description="Makes GPU and CPU code fast, and proves it.")
+    top.add_argument("--version", action="version", version=f"warpwright {warpwright.__version__}")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    common, task, search = _common(), _task_options(), _search_options()
+
+    def verb(name: str, function: Callable[[Arguments], int], *parents: argparse.ArgumentParser, under: Any = verbs) -> argparse.ArgumentParser:
+        about = (function.__doc__ or "").strip()
+        made: argparse.ArgumentParser = under.add_parser(name, parents=[common, *parents], help=about, description=about)
+        made.set_defaults(verb_function=function)
+        return made
+
+    made = verb("optimize", optimize, task, search)
+    made.add_argument("task", help="task file: KernelBench form, a function under @warpwright.task, or a saved module")
+    made.add_argument("--entry", help="class or function, where the file has several")
+    made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
+
+    made = verb("audit", audit, task)
+    made.add_argument("candidate", help="file with the program to judge")
+    made.add_argument("--task", required=True, help="file with the original")
+    made.add_argument("--entry", help="class or function of the task, where the file has several")
+    made.add_argument("--candidate-entry", default="ModelNew", help="class of the candidate (%(default)s)")
+
+    made = verb("bench", bench_verb, task, search)
+    made.add_argument("paths", nargs="+", metavar="DIR_OR_FILE", help="task files, or folders of them")
+    made.add_argument("--tasks", metavar="GLOB", help="only tasks whose name matches")
+    made.add_argument("--jobs", type=_positive, default=1, help="tasks prepared at once; timing is exclusive (%(default)s)")
+    made.add_argument("--executor", choices=("local", "ray"), default="local", help="where the jobs run (%(default)s)")
+    made.add_argument("--resume", action="store_true", help="skip tasks that the archive has a finished outcome of")
+    made.add_argument("--out", help="folder for the best program of each task")
+
+    made = verb("reproduce", reproduce)
+    made.add_argument("record", metavar="RECORD", help="key of a record (its start is enough), or a report.json")
+
+    made = verb("check", check)
+    made.add_argument("--baseline", required=True, metavar="FILE", help="what `archive export` wrote")
+    made.add_argument("--max-regress", default="3%", metavar="P%", help="loss of speed-up that is allowed (3%%)")
+
+    made = verb("report", report_verb)
+    made.add_argument("--task", help="only this task (name or key)")
+    made.add_argument("--html", action="store_true", help="write one self-contained page")
+    made.add_argument("--markdown", action="store_true", help="write markdown")
+    made.add_argument("--out", help="file to write (report.html or report.md beside the archive)")
+
+    verb("doctor", doctor_verb)
+
+    group = verbs.add_parser("archive", help="Look into an archive.", description="Look into an archive.")
+    inner = group.add_subparsers(dest="archive_verb", required=True, metavar="{list,best,lineage,export}")
+    made = verb("list", archive_list, under=inner)
+    made.add_argument("task", nargs="?", help="only this task (name or key)")
+    made.add_argument("--status", choices=STATUSES, help="only records of this status")
+    made.add_argument("--limit", type=_positive, default=1000, help="at most this many, the newest (%(default)s)")
+    made = verb("best", archive_best, under=inner)
+    made.add_argument("task", nargs="?", help="only this task (name or key)")
+    made = verb("lineage", archive_lineage, under=inner)
+    made.add_argument("key", help="key of a record (its start is enough)")
+    made = verb("export", archive_export, under=inner)
+    made.add_argument("file", help="file to write, one record a line")
+    made.add_argument("--task", help="only this task (name or key)")
+    return top
+
+
+def _common() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--archive", default=str(api.ARCHIVE), metavar="PATH", help="the archive file (%(default)s)")
+    options.add_argument("--json", action="store_true", help="print one JSON object (bench: one a line); all else goes to standard error")
+    return options
+
+
+def _task_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--target", choices=("cpu", "cuda"), help="where to run (cuda where there is a GPU)")
+    options.add_argument("--precision", choices=PRECISIONS, default="strict", help="how far from the original's own error (%(default)s)")
+    options.add_argument("--mode", choices=("as_is", "train", "eval"), default="as_is", help="training flag (%(default)s: as constructed)")
+    options.add_argument("--scale", type=float, default=1.0, help="share of the full-size work, by smaller sizes (%(default)s: as written)")
+    options.add_argument("--baselines", metavar="NAME,...", help="programs to be faster than (all that the device has)")
+    return options
+
+
+def _search_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--budget", default="60s", help="60s, 5m, 40 (proposals), or several: 5m,100 (%(default)s)")
+    options.add_argument("--search", choices=sorted(SEARCHES), default="ladder", help="how to search (%(default)s)")
+    options.add_argument("--seed", type=int, default=0, help="of the search's random numbers (%(default)s)")
+    return options
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, saw {text!r}")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

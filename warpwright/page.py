@@ -1,0 +1,241 @@
+"""Records -> one self-contained HTML page: nothing is loaded from elsewhere, so it opens offline."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from warpwright import plots, report
+from warpwright.base import Measurement, Record, Timing
+from warpwright.loop import BASELINE, is_baseline
+from warpwright.loop import best as recommended
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --ours: #1a7f37; --base: #57606a; --bad: #cf222e; --soft: #8881; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; border-top: 1px solid var(--line); padding-top: 1rem; margin-top: 2rem; } h3 { font-size: 1rem; }
+table { border-collapse: collapse; margin: .5rem 0; } th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: left; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+.FASTER { color: var(--ours); font-weight: 600; } .SLOWER, .bad { color: var(--bad); } .SAME, .UNSURE, .small { opacity: .75; }
+tr.ours { background: var(--soft); font-weight: 600; }
+pre { background: var(--soft); padding: .7rem; overflow-x: auto; font-size: 13px; } pre .add { color: var(--ours); } pre .del { color: var(--bad); }
+svg { width: 100%; max-width: 760px; font-size: 12px; } svg text { fill: currentColor; } svg .small { font-size: 10px; }
+svg .grid { stroke: var(--line); } svg .floor { stroke: var(--bad); stroke-dasharray: 4 3; }
+svg .ours line, svg .ours circle { stroke: var(--ours); fill: var(--ours); }
+svg .base line, svg .base circle { stroke: var(--base); fill: var(--base); }
+"""
+
+
+def page(records: Sequence[Record], archive: str = "", title: str = "warpwright report") -> str:
+    """Return the page of all tasks in `records`; `archive` is the path that the commands to reproduce will name."""
+    groups = report.by_task(records)
+    said = [report.line(group[0].task.name, group) for group in groups]
+    overview = _overview(said) if len(groups) > 1 else ""
+    parts = "".join(_task(group, one, archive) for group, one in zip(groups, said, strict=True))
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style></head>'
+        f"<body><h1>{escape(title)}</h1>{overview}{parts}</body></html>\n"
+    )
+
+
+def _overview(said: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        [
+            f'<a href="#{escape(one["record"] or one["task"])}">{escape(one["task"])}</a>',
+            escape(one["status"]),
+            _number(one["ours_ms"], "{:.3g} ms"),
+            _number(one["speedup"]["best"], "{:.2f}x"),
+            _number(one["speedup"]["eager"], "{:.2f}x"),
+            _verdict(one["verdict"]),
+        ]
+        for one in said
+    ]
+    return _table(["task", "status", "#ours", "#against the best baseline", "#against eager", "verdict"], rows)
+
+
+def _task(group: Sequence[Record], one: Mapping[str, Any], archive: str) -> str:
+    record = recommended(group)
+    task = group[0].task
+    parts = [f'<h2 id="{escape(one["record"] or one["task"])}">{escape(task.name)}</h2>', _headline(one, group[0])]
+    if record is not None and record.measurement is not None:
+        parts += [
+            _section("Baselines", _baselines(record, record.measurement)),
+            _section("Intervals", _intervals(record, record.measurement)),
+            _section("Roofline", _roofline(record.measurement)),
+            _section("Recipe", _recipe(record, group)),
+            _section("Correctness", _correctness(record)),
+            _section("Assumptions", _list(record.candidate.assumptions) or "<p>None beyond the shapes and dtypes that its guard tests.</p>"),
+            _section("What changed", _difference(record)),
+            _section("How to reproduce", _reproduce(record, archive)),
+            _section("Conditions", _conditions(record, record.measurement)),
+        ]
+    parts.append(_section(f"All {len(group)} records", _records(group)))
+    return "".join(parts)
+
+
+def _headline(one: Mapping[str, Any], first: Record) -> str:
+    where = f'<p class="small">{escape(first.task.path)} on {escape(first.device)}, precision {first.task.precision}, scale {first.task.scale:g}</p>'
+    if one["status"] != "ok":
+        return f'<p class="bad">{escape(one["status"])}: {escape(one["reason"] or "")}</p>{where}'
+    gain, interval = one["speedup"]["best"], one["speedup"]["interval"]
+    said = f"{gain:.2f}x the best baseline, 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if gain and interval else "verified, not timed"
+    return f"<p>{_verdict(one['verdict'])} {said}</p>{where}"
+
+
+def _baselines(record: Record, measured: Measurement) -> str:
+    rows = [_timing_row(name, timing, measured) for name, timing in measured.baselines.items()]
+    ours = [_name(record), *_times(measured.candidate), "1.00x", ""]
+    return _table(["program", "#median", "#interval", "#its time over ours", ""], [*rows, ours], ours=len(rows))
+
+
+def _timing_row(name: str, timing: Timing, measured: Measurement) -> list[str]:
+    if not timing.samples:
+        return [escape(name), "", "", "", escape(timing.note)]
+    note = "the best baseline" if name == measured.best_baseline else timing.note
+    ratio = timing.median / measured.candidate.median if measured.candidate.median else None
+    return [escape(name), *_times(timing), _number(ratio, "{:.2f}x"), escape(note)]
+
+
+def _times(timing: Timing) -> list[str]:
+    return [plots.time_text(timing.median), f"{plots.time_text(timing.low)} to {plots.time_text(timing.high)}"]
+
+
+def _name(record: Record) -> str:
+    return escape(f"{record.candidate.proposer.removeprefix(BASELINE)} (baseline, kept)" if is_baseline(record) else "ours")
+
+
+def _intervals(record: Record, measured: Measurement) -> str:
+    timed = [(name, timing) for name, timing in measured.baselines.items() if timing.samples]
+    bars = [plots.Bar(name, timing.median, timing.low, timing.high) for name, timing in timed]
+    ours = measured.candidate
+    return plots.intervals([*bars, plots.Bar("ours", ours.median, ours.low, ours.high, ours=True)], _floor(measured))
+
+
+def _floor(measured: Measurement) -> float | None:
+    floor = measured.conditions.get("floor_seconds")
+    return float(floor) if isinstance(floor, int | float) and floor > 0 else None
+
+
+def _roofline(measured: Measurement) -> str:
+    floor = _floor(measured)
+    if floor is None:
+        return "<p>No floor is known for this task: its bytes and flops could not be counted, or this device's peaks were not measured.</p>"
+    share = floor / measured.candidate.median if measured.candidate.median else 0.0
+    said = (
+        f"No correct program can take less than {plots.time_text(floor)} a call here (bytes and flops of the task at this device's measured peaks; "
+        f"a lower bound). Ours is at {100 * share:.3g} % of that limit"
+    )
+    timed = [(name, timing) for name, timing in measured.baselines.items() if timing.samples and timing.median]
+    others = [f"{escape(name)} at {100 * floor / timing.median:.3g} %" for name, timing in timed]
+    return f"<p>{said}; {', '.join(others)}.</p>" if others else f"<p>{said}.</p>"
+
+
+def _recipe(record: Record, group: Iterable[Record]) -> str:
+    if is_baseline(record):
+        return "<p>No program was faster than this baseline beyond doubt, so the baseline is what is recommended.</p>"
+    rows = [
+        [f"<code>{escape(str(entry.action))}</code>", _number(entry.gain, "{:.2f}x"), escape(entry.note)] for entry in report.ablation(record, group)
+    ]
+    if not rows:
+        return f"<p>No rewrite: the program came from {escape(record.candidate.proposer)}.</p>"
+    return "<p>Worth: speed-up with the step over speed-up without it, both measured.</p>" + _table(["step", "#worth", ""], rows)
+
+
+def _correctness(record: Record) -> str:
+    verdict = record.verdict
+    if verdict is None or verdict.error is None or verdict.error_reference is None:
+        return f"<p>{escape(verdict.reason if verdict else record.detail)}</p>"
+    theirs, ours = verdict.error_reference, verdict.error
+    rows = [[name, f"{getattr(ours, name):.3g}", f"{getattr(theirs, name):.3g}"] for name in ("max", "rms", "centred")]
+    said = f"Errors against float64 on the case nearest to its tolerance ({escape(verdict.case)}), in units of the outputs."
+    return f"<p>{said}</p>" + _table(["error", "#ours", "#original"], rows)
+
+
+def _difference(record: Record) -> str:
+    text = record.candidate.source.text
+    before, after = _class_text(_original(record) or text, record.task.entry), _class_text(text, record.candidate.source.entry)
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "original", "optimised", lineterm="", n=3)
+    whole = f"<details><summary>the whole program</summary><pre>{escape(text)}</pre></details>"
+    return f"<pre>{_coloured(lines) or 'no difference'}</pre>{whole}"
+
+
+def _original(record: Record) -> str:
+    """Return the task file's text where it can still be read as text."""
+    path = Path(record.task.path)
+    try:
+        return path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _class_text(text: str, name: str) -> str:
+    """Return the definition of class or function `name`, or the whole text where there is none."""
+    try:
+        found = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name]
+    except SyntaxError:
+        return text
+    return (ast.get_source_segment(text, found[-1]) or text) if found else text
+
+
+def _coloured(lines: Iterable[str]) -> str:
+    marks = {"+": "add", "-": "del"}
+    return "\n".join(f'<span class="{marks[line[0]]}">{escape(line)}</span>' if line[:1] in marks else escape(line) for line in lines)
+
+
+def _reproduce(record: Record, archive: str) -> str:
+    where = f" --archive {archive}" if archive else ""
+    commands = f"warpwright reproduce {record.key}{where}\npython optimized.py          # the program's own self-test and self-benchmark"
+    return f"<pre>{escape(commands)}</pre>"
+
+
+def _conditions(record: Record, measured: Measurement) -> str:
+    facts = {**measured.conditions, **record.versions, "when": record.when, "record": record.key}
+    shown = {name: f"{value:.6g}" if isinstance(value, float) else str(value) for name, value in facts.items()}
+    return _table(["", ""], [[escape(name), escape(value)] for name, value in shown.items()])
+
+
+def _records(group: Sequence[Record]) -> str:
+    rows = [
+        [
+            f"<code>{record.key}</code>",
+            escape(record.candidate.proposer),
+            escape(record.status),
+            _number(record.speedup or None, "{:.2f}x"),
+            _verdict(record.measurement.verdict if record.measurement else None),
+            escape("; ".join(map(str, record.candidate.actions)) or record.detail[:200]),
+        ]
+        for record in group
+    ]
+    return f"<details><summary>show</summary>{_table(['record', 'proposer', 'status', '#speed-up', 'verdict', 'recipe or reason'], rows)}</details>"
+
+
+def _section(title: str, body: str) -> str:
+    return f"<h3>{escape(title)}</h3>{body}"
+
+
+def _list(texts: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], ours: int = -1) -> str:
+    """Return a table of cells that are already escaped; a head that starts with # is a column of numbers."""
+    marks = [' class="number"' if head.startswith("#") else "" for head in heads]
+    head = "".join(f"<th{mark}>{escape(text.lstrip('#'))}</th>" for mark, text in zip(marks, heads, strict=True))
+    body = "".join(
+        f"<tr{' class=ours' if index == ours else ''}>{''.join(f'<td{mark}>{cell}</td>' for mark, cell in zip(marks, row, strict=True))}</tr>"
+        for index, row in enumerate(rows)
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)
+
+
+def _verdict(verdict: str | None) -> str:
+    return f'<span class="{verdict}">{verdict}</span>' if verdict else ""

@@ -1,0 +1,77 @@
+"""Small inline SVG pictures for the report: intervals of times, and how far each program is from the roofline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, LEFT, ROW = 720, 190, 26
+"""Pixels: the picture, the column of names, one row."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One program's time in seconds, with the bounds of its 95 % interval."""
+
+    name: str
+    median: float
+    low: float
+    high: float
+    ours: bool = False
+
+
+def intervals(bars: Sequence[Bar], floor_seconds: float | None = None) -> str:
+    """Return a picture with a row a program: median and interval on a logarithmic axis, and the roofline floor as a line."""
+    shown = [bar for bar in bars if bar.median > 0]
+    if not shown:
+        return ""
+    values = [value for bar in shown for value in (bar.low or bar.median, bar.high or bar.median)] + ([floor_seconds] if floor_seconds else [])
+    low, high = min(values) / 1.15, max(values) * 1.15
+    height = ROW * len(shown) + 34
+
+    def x(seconds: float) -> float:
+        return LEFT + (WIDTH - LEFT - 20) * math.log(seconds / low) / math.log(high / low)
+
+    parts = [_tick(x(value), value, height) for value in _ticks(low, high)]
+    if floor_seconds:
+        at = x(floor_seconds)
+        said = f"roofline floor {time_text(floor_seconds)}"
+        parts.append(f'<g><title>{said}</title><line x1="{at:.1f}" x2="{at:.1f}" y1="4" y2="{height - 24}" class="floor"/></g>')
+    parts += [_row(index, bar, x(bar.median), x(bar.low or bar.median), x(bar.high or bar.median)) for index, bar in enumerate(shown)]
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="time per call with 95 % intervals">{"".join(parts)}</svg>'
+
+
+def _row(index: int, bar: Bar, median: float, low: float, high: float) -> str:
+    y = ROW * index + 18
+    mark = "ours" if bar.ours else "base"
+    said = escape(f"{bar.name}: {time_text(bar.median)} [{time_text(bar.low)}, {time_text(bar.high)}]")
+    return (
+        f'<g class="{mark}"><title>{said}</title><text x="{LEFT - 10}" y="{y + 4}" text-anchor="end">{escape(bar.name)}</text>'
+        f'<line x1="{low:.1f}" x2="{max(high, low + 1):.1f}" y1="{y}" y2="{y}" stroke-width="3"/><circle cx="{median:.1f}" cy="{y}" r="5"/></g>'
+    )
+
+
+def _tick(at: float, seconds: float, height: int) -> str:
+    return (
+        f'<line x1="{at:.1f}" x2="{at:.1f}" y1="4" y2="{height - 24}" class="grid"/>'
+        f'<text x="{at:.1f}" y="{height - 8}" text-anchor="middle" class="small">{time_text(seconds)}</text>'
+    )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return round values 1, 2, 5 x 10^n between the bounds."""
+    first = math.floor(math.log10(low))
+    steps = [step * 10.0**power for power in range(first, math.ceil(math.log10(high)) + 1) for step in (1, 2, 5)]
+    inside = [value for value in steps if low <= value <= high]
+    return inside if len(inside) <= 8 else [value for value in inside if f"{value:e}"[0] == "1"]
+
+
+def time_text(seconds: float) -> str:
+    """Return a time with three digits and a unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+

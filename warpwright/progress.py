@@ -1,0 +1,100 @@
+"""What a run says while it runs, on standard error: one live line on a terminal, plain lines otherwise."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from warpwright.base import Record
+from warpwright.loop import BASELINE
+from warpwright.report import Line
+
+PLAIN_SECONDS = 10.0
+"""Without a terminal, programs that did not become the best are summed up this often, so that a log stays short."""
+
+
+class Progress:
+    """Shows tasks done, the best so far and the time left. Its state is what it has been told."""
+
+    def __init__(self, console: Console, seconds: float | None, tasks: int = 1) -> None:
+        """`seconds`: the budget of one task; `tasks`: how many there are."""
+        self.console, self.seconds, self.tasks = console, seconds, tasks
+        self.began = time.monotonic()
+        self.lines: list[Line] = []
+        self.tried = self.passed = 0
+        self.best: Record | None = None
+        self._search_began: float | None = None
+        self._said_at = self.began
+        self._live = Live(get_renderable=self.text, console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Progress:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def record(self, record: Record) -> None:
+        """Take note of a program of the one task that is running."""
+        if record.candidate.proposer.startswith(BASELINE):
+            self.say(f"baseline {record.candidate.proposer.removeprefix(BASELINE)}: {_outcome(record)}")
+            return
+        self._search_began = self._search_began or time.monotonic()
+        self.tried += 1
+        self.passed += record.status == "ok"
+        if record.speedup > (self.best.speedup if self.best is not None else 0.0):
+            self.best = record
+            self.say(f"{_outcome(record)}  {_recipe(record)}")
+        elif self._live is None and time.monotonic() - self._said_at > PLAIN_SECONDS:
+            self.say(self.text().plain)
+
+    def line(self, line: Line) -> None:
+        """Take note of a task that is finished."""
+        self.lines.append(line)
+        gain = line["speedup"]["best"]
+        said = f"{line['verdict'] or ''} {gain:.2f}x the best baseline" if gain else f"{line['status']}: {(line['reason'] or '')[:160]}"
+        self.say(f"[{len(self.lines)}/{self.tasks}] {line['task']}: {said.strip()}")
+
+    def say(self, text: str) -> None:
+        """Print one line above the live one."""
+        self._said_at = time.monotonic()
+        self.console.print(Text(text))
+
+    def text(self) -> Text:
+        """Return the live line."""
+        return Text(", ".join(self._tasks() if self.tasks > 1 or self.lines else self._programs()), style="dim")
+
+    def _tasks(self) -> list[str]:
+        done = len(self.lines)
+        best = max((line for line in self.lines if line["speedup"]["best"]), key=lambda line: float(line["speedup"]["best"]), default=None)
+        elapsed = time.monotonic() - self.began
+        parts = [f"{done} of {self.tasks} tasks done"]
+        parts += [f"best so far {best['speedup']['best']:.2f}x {best['task']}"] if best is not None else []
+        parts += [f"about {elapsed / done * (self.tasks - done):.0f} s left"] if done else [f"{elapsed:.0f} s"]
+        return parts
+
+    def _programs(self) -> list[str]:
+        if self._search_began is None:
+            return [f"preparing the original and its baselines, {time.monotonic() - self.began:.0f} s"]
+        spent = time.monotonic() - self._search_began
+        parts = [f"{self.tried} programs tried, {self.passed} passed"]
+        parts += [f"best so far {self.best.speedup:.2f}x"] if self.best is not None else []
+        parts += [f"{max(0.0, self.seconds - spent):.0f} s left"] if self.seconds is not None else [f"{spent:.0f} s"]
+        return parts
+
+
+def _outcome(record: Record) -> str:
+    measured = record.measurement
+    if record.status != "ok" or measured is None:
+        return f"{record.status}: {record.detail[:200]}"
+    return f"{measured.candidate.median * 1e3:.3g} ms, {measured.speedup:.2f}x the best baseline ({measured.verdict})"
+
+
+def _recipe(record: Record) -> str:
+    return "; ".join(map(str, record.candidate.actions)) or "as written"

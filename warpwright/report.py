@@ -1,0 +1,214 @@
+"""Records -> what people and programs read: the JSON line, the terminal table, markdown. The HTML page is in page.py.
+
+Everything here is computed from records alone, so a report can be made again from the archive at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from warpwright import summary
+from warpwright.base import Action, Record, Timing, from_json, to_json
+from warpwright.loop import best as recommended
+from warpwright.loop import is_baseline
+
+MARKS = {"FASTER": "bold green", "SLOWER": "red", "SAME": "dim", "UNSURE": "yellow"}
+
+Line = dict[str, Any]
+
+
+# --- one task -> one JSON object ---------------------------------------------------------------------------------------------------
+
+
+def line(task_name: str, records: Sequence[Record], artifact: str | None = None, reason: str = "", chosen: Record | None = None) -> Line:
+    """Return the JSON object of docs/cli.md for one task: what `chosen` (else the record to recommend) says, or why there is none."""
+    record = chosen or recommended(records)
+    speaking = record or _deciding(records)
+    measured = record.measurement if record is not None else None
+    verdict = speaking.verdict if speaking is not None else None
+    said: Line = {
+        "task": task_name,
+        "status": speaking.status if speaking is not None else "unscored",
+        "reason": reason or (speaking.detail if speaking is not None else "no program was measured"),
+        "verdict": measured.verdict if measured else None,
+        "speedup": speedups(record),
+        "baselines": {name: milliseconds(timing) for name, timing in measured.baselines.items()} if measured else {},
+        "error": verdict.error.max if verdict and verdict.error else None,
+        "error_original": verdict.error_reference.max if verdict and verdict.error_reference else None,
+        "recipe": [str(action) for action in speaking.candidate.actions] if speaking is not None else [],
+        "artifact": artifact,
+        "ours_ms": milliseconds(measured.candidate) if measured else None,
+        "device": speaking.device if speaking is not None else None,
+        "record": speaking.key if speaking is not None else None,
+    }
+    if record is not None and is_baseline(record):  # the baseline is kept: it stands at exactly 1, whatever its own two timings said
+        said |= {"recipe": [record.candidate.proposer], "verdict": "SAME"}
+        said["speedup"] = {**speedups(record), "best": 1.0, "interval": [1.0, 1.0]}
+    return finite(said)
+
+
+def _deciding(records: Sequence[Record]) -> Record | None:
+    """Return the record that says why nothing passed: an unscored one, else a program's, else whatever there is."""
+    unscored = [record for record in records if record.status == "unscored"]
+    programs = [record for record in records if not is_baseline(record)]
+    return next(iter([*unscored, *programs, *records]), None)
+
+
+def speedups(record: Record | None) -> dict[str, Any]:
+    """Return speed-ups over the best baseline and over eager, with the 95 % interval of each."""
+    measured = record.measurement if record is not None else None
+    if measured is None:
+        return {"best": None, "eager": None, "interval": None, "eager_interval": None}
+    eager, ours = measured.baselines.get("eager"), measured.candidate
+    known = eager is not None and eager.samples and ours.median
+    interval = summary.ratio_interval(eager.samples, ours.samples) if known and eager is not None else None
+    return {
+        "best": measured.speedup,
+        "eager": eager.median / ours.median if known and eager is not None else None,
+        "interval": list(measured.interval),
+        "eager_interval": list(interval) if interval else None,
+    }
+
+
+def milliseconds(timing: Timing) -> float | None:
+    """Return the median in ms; None where there are no samples."""
+    return timing.median * 1e3 if timing.samples else None
+
+
+def finite(value: Any) -> Any:
+    """Return `value` with numbers that JSON cannot say (Inf, NaN) as None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in value]
+    return value
+
+
+def document(said: Line, records: Sequence[Record]) -> str:
+    """Return report.json: the line, and every record that it rests on."""
+    return json.dumps(finite({**said, "records": [to_json(record) for record in records]}), indent=1) + "\n"
+
+
+def read_record(data: Mapping[str, Any]) -> Record:
+    """Return a record that `document` or `archive export` wrote; numbers that JSON cannot say come back as NaN."""
+    record: Record = from_json(Record, _not_numbers(data))
+    return record
+
+
+def _not_numbers(data: Any) -> Any:
+    """Put NaN where `finite` put None, in the places that hold numbers."""
+    if isinstance(data, Mapping):
+        holes = {"max", "rms", "centred", "median", "low", "high", "speedup"}
+        return {name: math.nan if value is None and name in holes else _not_numbers(value) for name, value in data.items()}
+    return [_not_numbers(value) for value in data] if isinstance(data, list) else data
+
+
+# --- what the records of one task say together -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ablated:
+    """What one action of a recipe is worth, read from the records."""
+
+    action: Action
+    gain: float | None
+    """Speed-up with it over speed-up without it; None when it was not measured."""
+    note: str
+
+
+def ablation(record: Record, records: Iterable[Record]) -> list[Ablated]:
+    """Return the worth of each action of the record's recipe: the record without it (and without what depended on it) is looked up."""
+    recipe = record.candidate.actions
+    measured = {other.candidate.actions: other for other in records if not is_baseline(other) and other.device == record.device}
+    measured.setdefault(recipe, record)
+    return [_ablated(record, index, measured) for index in range(len(recipe))]
+
+
+def _ablated(record: Record, index: int, measured: Mapping[tuple[Action, ...], Record]) -> Ablated:
+    recipe = record.candidate.actions
+    shorter = [actions for actions in measured if _lacks(actions, recipe, index)]
+    if not shorter:
+        return Ablated(recipe[index], None, "not measured without it")
+    without = measured[max(shorter, key=len)]
+    also = len(recipe) - 1 - len(without.candidate.actions)
+    note = f"without it {also} more that need it go too" if also else ""
+    if without.status != "ok" or not without.speedup:
+        return Ablated(recipe[index], None, f"without it: {without.status}: {without.detail[:120]}")
+    return Ablated(recipe[index], record.speedup / without.speedup, note)
+
+
+def _lacks(actions: Sequence[Action], recipe: Sequence[Action], index: int) -> bool:
+    """Is `actions` the recipe without the action at `index`, and perhaps without later ones?"""
+    rest = iter(recipe[index + 1 :])
+    return tuple(actions[:index]) == tuple(recipe[:index]) and all(any(later == action for later in rest) for action in actions[index:])
+
+
+def by_task(records: Iterable[Record]) -> list[list[Record]]:
+    """Return the records grouped by task and device, in order of appearance."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.task.key, record.device), []).append(record)
+    return list(groups.values())
+
+
+def lines(records: Iterable[Record]) -> list[Line]:
+    """Return one line a task and device."""
+    return [line(group[0].task.name, group) for group in by_task(records)]
+
+
+# --- terminal and markdown ---------------------------------------------------------------------------------------------------------
+
+
+def table(said: Sequence[Line]) -> Table:
+    """Return the lines as a terminal table, a row a task."""
+    names = list(dict.fromkeys(name for one in said for name in one["baselines"]))
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    shown.add_column("task", overflow="fold")
+    for head in (*(f"{name} ms" for name in names), "ours ms"):
+        shown.add_column(head, justify="right")
+    for head in ("vs best", "vs eager"):
+        shown.add_column(head, justify="right", no_wrap=True)
+    shown.add_column("verdict", no_wrap=True)
+    for one in said:
+        shown.add_row(*_cells(one, names))
+    return shown
+
+
+def _cells(one: Line, names: Sequence[str]) -> list[Text]:
+    times = [one["baselines"].get(name) for name in names]
+    gain, eager, interval = one["speedup"]["best"], one["speedup"]["eager"], one["speedup"]["interval"]
+    best = f"{gain:.2f}x [{interval[0]:.2f}, {interval[1]:.2f}]" if gain and interval else ""
+    verdict = one["verdict"] or one["status"]
+    return [
+        Text(one["task"]),
+        *(Text(f"{time:.3g}" if time else "-") for time in times),
+        Text(f"{one['ours_ms']:.3g}" if one["ours_ms"] else "-"),
+        Text(best),
+        Text(f"{eager:.2f}x" if eager else ""),
+        Text(verdict, style=MARKS.get(verdict, "red")),
+    ]
+
+
+def print_table(said: Sequence[Line], console: Console) -> None:
+    """Print the table, the reasons of what did not pass, and the summary of several tasks."""
+    console.print(table(said))
+    for one in said:
+        if one["status"] != "ok":
+            console.print(Text(f"{one['task']}: {one['status']}: {one['reason']}"))
+    if len(said) > 1:
+        console.print(Text("\n" + summary.paragraphs(summary.summarise(said)).rstrip()))
+
+
+def markdown(said: Sequence[Line]) -> str:
+    """Return the summary and the table as markdown."""
+    return f"{summary.paragraphs(summary.summarise(said))}\n{summary.table(said)}"
