@@ -32,19 +32,18 @@ def _ledger() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
-    class Ledger(TorchDispatchMode):
-        def __init__(self) -> None:
-            super().__init__()
-            self.alive: dict[int, int] = {}
-            self.peak = 0
+    alive: dict[int, int] = {}
+
+    class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        peak = 0
 
         def note(self, tensor: torch.Tensor) -> None:
             storage = tensor.untyped_storage()
             key = storage._cdata
-            if key not in self.alive:
-                self.alive[key] = storage.nbytes()
-                weakref.finalize(storage, self.alive.pop, key, None)
-                self.peak = max(self.peak, sum(self.alive.values()))
+            if key not in alive:
+                alive[key] = storage.nbytes()
+                weakref.finalize(storage, alive.pop, key, None)
+                self.peak = max(self.peak, sum(alive.values()))
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
@@ -53,4 +52,4 @@ def _ledger() -> Any:
                     self.note(leaf)
             return result
 
-    return Ledger()
+    return Ledger()  # type: ignore[no-untyped-call]

@@ -253,7 +253,7 @@ def _traffic_mode() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
-    class Traffic(TorchDispatchMode):
+    class Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         bytes = 0
         taps = 0
 
@@ -266,4 +266,4 @@ def _traffic_mode() -> Any:
                     self.taps += tensors[-1].numel() * math.prod(args[1])
             return result
 
-    return Traffic()
+    return Traffic()  # type: ignore[no-untyped-call]

@@ -56,7 +56,7 @@ class Reference:
         model = call(self.task.path, f"{self.task.entry or 'Model'}(...)", lambda: self.namespace.Model(*copy.deepcopy(self.init_inputs)))
         if self.task.mode != "as_is":
             model.train(self.task.mode == "train")
-        return model  # type: ignore[no-any-return]
+        return model
 
     def make_meta_model(self) -> torch.nn.Module:
         """Return a model on the meta device: shapes without values. A constructor that reads values is run on the CPU and moved."""
