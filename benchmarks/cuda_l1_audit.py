@@ -4,9 +4,8 @@
     python benchmarks/cuda_l1_audit.py --cuda-l1 ~/CUDA-L1 --which all --minutes 9 --resume     # as many of the 250 as time allows
 
 The repository is given by path; its reference and its program of each task are written to a temporary folder, and neither is kept. Where a
-program renamed or left out the original's parameters, its constructor is wrapped so that the state still goes in by the original's names
-(same name, else same shape in order; a parameter that the program left out is held unread). So the verdict is about what the program
-computes; what it left out is named as `lacks`.
+program renamed the original's parameters, its constructor is wrapped so that the state still goes in by the original's names (same name,
+else same shape in order). So a verdict is about what the program computes, or about a parameter that it does not have at all.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import argparse
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 import tempfile
@@ -50,34 +48,25 @@ _ORIGINAL_STATE = {state!r}
 _own_constructor = ModelNew.__init__
 
 
-def _place(root, name, value, kind):
-    *path, last = name.split(".")
-    for part in path:
-        if part not in root._modules:
-            root.add_module(part, torch.nn.Module())
-        root = root._modules[part]
-    getattr(root, kind)[last] = value
-
-
 def _rename(model):
-    for kind in ("_parameters", "_buffers"):
-        owners = {{(f"{{path}}." if path else "") + name: (module, name) for path, module in model.named_modules()
-                  for name, value in getattr(module, kind).items() if value is not None}}
-        wanted = {{name: shape for of, name, shape in _ORIGINAL_STATE if of == kind}}
-        spare = {{name: where for name, where in owners.items() if name not in wanted}}
-        for name, shape in wanted.items():
-            if name in owners:
-                continue
-            found = next((own for own, (module, last) in spare.items() if tuple(getattr(module, kind)[last].shape) == shape), None)
-            if found is None:
-                print(f"lacks {{name}}", flush=True)
-                value = torch.zeros(shape)
-                _place(model, name, torch.nn.Parameter(value) if kind == "_parameters" else value, kind)
-                continue
-            module, last = spare.pop(found)
-            value = getattr(module, kind).pop(last)
-            module.__dict__[last] = value
-            _place(model, name, value, kind)
+    owners = {{(f"{{path}}." if path else "") + name: (module, name) for path, module in model.named_modules()
+              for name, value in module._parameters.items() if value is not None}}
+    wanted = dict(_ORIGINAL_STATE)
+    spare = {{name: where for name, where in owners.items() if name not in wanted}}
+    for name, shape in wanted.items():
+        found = next((own for own, (module, last) in spare.items() if tuple(module._parameters[last].shape) == shape), None)
+        if name in owners or found is None:
+            continue
+        module, last = spare.pop(found)
+        value = module._parameters.pop(last)
+        module.__dict__[last] = value  # where the program's own code reads it
+        *path, last = name.split(".")
+        place = model
+        for part in path:
+            if part not in place._modules:
+                place.add_module(part, torch.nn.Module())
+            place = place._modules[part]
+        place._parameters[last] = value
 
 
 def _constructor(self, *arguments, **options):
@@ -182,15 +171,13 @@ def _write(row: dict[str, Any], level: int, number: int, folder: Path) -> Progra
     return Program(level, number, row.get("score_default"), task, candidate)
 
 
-def _state(task: Path) -> list[tuple[str, str, tuple[int, ...]]]:
-    """Return (kind, name, shape) of the original's parameters and persistent buffers."""
+def _state(task: Path) -> list[tuple[str, tuple[int, ...]]]:
+    """Return name and shape of the original's parameters."""
     try:
         model = taskfile.load(taskfile.describe(task)).make_meta_model()
     except TaskError:
         return []
-    names = set(model.state_dict())
-    found = [("_parameters", name, tuple(value.shape)) for name, value in model.named_parameters()]
-    return [*found, *(("_buffers", name, tuple(value.shape)) for name, value in model.named_buffers() if name in names)]
+    return [(name, tuple(value.shape)) for name, value in model.named_parameters()]
 
 
 # --- the audit ---------------------------------------------------------------------------------------------------------------------
@@ -211,23 +198,20 @@ def _audit(program: Program, options: argparse.Namespace, archive: Path, deadlin
         said = json.loads(ran.stdout) if ran.stdout.strip() else {"status": "crashed", "reason": f"audit said nothing: {ran.stderr[-500:]}"}
     except subprocess.TimeoutExpired:
         said = {"status": "timeout", "reason": f"not finished in {options.program_minutes:g} minutes"}
-    check, lacks = _detail(archive, said.get("record"))
-    line |= {"status": said["status"], "check": check, "reason": said.get("reason") or "", "lacks": lacks}
+    check = _check(archive, said.get("record"))
+    line |= {"status": said["status"], "check": check, "reason": said.get("reason") or ""}
     line |= {"speedup": said.get("speedup"), "error": said.get("error"), "error_original": said.get("error_original")}
     _, checks = KNOWN_BAD.get((program.level, program.number), ("", set()))
     return {**line, "as_expected": (said["status"] != "ok" and check in checks) if checks and options.gpu == "a100" else None}
 
 
-def _detail(archive: Path, key: str | None) -> tuple[str, list[str]]:
-    """Return the name of the check that decided, and the state that the program said it lacks."""
+def _check(archive: Path, key: str | None) -> str:
+    """Return the name of the check that decided."""
     if not key or not archive.exists():
-        return "", []
+        return ""
     with Archive(archive, readonly=True) as opened:
         record = opened.get(key)
-    if record is None:
-        return "", []
-    log = record.build.log if record.build is not None else ""
-    return record.verdict.check if record.verdict is not None else "", re.findall(r"^lacks (\S+)$", log, re.M)
+    return record.verdict.check if record is not None and record.verdict is not None else ""
 
 
 # --- the page ----------------------------------------------------------------------------------------------------------------------
@@ -244,7 +228,7 @@ def _document(options: argparse.Namespace, lines: Sequence[dict[str, Any]]) -> s
         f"programs released for {options.gpu}, at the shapes of the release, target {options.target}",
         "; ".join(f"{count} {status}" for status, count in sorted(counts.items(), key=lambda item: -item[1])),
     ]
-    head = "| program | known to be wrong | published | status | check | speed-up over eager | lacks | reason |\n|" + " --- |" * 8
+    head = "| program | known to be wrong | published | status | check | speed-up over eager | reason |\n|" + " --- |" * 7
     return "# CUDA-L1 programs through the audit\n\n" + "".join(f"- {fact}\n" for fact in facts) + f"\n{head}\n" + "".join(map(_row, lines))
 
 
@@ -253,7 +237,7 @@ def _row(line: dict[str, Any]) -> str:
     eager = (line.get("speedup") or {}).get("eager")
     reason = " ".join(line["reason"].replace("|", "\\|").split())[:200]
     published = f"{line['published']:.2f}x" if line["published"] else ""
-    cells = [line["program"], known, published, line["status"], line["check"], f"{eager:.2f}x" if eager else "", ", ".join(line.get("lacks", []))]
+    cells = [line["program"], known, published, line["status"], line["check"], f"{eager:.2f}x" if eager else ""]
     return "| " + " | ".join([*cells, reason]) + " |\n"
 
 
