@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from warpwright.domains.graph.capture import from_module
 from warpwright.domains.graph.ir import GraphIR, run
@@ -54,10 +56,8 @@ def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 def double_run(ir: GraphIR, inputs: Sequence[Any], state: dict[str, torch.Tensor]) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
     """Return the results in float64 and the state after the call."""
     wide = {k: v.double() if v.is_floating_point() else v.clone() for k, v in state.items()}
-    cast = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
+    cast = pytree.tree_map(lambda x: x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x, list(inputs))
     constants = {k: v.double() if v.is_floating_point() else v for k, v in ir.constants.items()}
-    import dataclasses
-
     out = run(dataclasses.replace(ir, constants=constants), cast, wide, flat=True)
     return list(out), wide
 
@@ -79,7 +79,9 @@ def errors(x: torch.Tensor, truth: torch.Tensor) -> tuple[float, float, float]:
     return float(difference.abs().max()), float(difference.square().mean().sqrt()), float((difference - difference.mean()).square().mean().sqrt())
 
 
-def assert_numerically_sound(before: GraphIR, after: GraphIR, size: Sequence[int], model: torch.nn.Module, kinds: Sequence[str] = KINDS, **more: Any) -> None:
+def assert_numerically_sound(
+    before: GraphIR, after: GraphIR, size: Sequence[int], model: torch.nn.Module, kinds: Sequence[str] = KINDS
+) -> None:
     """In float32 the rewritten graph errs at most twice as much as the original against float64, plus a few ulp."""
     for number, kind in enumerate(kinds):
         inputs = [draw(kind, size, number)]

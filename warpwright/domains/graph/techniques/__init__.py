@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.domains.graph.techniques import conv_pool, conv_reduce, dead, fold, identity, linear_reduce, precision, scalars, schedule
+from warpwright.domains.graph.techniques import (
+    conv_pool,
+    conv_reduce,
+    conv_transpose,
+    dead,
+    fold,
+    identity,
+    linear_reduce,
+    monotone,
+    precision,
+    scalars,
+    schedule,
+)
 
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
     *identity.TECHNIQUES,
-    *scalars.TECHNIQUES,
+    *monotone.TECHNIQUES,
     *linear_reduce.TECHNIQUES,
     *conv_reduce.TECHNIQUES,
     *conv_pool.TECHNIQUES,
+    *scalars.TECHNIQUES,
+    *conv_transpose.TECHNIQUES,
 )
-"""What changes the graph, for any target."""
+"""What changes the graph, for any target.
+
+Reductions come before scalars (a factor is cheaper on a reduced result than on a weight), and both before the forms of a
+convolution, which hide it from the rules that look for one.
+"""
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *schedule.TECHNIQUES)
 ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *precision.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)

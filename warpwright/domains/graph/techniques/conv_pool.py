@@ -6,7 +6,8 @@ the pool of width q and stride t:
     convolution      i   = j*(s*t) + u,   u = a*s + k*d - p
     transposed       i*s = j*t     + u,   u = a + p - k*d;  where s divides t, divide by s: only u that it divides occur
 
-so the pair is one ordinary convolution with a kernel entry for each u, the mean over the q offsets a of the kernel entries that give it. Sources: notes 2.5 (L2-50, 65, 72, 78); general form, own derivation.
+so the pair is one ordinary convolution with a kernel entry for each u, the mean over the q offsets a of the kernel entries that give it.
+Sources: notes 2.5 (L2-50, 65, 72, 78); general form, own derivation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, aten, only_user, shape
-from warpwright.domains.graph.techniques.convolution import Convolution, convolve, read
+from warpwright.domains.graph.techniques.convolution import Convolution, correlate, read, swap_channels
 from warpwright.domains.graph.techniques.reduction import AVERAGE_POOLS, MAX_POOLS, Pool, read_average_pool, read_max_pool
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 
@@ -106,40 +107,7 @@ def _emit(e: Edit, node: fx.Node, found: tuple[Convolution, list[Merged]]) -> No
     e.replace(node, correlate(at, conv.x, weight, conv.bias, [m.down for m in axes], [m.first for m in axes], [m.out for m in axes], conv.groups))
 
 
-def swap_channels(at: Inserter, weight: fx.Node, groups: int) -> fx.Node:
-    """Turn a transposed convolution's weight [Cin, Cout/groups, ...] into an ordinary one's [Cout, Cin/groups, ...]."""
-    if groups == 1:
-        return at.call(aten.transpose.int, weight, 0, 1)
-    cin, cout, *kernel = shape(weight)
-    split = at.call(aten.reshape.default, weight, [groups, cin // groups, cout, *kernel])
-    return at.call(aten.reshape.default, at.call(aten.transpose.int, split, 1, 2), [groups * cout, cin // groups, *kernel])
-
-
-def correlate(
-    at: Inserter, x: fx.Node, weight: fx.Node, bias: fx.Node | None, stride: list[int], first: list[int], out: list[int], groups: int
-) -> fx.Node:
-    """Insert  y[j] = sum_v weight[v] x[j*stride + first + v]  for j in [0, out), with x zero outside.
-
-    A convolution pads both ends alike; where that gives another number of outputs, `x` itself is padded or cut.
-    """
-    d = len(stride)
-    padding = [max(0, -f) for f in first]
-    ends: list[int] = []
-    for axis in reversed(range(d)):
-        size, kernel = shape(x)[axis + 2], shape(weight)[axis + 2]
-        behind = (out[axis] - 1) * stride[axis] + first[axis] + kernel - size
-        given = (size + 2 * padding[axis] - kernel) // stride[axis] + 1
-        if first[axis] > 0 or given != out[axis]:
-            padding[axis] = 0
-            ends += [-first[axis], behind]
-        else:
-            ends += [0, 0]
-    if any(ends):
-        x = at.call(aten.constant_pad_nd.default, x, ends)
-    return convolve(at, x, weight, bias, stride, padding, None, groups)
-
-
-merge_convolution_pool = Rewrite(
+MERGE_CONVOLUTION_POOL = Rewrite(
     name="merge_convolution_pool",
     legality="E",
     ops=AVERAGE_POOLS,
@@ -169,7 +137,7 @@ def _emit_pools(e: Edit, node: fx.Node, found: tuple[Pool, Pool]) -> None:
     e.replace(node, e.before(node).call(node.target, inner.x, kernel, stride))
 
 
-merge_pools = Rewrite(
+MERGE_POOLS = Rewrite(
     name="merge_pools",
     legality="E",
     ops=(*AVERAGE_POOLS, *MAX_POOLS),
@@ -177,3 +145,5 @@ merge_pools = Rewrite(
     emit=_emit_pools,
     doc="pool(pool(x)) -> one pool: kernel (k2 - 1) s1 + k1, stride s1 s2; averages when s1 = k1, maxima when s1 <= k1. Notes 2.5 (L2-6, 72, 78).",
 )
+
+TECHNIQUES = (MERGE_POOLS, MERGE_CONVOLUTION_POOL)

@@ -11,6 +11,7 @@ corrections of L2-44 and the three-plane form of L2-13 come out as segments. The
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, aten, only_user, shape
 from warpwright.domains.graph.techniques import reduction
-from warpwright.domains.graph.techniques.convolution import Convolution, convolve, convolve_transposed, read
+from warpwright.domains.graph.techniques.convolution import Convolution, convolve, convolve_transposed, read, same_form
 from warpwright.domains.graph.techniques.reduction import Reduction, read_reduction, reduce
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 
@@ -58,7 +59,7 @@ def boxes(conv: Convolution, axis: int) -> tuple[Box, ...]:
 def _match(node: fx.Node) -> Any:
     red = read_reduction(node)
     conv = read(red.x) if red is not None else None
-    if red is None or conv is None or only_user(conv.node) is not node or conv.bias is not None and len(shape(conv.bias)) != 1:
+    if red is None or conv is None or only_user(conv.node) is not node:
         return None
     spatial = tuple(a - 2 for a in red.axes if a >= 2)
     if math.prod(conv.out[a] for a in spatial) == 1:
@@ -103,6 +104,7 @@ def collapse(at: Inserter, conv: Convolution, spatial: tuple[int, ...], mean: bo
 def _box_sums(at: Inserter, x: fx.Node, dim: int, ranges: tuple[Box, ...]) -> fx.Node:
     """Return `x` with axis `dim` replaced by one of box sums, in the order of `ranges`."""
     segments: dict[tuple[int, int], list[tuple[int, fx.Node]]] = {}
+    totals: dict[tuple[fx.Node, ...], fx.Node] = {}
     sums = []
     for box in ranges:
         residue = box.first % box.step
@@ -111,11 +113,17 @@ def _box_sums(at: Inserter, x: fx.Node, dim: int, ranges: tuple[Box, ...]) -> fx
             segments[key] = _segments(at, x, dim, residue, [b for b in ranges if b.first % b.step == residue])
         start = box.first // box.step
         parts = [node for first, node in segments[key] if start <= first < start + box.count]
-        total = parts[0]
-        for part in parts[1:]:
-            total = at.call(aten.add.Tensor, total, part)
-        sums.append(total)
+        sums.append(_total(at, tuple(parts), totals))
     return sums[0] if len(sums) == 1 else at.call(aten.cat.default, sums, dim)
+
+
+def _total(at: Inserter, parts: tuple[fx.Node, ...], known: dict[tuple[fx.Node, ...], fx.Node]) -> fx.Node:
+    """Return the sum of `parts`; boxes that begin alike share its beginning."""
+    if len(parts) == 1:
+        return parts[0]
+    if parts not in known:
+        known[parts] = at.call(aten.add.Tensor, _total(at, parts[:-1], known), parts[-1])
+    return known[parts]
 
 
 def _segments(at: Inserter, x: fx.Node, dim: int, residue: int, ranges: list[Box]) -> list[tuple[int, fx.Node]]:
@@ -126,7 +134,7 @@ def _segments(at: Inserter, x: fx.Node, dim: int, residue: int, ranges: list[Box
     spans = [(b.first // step, b.first // step + b.count) for b in ranges]
     ends = sorted({end for span in spans for end in span})
     found = []
-    for low, high in zip(ends, ends[1:], strict=False):
+    for low, high in itertools.pairwise(ends):
         if any(a <= low and high <= b for a, b in spans):
             part = x if high - low == shape(x)[dim] else at.call(aten.narrow.default, x, dim, low, high - low)
             found.append((low, part if high - low == 1 else reduce(at, part, (dim,), True, False)))
@@ -176,7 +184,7 @@ def _remaining(at: Inserter, conv: Convolution, x: fx.Node, weight: fx.Node, bia
     return convolve(at, x, weight, bias, (1,), (0,), groups=conv.groups)
 
 
-reduce_convolution = Rewrite(
+REDUCE_CONVOLUTION = Rewrite(
     name="reduce_convolution",
     legality="E",
     ops=reduction.REDUCTIONS,
@@ -209,14 +217,7 @@ def _emit_channels(e: Edit, node: fx.Node, found: tuple[Reduction, Convolution])
     e.replace(node, new)
 
 
-def same_form(at: Inserter, conv: Convolution, x: fx.Node, weight: fx.Node, bias: fx.Node | None) -> fx.Node:
-    """Insert a convolution with the strides, paddings and dilations of `conv`."""
-    if conv.transposed:
-        return convolve_transposed(at, x, weight, bias, conv.stride, conv.padding, conv.output_padding, conv.dilation, conv.groups)
-    return convolve(at, x, weight, bias, conv.stride, conv.padding, conv.dilation, conv.groups)
-
-
-reduce_channels = Rewrite(
+REDUCE_CHANNELS = Rewrite(
     name="reduce_channels",
     legality="E",
     ops=reduction.REDUCTIONS,
@@ -225,3 +226,5 @@ reduce_channels = Rewrite(
     doc="sum or mean of a (transposed) convolution over its output channels -> the convolution with the kernel summed over them. Linearity;"
     " own derivation.",
 )
+
+TECHNIQUES = (REDUCE_CONVOLUTION, REDUCE_CHANNELS)

@@ -22,7 +22,10 @@ TRANSPOSED = (aten.conv_transpose1d.default, aten.conv_transpose2d.input, aten.c
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution call of `d` spatial axes: `x` is [N, Cin, *sizes], `weight` [Cout, Cin/groups, *kernel], transposed [Cin, Cout/groups, *kernel]."""
+    """A convolution call of `d` spatial axes.
+
+    `x` is [N, Cin, *sizes], `weight` [Cout, Cin/groups, *kernel], for a transposed one [Cin, Cout/groups, *kernel].
+    """
 
     node: fx.Node
     x: fx.Node
@@ -118,3 +121,51 @@ def convolve_transposed(
     d = len(shape(weight)) - 2
     rest = [list(output_padding or (0,) * d), groups, list(dilation or (1,) * d)]
     return at.call(TRANSPOSED[d - 1], x, weight, bias, list(stride), list(padding), *rest)
+
+
+def swap_channels(at: Inserter, weight: fx.Node, groups: int) -> fx.Node:
+    """Turn a transposed convolution's weight [Cin, Cout/groups, ...] into an ordinary one's [Cout, Cin/groups, ...]."""
+    if groups == 1:
+        return at.call(aten.transpose.int, weight, 0, 1)
+    cin, cout, *kernel = shape(weight)
+    split = at.call(aten.reshape.default, weight, [groups, cin // groups, cout, *kernel])
+    return at.call(aten.reshape.default, at.call(aten.transpose.int, split, 1, 2), [groups * cout, cin // groups, *kernel])
+
+
+def correlate(
+    at: Inserter,
+    x: fx.Node,
+    weight: fx.Node,
+    bias: fx.Node | None,
+    stride: list[int],
+    first: list[int],
+    out: list[int],
+    groups: int = 1,
+    dilation: list[int] | None = None,
+) -> fx.Node:
+    """Insert  y[j] = sum_v weight[v] x[j*stride + first + v*dilation]  for j in [0, out), with x zero outside.
+
+    A convolution pads both ends alike; where that gives another number of outputs, `x` itself is padded or cut.
+    """
+    d = len(stride)
+    padding = [max(0, -f) for f in first]
+    ends: list[int] = []
+    for axis in reversed(range(d)):
+        size, kernel = shape(x)[axis + 2], (shape(weight)[axis + 2] - 1) * (dilation[axis] if dilation else 1) + 1
+        behind = (out[axis] - 1) * stride[axis] + first[axis] + kernel - size
+        given = (size + 2 * padding[axis] - kernel) // stride[axis] + 1
+        if first[axis] > 0 or given != out[axis]:
+            padding[axis] = 0
+            ends += [-first[axis], behind]
+        else:
+            ends += [0, 0]
+    if any(ends):
+        x = at.call(aten.constant_pad_nd.default, x, ends)
+    return convolve(at, x, weight, bias, stride, padding, dilation, groups)
+
+
+def same_form(at: Inserter, conv: Convolution, x: fx.Node, weight: fx.Node, bias: fx.Node | None) -> fx.Node:
+    """Insert a convolution with the strides, paddings and dilations of `conv`."""
+    if conv.transposed:
+        return convolve_transposed(at, x, weight, bias, conv.stride, conv.padding, conv.output_padding, conv.dilation, conv.groups)
+    return convolve(at, x, weight, bias, conv.stride, conv.padding, conv.dilation, conv.groups)

@@ -8,7 +8,7 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, argument, aten, dtype, is_op, is_tensor, only_user, shape, value
-from warpwright.domains.graph.techniques.ranges import bounds, read_affine, read_clamp
+from warpwright.domains.graph.techniques.ranges import bounds, read_affine, read_affine_chain, read_clamp
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 
 
@@ -18,6 +18,8 @@ def can_stand_for(new: fx.Node, old: fx.Node) -> bool:
         return False
     if not any(user.op == "output" for user in old.users):
         return True
+    if value(new).stride() != value(old).stride():
+        return False  # contiguous() of a result is there for its layout
     storage = value(new).untyped_storage()._cdata
     if storage == value(old).untyped_storage()._cdata:
         return True
@@ -177,13 +179,12 @@ MERGE_CLAMPS = Rewrite(
 
 def _match_scaled_clamp(node: fx.Node) -> Any:
     outer = read_clamp(node)
-    affine = read_affine(outer[0]) if outer is not None else None
-    inner = read_clamp(affine[0]) if affine is not None else None
-    if outer is None or affine is None or inner is None or affine[1] <= 0:
+    if outer is None or only_user(outer[0]) is not node:
         return None
-    if only_user(outer[0]) is not node or only_user(affine[0]) is not outer[0]:
+    x, a, b, calls = read_affine_chain(outer[0])
+    if calls == 0 or a <= 0 or read_clamp(x) is None or only_user(x) is None:
         return None
-    return outer, affine
+    return outer, (x, a, b)
 
 
 def _emit_scaled_clamp(e: Edit, node: fx.Node, found: Any) -> None:

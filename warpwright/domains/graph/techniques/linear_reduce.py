@@ -6,6 +6,7 @@ output padding, dilation and groups is our own derivation.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, is_op, is_parameter_only, is_tensor, only_user, shape
 from warpwright.domains.graph.techniques import reduction
+from warpwright.domains.graph.techniques.convolution import read
 from warpwright.domains.graph.techniques.reduction import Reduction, read_average_pool, read_reduction, reduce
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 
@@ -86,7 +88,7 @@ def _finish(e: Edit, at: Inserter, node: fx.Node, new: fx.Node) -> None:
     e.replace(node, new)
 
 
-reduce_columns = Rewrite(
+REDUCE_COLUMNS = Rewrite(
     name="reduce_columns",
     legality="E",
     ops=reduction.REDUCTIONS,
@@ -124,16 +126,13 @@ def _emit_rows(e: Edit, node: fx.Node, found: tuple[Reduction, Product, tuple[in
     if product.bias is not None:
         bias = product.bias
         if not red.mean:
-            count = 1
-            for a in axes:
-                count *= shape(red.x)[a]
-            bias = at.call(aten.mul.Tensor, bias, count)
+                    bias = at.call(aten.mul.Tensor, bias, math.prod(shape(red.x)[a] for a in axes))
         new = at.call(aten.add.Tensor, new, bias)
     new = reduce(at, new, tuple(a for a in red.axes if a not in axes), True, red.mean)
     _finish(e, at, node, new)
 
 
-reduce_rows = Rewrite(
+REDUCE_ROWS = Rewrite(
     name="reduce_rows",
     legality="E",
     ops=reduction.REDUCTIONS,
@@ -150,7 +149,7 @@ def _match_pool(node: fx.Node) -> Any:
     pool = read_average_pool(node)
     if pool is None or len(pool.kernel) != 1 or pool.kernel != pool.stride or pool.kernel[0] == 1:
         return None
-    inner = pool.x
+    inner: Any = pool.x
     if is_op(inner, aten.unsqueeze.default) and only_user(inner) is node and shape(inner)[-1] == shape(inner.args[0])[-1]:
         inner = inner.args[0]  # [N, M] -> [N, 1, M], the form that avg_pool1d wants
     product = read_product(inner)
@@ -177,7 +176,7 @@ def _emit_pool(e: Edit, node: fx.Node, found: tuple[Product, int]) -> None:
     _finish(e, at, node, at.call(aten.linear.default, product.x, pooled(matrix), bias))
 
 
-pool_features = Rewrite(
+POOL_FEATURES = Rewrite(
     name="pool_features",
     legality="E",
     ops=(aten.avg_pool1d.default,),
@@ -210,7 +209,8 @@ def _varies(item: Any, axes: tuple[int, ...], rank: int) -> bool:
 
 
 def _match_commute(node: fx.Node) -> Any:
-    inner, axes = node.args[0], _axes(node)
+    inner: Any = node.args[0]
+    axes = _axes(node)
     if axes is None or not is_op(inner, *_LINEAR) or only_user(inner) is not node or dtype(inner) != dtype(node):
         return None
     rank = len(shape(inner))
@@ -221,13 +221,14 @@ def _match_commute(node: fx.Node) -> Any:
         return 0
     for position in (0, 1):
         x, other = inner.args[position], inner.args[1 - position]
-        if x not in whole or not reaches_linear_map(x):
+        if x not in whole:
             continue
         if is_op(inner, aten.mul.Tensor) and not _varies(other, axes, rank):
             return position
         if is_op(inner, aten.div.Tensor) and position == 0 and not _varies(other, axes, rank):
             return position
-        if is_op(inner, aten.add.Tensor, aten.sub.Tensor) and (not _varies(other, axes, rank) or _pays(node, other)):
+        # the sum of differences may cancel where the difference of sums does not; behind a linear map that error is there already
+        if is_op(inner, aten.add.Tensor, aten.sub.Tensor) and reaches_linear_map(x) and (not _varies(other, axes, rank) or _pays(node, other)):
             return position
     return None
 
@@ -245,12 +246,21 @@ def argument_or(node: fx.Node, name: str, default: Any) -> Any:
         return default
 
 
-def reaches_linear_map(node: fx.Node) -> bool:
-    """Is there a product or convolution above, with nothing but linear steps between? Else moving a reduction up gains nothing."""
-    from warpwright.domains.graph.techniques.convolution import read
+_BETWEEN = (
+    *_LINEAR,
+    *reduction.MAX_POOLS,
+    aten.amax.default,
+    aten.amin.default,
+    aten.unsqueeze.default,
+    aten.squeeze.dim,
+    aten.reshape.default,
+)
 
+
+def reaches_linear_map(node: fx.Node) -> bool:
+    """Is there a product or convolution above, with nothing between but linear steps, selections of extrema and changes of shape?"""
     current: Any = node
-    while is_op(current, *_LINEAR, aten.unsqueeze.default, aten.squeeze.dim) and only_user(current) is not None:
+    while is_op(current, *_BETWEEN) and only_user(current) is not None:
         whole = [a for a in current.args[:2] if is_tensor(a) and shape(a) == shape(current)]
         current = whole[0] if whole else current.args[0]
     return read(current) is not None or read_product(current) is not None
@@ -290,7 +300,7 @@ def _reduced_summand(at: Inserter, other: Any, red: Reduction, rank: int) -> Any
     return new if red.mean or repeats == 1 else at.call(aten.mul.Tensor, new, repeats)
 
 
-commute_reduction = Rewrite(
+COMMUTE_REDUCTION = Rewrite(
     name="commute_reduction",
     legality="E",
     ops=reduction.REDUCTIONS,
@@ -299,3 +309,5 @@ commute_reduction = Rewrite(
     doc="sum, mean or average pool of x * c, x / c, x + c, x - c, -x, with c constant along the reduced axes (or, for a summand, a parameter)"
     " -> the reduction of x, then the same step on fewer elements. Linearity; notes 2.5.",
 )
+
+TECHNIQUES = (COMMUTE_REDUCTION, REDUCE_COLUMNS, REDUCE_ROWS, POOL_FEATURES)
