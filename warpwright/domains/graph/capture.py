@@ -84,7 +84,8 @@ class _NumbersOnCpu(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if function is torch.tensor and args and isinstance(args[0], bool | int | float) and torch.device(kwargs.get("device") or "cpu").type == "meta":
+        number = function is torch.tensor and args and isinstance(args[0], bool | int | float)
+        if number and torch.device(kwargs.get("device") or "cpu").type == "meta":
             kwargs["device"] = "cpu"
         return function(*args, **kwargs)
 

@@ -41,7 +41,7 @@ _SAME_NAMES = """
 _FUNCTIONS = {name.rpartition(".")[2]: name for name in _SAME_NAMES.split()} | {"linalg_vector_norm": "torch.linalg.vector_norm"}
 """aten name -> Python function, where the two take the same arguments under the same names."""
 
-_METHODS = "view reshape permute transpose expand expand_as contiguous unsqueeze squeeze flatten t clone masked_fill chunk split"
+_METHODS = "view reshape permute transpose expand expand_as contiguous unsqueeze squeeze flatten t clone masked_fill chunk split new_full"
 
 _POSITIONAL = """
     self input other condition weight bias tensors equation query key value mat1 mat2 batch1 batch2 tensor1 tensor2 vec vec2 tensor

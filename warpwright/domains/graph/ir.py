@@ -218,6 +218,13 @@ def is_parameter_only(node: Any) -> bool:
     return True
 
 
+def is_foldable(node: fx.Node) -> bool:
+    """Is this a call that depends on unwritten state, and on nothing that changes from call to call?"""
+    if node.op != "call_function" or not is_parameter_only(node):
+        return False
+    return any(role(above) == "state" for above in ancestors(node))
+
+
 # --- changing --------------------------------------------------------------------------------------------------------
 
 
@@ -244,7 +251,7 @@ class Inserter:
     def call(self, op: Any, *args: Any, **kwargs: Any) -> fx.Node:
         """Insert one call and return its node, with its meta tensor. NotApplicable when the operator rejects the arguments."""
         with self._graph.inserting_before(self._before):
-            node = self._graph.call_function(op, _plain(args), _plain(kwargs))
+            node = self._graph.create_node("call_function", op, _plain(args), _plain(kwargs), name=_short_name(op))
         try:
             node.meta["val"] = infer(node)
         except (RuntimeError, IndexError, TypeError, ValueError) as error:
@@ -255,6 +262,12 @@ class Inserter:
     def item(self, node: fx.Node, index: int) -> fx.Node:
         """Insert the selection of one of several results."""
         return self.call(operator.getitem, node, index)
+
+
+def _short_name(op: Any) -> str:
+    """Return `conv2d` for aten.conv2d.default."""
+    schema = getattr(op, "_schema", None)
+    return str(schema.name.split("::")[1]) if schema is not None else str(op.__name__)
 
 
 def _plain(value_: Any) -> Any:
@@ -295,7 +308,7 @@ class Edit:
         a, b = value(old), value(new)
         if a.shape != b.shape or a.dtype != b.dtype:
             raise NotApplicable(f"expected a replacement of {old.name} to be {a.dtype} {list(a.shape)}, saw {b.dtype} {list(b.shape)}")
-        inside = _ancestors(new)
+        inside = ancestors(new)
         old.replace_all_uses_with(new, delete_user_cb=lambda user: user not in inside)
 
     def set_argument(self, node: fx.Node, name: str, value_: Any) -> None:
@@ -345,7 +358,8 @@ def remove_dead(graph: fx.Graph) -> int:
     return count
 
 
-def _ancestors(node: fx.Node) -> set[fx.Node]:
+def ancestors(node: fx.Node) -> set[fx.Node]:
+    """Return the node and all that it is computed from."""
     seen: set[fx.Node] = set()
     todo = [node]
     while todo:

@@ -18,7 +18,7 @@ from torch import fx
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.graph import template
 from warpwright.domains.graph.emit import expression
-from warpwright.domains.graph.ir import GraphIR, is_parameter_only, is_tensor, nest, placeholders, role, type_text, value, written
+from warpwright.domains.graph.ir import GraphIR, ancestors, is_foldable, is_tensor, nest, placeholders, role, type_text, value, written
 from warpwright.errors import NotApplicable
 
 
@@ -96,7 +96,7 @@ def _split(ir: GraphIR) -> tuple[list[fx.Node], list[fx.Node]]:
     calls = [node for node in ir.graph.nodes if node.op == "call_function"]
     if ir.scheduled("fold_parameters") is None:
         return [], calls
-    fixed = {node for node in calls if is_parameter_only(node)}
+    fixed = {above for node in calls if is_foldable(node) for above in ancestors(node) if above.op == "call_function"}
     return [n for n in calls if n in fixed], [n for n in calls if n not in fixed]
 
 
@@ -120,6 +120,7 @@ def _names(ir: GraphIR) -> dict[fx.Node, str]:
     for node in ir.graph.nodes:
         if node.op == "placeholder":
             text = ir.state[node.name].replace(".", "_") if node.name in ir.state else node.name
+            text = text if text.isidentifier() else f"state_{text}"  # nn.Sequential: 0.weight
             while node.name in ir.state and text in taken:
                 text += "_"
             taken.add(text)
@@ -133,11 +134,12 @@ def _body(ir: GraphIR, nodes: Sequence[fx.Node], results: Sequence[Any], names: 
     lines, kept = [], {r for r in results if isinstance(r, fx.Node)}
     inside = set(nodes)
     last = {arg: node for node in nodes for arg in node.all_input_nodes if arg in inside or role(arg) == "input"}
-    device = next((f"{names[n]}.device" for n in placeholders(ir, "input") if is_tensor(n)), '"cpu"')
+    holders = [n for n in ir.graph.nodes if role(n) == ("input" if final else "state") and is_tensor(n) and (final or n.users.keys() & inside)]
+    device = f"{names[holders[0]]}.device" if holders else '"cpu"'
     for node in ir.graph.nodes:
         if node.name in ir.constants and any(user in inside for user in node.users):
             lines.append(f"{names[node]} = {_literal(ir.constants[node.name])}")
-    free_inputs = {n for n in placeholders(ir, "input") if f"{names[n]}.device" != device}
+    free_inputs = {n for n in placeholders(ir, "input") if n not in holders[:1]}
     for node in nodes:
         shown = expression(node, names.__getitem__, device)
         dying = [a for a in node.all_input_nodes if last.get(a) is node and a not in kept and (a in inside or a in free_inputs)]
@@ -146,7 +148,7 @@ def _body(ir: GraphIR, nodes: Sequence[fx.Node], results: Sequence[Any], names: 
             continue
         names[node] = names[dying[0]] if dying else node.name
         lines.append(f"{names[node]} = {shown}  # {_comment(node)}")
-        rest = [names[a] for a in dying[1:] if names[a] != names[node]]
+        rest = [names[a] for a in dying[1:] if a in inside]
         lines += [f"del {', '.join(rest)}"] if rest else []
     return [*lines, f"return {_returned(ir, names) if final else _tuple(names[n] for n in results)}"]
 

@@ -47,8 +47,8 @@ def forward(nested: bool) -> list[str]:
 
 def folded_method(state: Sequence[str]) -> list[str]:
     """Return the methods that keep the folded values up to date."""
-    shown = f"({', '.join(state)},)"
-    return f'''
+    shown = f"({state[0]},)" if len(state) == 1 else f"({', '.join(state)})"
+    text = f'''
     def folded(self):
         """Return folded(state), computed anew when a tensor of the state is another one, has moved or was written.
 
@@ -68,7 +68,8 @@ def folded_method(state: Sequence[str]) -> list[str]:
     def refresh(self):
         """Forget the folded values."""
         self.__dict__.pop("_kept", None)
-'''.strip("\n").split("\n") + [""]
+'''
+    return [*text.strip("\n").split("\n"), ""]
 
 
 def guard(checks: Sequence[str]) -> list[str]:

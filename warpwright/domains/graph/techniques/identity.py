@@ -47,9 +47,9 @@ _POOLS = (
 def _does_nothing(node: fx.Node) -> bool:
     """Given that result and first argument have one shape and one dtype: are they equal?"""
     if is_op(node, aten.dropout, aten.feature_dropout, aten.alpha_dropout):
-        return not (node.args[2] and node.args[1])
+        return not (bool(node.args[2]) and bool(node.args[1]))
     if is_op(node, aten.pow):
-        return node.args[1] == 1
+        return bool(node.args[1] == 1)
     if is_op(node, aten.permute):
         return all(a % len(node.args[1]) == i for i, a in enumerate(node.args[1]))  # type: ignore[arg-type]
     if is_op(node, aten.slice):

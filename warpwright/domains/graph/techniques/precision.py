@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from warpwright.base import Action
-from warpwright.domains.graph.ir import Edit, GraphIR, aten, dtype, edit, is_op, shape
+from warpwright.domains.graph.ir import Edit, GraphIR, aten, dtype, edit, find, is_op, shape
 from warpwright.errors import NotApplicable
 
 _TEXT = '''
@@ -76,21 +76,28 @@ class Tf32x3:
     legality: str = "S"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
-        """Yield an action for every large float32 product of matrices."""
-        for node in ir.graph.nodes:
-            if is_op(node, *_PRODUCTS) and dtype(node) == torch.float32 and len(shape(node)) >= 2 and _flops(node) >= _LEAST_FLOPS:
-                a, b = node.args[:2]
-                if len(shape(a)) >= 2 and len(shape(b)) >= 2:
-                    yield Action(self.name, node.name)
+        """Yield one action for all large float32 products of matrices together."""
+        if _large_products(ir):
+            yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
-        """Return the IR with the product at `action.at` split."""
-        if action not in list(self.sites(ir)):
-            raise NotApplicable(f"expected a large float32 product at {action.at}", "take the action from sites(ir)")
+        """Return the IR with every large product split."""
+        names = [node.name for node in _large_products(ir)]
+        if not names:
+            raise NotApplicable(f"expected a float32 product of at least {_LEAST_FLOPS:.0e} operations, saw none")
         e = edit(ir)
-        node = e.node(action.at)
-        e.replace(node, _split(e, node))
+        for name in names:
+            node = e.node(name)
+            e.replace(node, _split(e, node))
         return e.finish()
+
+
+def _large_products(ir: GraphIR) -> list[fx.Node]:
+    return [
+        node for node in find(ir, *_PRODUCTS)
+        if dtype(node) == torch.float32 and len(shape(node)) >= 2 and min(len(shape(a)) for a in node.args[:2]) >= 2  # type: ignore[arg-type]
+        and _flops(node) >= _LEAST_FLOPS
+    ]  # fmt: skip
 
 
 def _split(e: Edit, node: fx.Node) -> fx.Node:

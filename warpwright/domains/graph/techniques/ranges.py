@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import fx
 
-from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor
+from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, only_user
 
 Bounds = tuple[float, float]
 ANY: Bounds = (-math.inf, math.inf)
@@ -72,6 +72,14 @@ def read_affine(node: Any) -> tuple[fx.Node, float, float] | None:
     return {"add": (x, 1.0, alpha * c), "sub": (x, 1.0, -alpha * c), "mul": (x, c, 0.0), "multiply": (x, c, 0.0), "rsub": (x, -alpha, c)}[
         node.target.overloadpacket.__name__
     ]
+
+
+def read_affine_chain(node: Any) -> tuple[fx.Node, float, float, int]:
+    """Return (x, a, b, calls) for the longest chain of affine calls that ends in `node`, each read by the next alone."""
+    x, a, b, calls = node, 1.0, 0.0, 0
+    while (affine := read_affine(x)) is not None and (x is node or only_user(x) is not None):
+        x, b, a, calls = affine[0], a * affine[2] + b, a * affine[1], calls + 1
+    return x, a, b, calls
 
 
 _AFFINE = (

@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import fx
 
-from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, is_op, is_parameter_only, is_tensor, only_user, shape, value
+from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, is_op, is_parameter_only, is_tensor, only_user, shape
 from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, TRANSPOSED
-from warpwright.domains.graph.techniques.ranges import read_affine
+from warpwright.domains.graph.techniques.ranges import read_affine, read_affine_chain
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 
 _ARITHMETIC = (
@@ -61,9 +61,7 @@ LITERAL = Rewrite(
 
 
 def _match_chain(node: fx.Node) -> Any:
-    x, a, b, count = node, 1.0, 0.0, 0
-    while (affine := read_affine(x)) is not None and (x is node or only_user(x) is not None):
-        x, b, a, count = affine[0], a * affine[2] + b, a * affine[1], count + 1
+    x, a, b, count = read_affine_chain(node)
     reader = only_user(node)
     if reader is not None and read_affine(reader) is not None:
         return None  # the chain's last call is the place
@@ -153,7 +151,7 @@ def _emit_affine(e: Edit, reader: fx.Node, found: tuple[fx.Node, float, float]) 
     if b != 0 and bias is not None:
         bias = at.call(aten.add.Tensor, bias, b)
     elif b != 0:
-        bias = at.call(aten.full.default, [_channels(node)[1]], b, dtype=dtype(node), device=value(node).device)
+        bias = at.call(aten.new_full.default, weight, [_channels(node)[1]], b)
     _again(e, node, reader, weight, bias)
 
 

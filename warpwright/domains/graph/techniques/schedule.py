@@ -54,7 +54,8 @@ class CudaGraph:
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with recording on."""
-        return _scheduled(self.sites(ir), ir, action, "the model's own code draws no random numbers and reads no tensor's value" if ir.unreadable else "")
+        assume = "the model's own code draws no random numbers and reads no tensor's value" if ir.unreadable else ""
+        return _scheduled(self.sites(ir), ir, action, assume)
 
 
 def _scheduled(sites: Iterable[Action], ir: GraphIR, action: Action, assume: str = "") -> GraphIR:

@@ -1,0 +1,31 @@
+"""Options and fixtures that all tests share: golden texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --update-golden."""
+    parser.addoption("--update-golden", action="store_true", help="write the golden texts instead of comparing with them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with tests/golden/NAME, or write it there under --update-golden."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            return
+        assert path.exists(), f"no golden text {name}; write it with --update-golden and read it"
+        assert text == path.read_text(), f"{name} changed; read the difference, then run with --update-golden"
+
+    return compare

@@ -1,0 +1,174 @@
+"""Lowering: the generated file computes the same, guards what it was verified for, and keeps folded values fresh."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.domains.graph import models
+from warpwright.base import Action
+from warpwright.domains import graph
+from warpwright.domains.graph.techniques import REWRITES
+
+SOURCES = {"normed": models.NORMED, "mixed": models.MIXED, "in_place": models.IN_PLACE, "scales": models.SCALES}
+
+
+def simplified(space, extra=()):
+    """Return the recipe of every rewrite that applies, then `extra`."""
+    recipe, ir = [], space.start
+    while len(recipe) < 40:
+        action = next((a for t in REWRITES for a in t.sites(ir)), None)
+        if action is None:
+            return [*recipe, *map(Action.parse, extra)]
+        ir = space.apply(ir, action)
+        recipe.append(action)
+    raise AssertionError("no fixpoint")
+
+
+def load(candidate):
+    names = {"__name__": "generated", "_copy": copy}
+    exec(compile(candidate.source.text, "optimized.py", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("recipe", ["none", "all"])
+def test_generated_file_passes_its_own_test(tmp_path, name, recipe):
+    space = graph.space(models.task(tmp_path, SOURCES[name]))
+    actions = simplified(space) if recipe == "all" else []
+    load(space.candidate(actions))["self_test"]()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_golden_text(tmp_path, name, golden):
+    space = graph.space(models.task(tmp_path, SOURCES[name], name))
+    actions = simplified(space)
+    actions += [a for a in [Action("fold_parameters")] if a in list(space.technique("fold_parameters").sites(space.replay(actions)))]
+    golden(f"graph/{name}.py", space.candidate(actions).source.text)
+
+
+def test_text_is_deterministic(tmp_path):
+    spaces = [graph.space(models.task(tmp_path, models.SCALES)) for _ in range(2)]
+    first, second = (space.candidate(simplified(space, ["fold_parameters()"])) for space in spaces)
+    assert first.source.text == second.source.text
+    assert first.key == second.key
+
+
+def test_other_calls_take_the_original_forward(tmp_path):
+    space = graph.space(models.task(tmp_path, models.NORMED))
+    names = load(space.candidate(simplified(space)))
+    new, plain = names["ModelNew"](3, 4, 0.5), names["Model"](3, 4, 0.5)
+    plain.load_state_dict(new.state_dict())
+    x = torch.rand(2, 3, 8, 8)
+    with torch.no_grad():
+        assert new.fits([x])
+        assert not new.fits([x.double()])
+        assert not new.fits([x[:1]])
+        assert not new.fits([x.transpose(2, 3)])
+        assert not new.fits([x, x])
+        assert not names["ModelNew"](3, 4, 0.25).fits([x])
+        torch.testing.assert_close(new(x[:1]), plain(x[:1]))
+        torch.testing.assert_close(new(x=x), plain(x=x))
+        other = copy.deepcopy(new)
+        other.layers[1].eval()
+        assert not other.fits([x])
+    assert not new.fits([x])
+    new(x)[0].sum().backward()
+    assert new.bias.grad is not None
+
+
+def test_folded_values_follow_the_parameters(tmp_path):
+    space = graph.space(models.task(tmp_path, models.SCALES))
+    names = load(space.candidate(simplified(space, ["fold_parameters()"])))
+    new, plain = names["ModelNew"](8, 5), names["Model"](8, 5)
+    x = torch.randn(6, 8)
+
+    def same():
+        plain.load_state_dict(new.state_dict())
+        with torch.no_grad():
+            torch.testing.assert_close(new(x), plain(x))
+
+    same()
+    kept = new.folded()
+    assert new.folded() is kept
+    with torch.no_grad():
+        new.gemm.weight.mul_(-3.0)
+    same()
+    assert new.folded() is not kept
+    new.gemm.weight = torch.nn.Parameter(torch.randn(5, 8))
+    same()
+    new.load_state_dict(names["Model"](8, 5).state_dict())
+    same()
+    new.shift.data.add_(1.0)
+    new.refresh()
+    same()
+    same_again = copy.deepcopy(new)
+    assert torch.equal(same_again.folded()[0], new.folded()[0])
+    with torch.inference_mode():
+        frozen = names["ModelNew"](8, 5)
+        before = frozen.folded()[0].clone()
+        frozen.gemm.bias.mul_(2.0)
+        assert not torch.equal(frozen.folded()[0], before)
+
+
+def test_a_model_that_cannot_be_captured_is_scheduled_only(tmp_path):
+    space = graph.space(models.task(tmp_path, models.RANDOM))
+    assert "recurrent" in space.start.unreadable
+    assert {a.technique for a in space.actions(space.start)} == {"compile"}
+    candidate = space.candidate([])
+    assert "not captured" in candidate.source.text
+    load(candidate)["self_test"]()
+    text = space.candidate([Action.parse('compile(mode="default")')]).source.text
+    assert "compiled = torch.compile(dynamic=False)(Model.forward)" in text
+
+
+@pytest.mark.parametrize("source", [models.NORMED, models.RANDOM], ids=["captured", "not_captured"])
+def test_cuda_schedules_are_written_for_cuda_only(tmp_path, source):
+    task = models.task(tmp_path, source)
+    assert not [t for t in graph.space(task).techniques if t.name in ("cuda_graph", "tf32x3")]
+    space = graph.space(task, "cuda")
+    actions = [Action.parse('compile(mode="default")'), Action("cuda_graph")]
+    text = space.candidate(actions).source.text
+    compile(text, "optimized.py", "exec")
+    assert "class Recorded" in text and 'device.type == "cuda"' in text
+
+
+def test_layout_is_restored(tmp_path):
+    space = graph.space(models.task(tmp_path, models.NORMED))
+    names = load(space.candidate([Action("channels_last")]))
+    names["self_test"]()
+    assert ".contiguous(memory_format=torch.channels_last)" in space.candidate([Action("channels_last")]).source.text
+
+
+def test_the_file_runs_alone(tmp_path):
+    space = graph.space(models.task(tmp_path, models.SCALES))
+    path = Path(tmp_path, "optimized.py")
+    path.write_text(space.candidate(simplified(space)).source.text)
+    done = subprocess.run([sys.executable, "-I", str(path)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("allowed") == 3 and "ModelNew:" in done.stdout
+
+
+def test_names_do_not_collide(tmp_path):
+    text = models.SCALES.replace("self.shift", "self.x").replace("F.", "G.")
+    text = text.replace("import torch.nn.functional as F", "from torch.nn import functional as G\nF = 3")
+    space = graph.space(models.task(tmp_path, text))
+    names = load(space.candidate([]))
+    names["self_test"]()
+    assert names["F"] == 3
+
+
+def test_every_pair_of_rewrites_keeps_the_result(tmp_path):
+    space = graph.space(models.task(tmp_path, models.SCALES))
+    for first, second in itertools.islice(itertools.permutations(space.actions(space.start), 2), 12):
+        if "compile" in (first.technique, second.technique):
+            continue
+        ir = space.apply(space.start, first)
+        if second in space.actions(ir):
+            load(space.candidate([first, second]))["self_test"](seeds=1)
