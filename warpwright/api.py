@@ -81,7 +81,7 @@ def _search(task: Task, settings: bench.Settings, archive: Archive, remember: On
             for ablation in loop.ablate(best, space, evaluator, archive, reserve):
                 remember(ablation.without)
     if why_not is not None:
-        return outcome.interrupted, f"not captured, so only whole programs were tried: {why_not}"
+        return outcome.interrupted, f"not captured, so only changes to the program as a whole were tried: {why_not}"
     return outcome.interrupted, "interrupted" if outcome.interrupted else ""
 
 

@@ -8,7 +8,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -33,13 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = parser().parse_args(arguments)
     given.console = Console(stderr=True, soft_wrap=True)
-    given.stdout = _take_stdout() if given.json else sys.stdout
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops a run as Ctrl-C does, with the best so far written
+    with _stdout(given.json) as given.stdout, _terminable():
+        return _run(given)
+
+
+def _run(given: Arguments) -> int:
     try:
         return int(given.verb_function(given))
-    except UsageError as error:
-        return _failed(given, error, WRONG_USE)
-    except ArchiveError as error:
+    except (UsageError, ArchiveError) as error:
         return _failed(given, error, WRONG_USE)
     except WarpwrightError as error:
         return _failed(given, error, NOT_PASSED)
@@ -51,15 +53,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _take_stdout() -> TextIO:
-    """Return the real standard output, and point descriptor 1 at standard error: whatever else is printed there cannot spoil the JSON."""
+@contextmanager
+def _stdout(aside: bool) -> Iterator[TextIO]:
+    """Give standard output; with `aside`, descriptor 1 is standard error meanwhile, so that nothing else that is printed spoils the JSON."""
+    if not aside:
+        yield sys.stdout
+        return
     sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
     try:
-        kept = os.fdopen(os.dup(1), "w")
-        os.dup2(2, 1)
-    except OSError:
-        return sys.stdout
-    return kept
+        with os.fdopen(kept, "w", closefd=False) as stream, redirect_stdout(sys.stderr):
+            yield stream
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Have SIGTERM stop a run as Ctrl-C does, with the best so far written."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _failed(given: Arguments, error: WarpwrightError, code: int) -> int:
@@ -118,6 +137,7 @@ def audit(given: Arguments) -> int:
 def bench_verb(given: Arguments) -> int:
     """Run many tasks into one archive."""
     count = len(bench.find_tasks(given.paths, given.tasks))
+    interrupted = False
     with Progress(given.console, None, count) as progress:
 
         def finished(line: report.Line) -> None:
@@ -125,11 +145,17 @@ def bench_verb(given: Arguments) -> int:
             if given.json:
                 _print_json(given, line)
 
-        said = bench.run_bench(
-            given.paths, _settings(given), given.archive, given.tasks, given.jobs, given.executor, given.resume, given.out, None, finished
-        )
-    if not given.json:
+        try:
+            said = bench.run_bench(
+                given.paths, _settings(given), given.archive, given.tasks, given.jobs, given.executor, given.resume, given.out, None, finished
+            )
+        except KeyboardInterrupt:
+            said, interrupted = progress.lines, True
+    if not given.json and said:
         report.print_table(said, _console())
+    if interrupted:
+        progress.say(f"interrupted after {len(said)} of {count} tasks; --resume goes on")
+        return INTERRUPTED
     return DONE if all(line["status"] in ("ok", "unscored") for line in said) else NOT_PASSED
 
 
