@@ -1,0 +1,254 @@
+"""Tests of the timer: on stand-ins with a virtual clock, and on two real processes that run the same program."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import count
+from random import Random
+from typing import Any
+
+import pytest
+from fake_programs import Fake, Machine
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warpwright import measure
+from warpwright.base import Measurement, Verdict
+from warpwright.errors import UsageError
+
+
+def compare(machine: Machine, candidate: Fake, baselines: dict[str, Fake], seconds: float = 60.0, **more: Any) -> Measurement:
+    inputs = count()
+    options = {"floor_seconds": 0.0, "overhead_seconds": 0.0, "rng": Random(machine.rng.random()), "clock": machine.clock, **more}
+    return measure.compare(candidate, baselines, lambda: next(inputs), seconds=seconds, **options)
+
+
+def two(speedup: float, seed: int, seconds: float = 60.0, call: float = 2e-3, **noise: float) -> Measurement:
+    """Compare a candidate of a known speed-up with one baseline."""
+    machine = Machine(Random(seed), **noise)
+    return compare(machine, Fake("new", machine, call / speedup), {"eager": Fake("eager", machine, call)}, seconds)
+
+
+def verdicts(speedup: float, runs: int, **noise: float) -> Counter[str]:
+    return Counter(two(speedup, seed, **noise).verdict for seed in range(runs))
+
+
+NOISES = [{}, {"drift": 0.02}, {"memory": 0.9}, {"outliers": 0.2}, {"spread": 0.02, "drift": -0.01, "memory": 0.5}]
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_a_program_against_itself_is_the_same(noise: dict[str, float]) -> None:
+    seen = verdicts(1.0, 60, **noise)
+    assert seen["SAME"] >= 57
+    assert seen["FASTER"] + seen["SLOWER"] <= 1
+
+
+def test_too_little_time_is_unsure_and_seldom_wrong() -> None:
+    seen = Counter(two(1.0, seed, seconds=1.0, spread=0.1).verdict for seed in range(200))
+    assert seen["FASTER"] + seen["SLOWER"] <= 8  # 3.2 % would be 6.4 of 200
+    assert seen["UNSURE"] > 100
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_five_percent_are_found(noise: dict[str, float]) -> None:
+    assert verdicts(1.05, 25, **noise)["FASTER"] >= 24
+    assert verdicts(1 / 1.05, 25, **noise)["SLOWER"] >= 24
+
+
+@pytest.mark.parametrize("speedup", [0.8, 0.97, 1.0, 1.04, 1.5, 2.5])
+def test_interval_holds_the_truth(speedup: float) -> None:
+    intervals = [two(speedup, seed, drift=0.01).interval for seed in range(40)]
+    assert sum(low <= speedup <= high for low, high in intervals) >= 36
+
+
+def test_a_quotable_speedup_is_precise() -> None:
+    found = two(1.5, 7)
+    low, high = found.interval
+    assert found.verdict == "FASTER" and high / low <= measure.PRECISE
+    assert low <= found.speedup <= high
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), speedup=st.floats(0.2, 6), baselines=st.integers(1, 4), seconds=st.floats(0.01, 3))
+def test_whatever_happens_the_measurement_is_coherent(seed: int, speedup: float, baselines: int, seconds: float) -> None:
+    machine = Machine(Random(seed))
+    rows = {f"b{i}": Fake(f"b{i}", machine, 2e-3 * (1 + i)) for i in range(baselines)}
+    found = compare(machine, Fake("new", machine, 2e-3 / speedup), rows, seconds)
+    low, high = found.interval
+    assert 0 < low <= found.speedup <= high < math.inf
+    assert set(found.baselines) == set(rows) and found.best_baseline in rows
+    for timing in [found.candidate, *found.baselines.values()]:
+        assert 0 < timing.low <= timing.median <= timing.high < math.inf
+    if found.verdict == "FASTER":
+        assert low > 1
+    if found.verdict == "SLOWER":
+        assert high < 1
+
+
+def test_headline_is_against_the_best_eligible_baseline() -> None:
+    machine = Machine(Random(1))
+    rows = {"eager": Fake("eager", machine, 4e-3), "compile": Fake("compile", machine, 2e-3), "tf32": Fake("tf32", machine, 1e-3)}
+    found = compare(machine, Fake("new", machine, 1.5e-3), rows, eligible=["eager", "compile"])
+    assert found.best_baseline == "compile" and found.verdict == "FASTER"
+    assert found.speedup == pytest.approx(2 / 1.5, rel=0.05)
+    assert found.conditions["speedup_over_eager"] == pytest.approx(4 / 1.5, rel=0.1)
+    assert found.baselines["tf32"].median == pytest.approx(1e-3, rel=0.1)
+    assert rows["eager"].calls < rows["compile"].calls  # a baseline that cannot be the best is not timed to the end
+
+
+def test_equal_baselines_do_not_make_the_candidate_slower() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(40):
+        machine = Machine(Random(seed))
+        rows = {f"b{i}": Fake(f"b{i}", machine, 2e-3) for i in range(5)}
+        seen[compare(machine, Fake("new", machine, 2e-3), rows, 120.0).verdict] += 1
+    assert seen["SAME"] >= 37 and seen["SLOWER"] + seen["FASTER"] <= 1
+
+
+def test_no_eligible_baseline_is_an_error() -> None:
+    machine = Machine(Random(1))
+    with pytest.raises(UsageError, match="eligible"):
+        compare(machine, Fake("new", machine, 1e-3), {"eager": Fake("eager", machine, 1e-3)}, eligible=[])
+
+
+def test_every_call_has_fresh_inputs_and_all_programs_the_same() -> None:
+    machine = Machine(Random(2))
+    new, old = Fake("new", machine, 1e-3), Fake("eager", machine, 1e-3)
+    compare(machine, new, {"eager": old}, 2.0)
+    assert new.seen == old.seen and len(set(new.seen)) == len(new.seen)
+
+
+def test_order_is_balanced() -> None:
+    order: list[str] = []
+
+    class Noted(Fake):
+        def go(self) -> float:
+            order.append(self.name)
+            return super().go()
+
+    machine = Machine(Random(3))
+    rows = {name: Noted(name, machine, 1e-3) for name in ("a", "b")}
+    compare(machine, Noted("new", machine, 1e-3), rows, 3.0)
+    rounds = [order[i : i + 6] for i in range(3, len(order) - 5, 6)]  # the first pass stands alone
+    assert all(six[:3] == six[3:][::-1] for six in rounds)
+    assert len({tuple(six[:3]) for six in rounds}) == 6
+
+
+def test_warm_up_is_left_out() -> None:
+    machine = Machine(Random(4), spread=0.01, outliers=0.0)
+    falling = (300.0, *(1 + 4 * 0.7**i for i in range(20)))
+    found = compare(machine, Fake("new", machine, 2e-3, first_calls=falling), {"eager": Fake("eager", machine, 2e-3)})
+    assert max(found.candidate.samples) < 2 * found.candidate.median
+    assert found.verdict == "SAME"
+
+
+def test_the_time_of_the_first_pass_is_not_counted() -> None:
+    machine = Machine(Random(4))
+    slow_start = Fake("compile", machine, 2e-3, first_calls=(30_000.0,))  # a minute of compiling
+    found = compare(machine, Fake("new", machine, 1e-3), {"compile": slow_start}, 10.0)
+    assert found.verdict == "FASTER"
+
+
+def test_some_calls_are_checked_and_a_wrong_one_ends_the_run() -> None:
+    machine = Machine(Random(5))
+    good = Fake("new", machine, 1e-3, verdict=lambda call: Verdict(True, "ok"))
+    found = compare(machine, good, {"eager": Fake("eager", machine, 1e-3)})
+    share = len(good.checks) / good.calls
+    assert found.conditions["checked_calls"] == len(good.checks) and 0.03 < share < 0.25
+    wrong = Verdict(False, "wrong", "expected 1, saw 2")
+    late = Fake("new", machine, 1e-3, verdict=lambda call: wrong if call > 30 else Verdict(True, "ok"))
+    with pytest.raises(measure.WrongDuringTiming, match="expected 1, saw 2") as error:
+        compare(machine, late, {"eager": Fake("eager", machine, 1e-3)})
+    assert error.value.verdict is wrong
+
+
+def test_at_least_one_call_is_checked() -> None:
+    machine = Machine(Random(6))
+    program = Fake("new", machine, 1e-3)
+    compare(machine, program, {"eager": Fake("eager", machine, 5e-3)}, 0.01, check_share=1e-9)
+    assert program.checks == [program.calls]
+
+
+def test_checks_that_take_long_become_rare() -> None:
+    machine = Machine(Random(6))
+
+    class Slow(Fake):
+        def check(self) -> Verdict | None:
+            self.machine.now += 2.0
+            return super().check()
+
+    program = Slow("new", machine, 1e-3)
+    compare(machine, program, {"eager": Fake("eager", machine, 1e-3)}, 30.0, check_share=0.5)
+    assert 3 <= len(program.checks) <= 8
+
+
+def test_below_the_floor_is_rejected() -> None:
+    machine = Machine(Random(7))
+    with pytest.raises(measure.BelowFloor) as error:
+        compare(machine, Fake("new", machine, 1e-4), {"eager": Fake("eager", machine, 2e-3)}, floor_seconds=5e-4)
+    assert error.value.seconds == pytest.approx(1e-4, rel=0.2)
+
+
+def test_a_floor_above_a_baseline_is_not_believed() -> None:
+    machine = Machine(Random(7))
+    found = compare(machine, Fake("new", machine, 1e-3), {"eager": Fake("eager", machine, 2e-3)}, floor_seconds=3e-3)
+    assert found.verdict == "FASTER" and "peaks" in str(found.conditions["note"])
+
+
+def test_a_large_speedup_needs_a_second_block() -> None:
+    machine = Machine(Random(8))
+    honest = Fake("new", machine, 2e-4)
+    found = compare(machine, honest, {"eager": Fake("eager", machine, 2e-3)})
+    assert found.verdict == "FASTER" and found.conditions["speedup_in_second_block"] == pytest.approx(10, rel=0.1)
+    calls = honest.calls
+    fading = Fake("new", machine, 2e-4, first_calls=(1.0,) * (calls // 2) + (10.0,) * 100_000)
+    found = compare(machine, fading, {"eager": Fake("eager", machine, 2e-3)})
+    assert found.verdict != "FASTER"
+    assert found.interval[0] < 1.2
+
+
+def test_overhead_is_subtracted() -> None:
+    machine = Machine(Random(9), spread=0.02)
+    rows = {"eager": Fake("eager", machine, 3e-4, overhead=1e-4)}
+    found = compare(machine, Fake("new", machine, 2e-4, overhead=1e-4), rows, overhead_seconds=1e-4)
+    assert found.speedup == pytest.approx(1.5, rel=0.05) and found.verdict == "FASTER"
+    assert found.candidate.median == pytest.approx(2e-4, rel=0.05)
+
+
+def test_calls_that_drown_in_the_overhead_give_no_verdict() -> None:
+    machine = Machine(Random(10), spread=0.02)
+    rows = {"eager": Fake("eager", machine, 5e-6, overhead=8e-5)}
+    found = compare(machine, Fake("new", machine, 3e-6, overhead=8e-5), rows, 5.0, overhead_seconds=8e-5)
+    assert found.verdict == "UNSURE" and "empty" in str(found.conditions["note"])
+
+
+def test_doubt_about_the_overhead_widens_the_interval() -> None:
+    machine = Machine(Random(11), spread=0.005, outliers=0.0)
+    rows = {"eager": Fake("eager", machine, 6e-5, overhead=1e-4)}
+    found = compare(machine, Fake("new", machine, 4e-5, overhead=1e-4), rows, 20.0, overhead_seconds=1e-4)
+    low, high = found.interval
+    assert low < 5 / 3.5 and high > 7 / 5 and found.verdict == "FASTER"
+
+
+def test_rank_puts_the_fastest_first_and_drops_the_slow() -> None:
+    machine = Machine(Random(12))
+    programs = {f"p{n}": Fake(f"p{n}", machine, 1e-3 * n) for n in (4, 1, 3, 2)}
+    found = measure.rank(programs, object, seconds=5.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock)
+    assert list(found) == ["p1", "p2", "p3", "p4"]
+    assert len(found["p4"].samples) <= 8 and found["p1"].median == pytest.approx(1e-3, rel=0.1)
+
+
+def test_rank_of_one_program() -> None:
+    machine = Machine(Random(12))
+    found = measure.rank({"p": Fake("p", machine, 1e-3)}, object, seconds=1.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock)
+    assert list(found) == ["p"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(0.99, 1.01, "SAME"), (1.005, 1.015, "SAME"), (1.012, 1.03, "FASTER"), (1.5, 9.0, "FASTER"), (0.5, 0.9, "SLOWER"), (0.97, 1.03, "UNSURE"),
+     (1.005, 1.05, "UNSURE"), (0.0, math.inf, "UNSURE")],
+)  # fmt: skip
+def test_what_an_interval_allows(low: float, high: float, verdict: str) -> None:
+    assert measure.judge(low, high) == verdict

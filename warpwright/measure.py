@@ -1,0 +1,419 @@
+"""Times a candidate beside its baselines, interleaved in one run, and says FASTER, SLOWER, SAME or UNSURE.
+
+Pure logic over `Timeable`: processes, clocks and devices are behind it. docs/measurement.md gives the reasons.
+
+    pass      every program once, in some order, all on the same fresh inputs
+    round     a pass in random order and a pass in the reverse of that order
+    pair      the log-ratio of a baseline's and the candidate's time in one pass: slow drift and bursts of noise hit both
+    look      an interval of the median of all pairs so far (`sequential.py`), which may end the run
+    block     warm-up and rounds until a look decides or the time is over
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, Protocol
+
+from warpwright.base import Comparison, Measurement, Scalar, Timing, Verdict
+from warpwright.errors import UsageError, WarpwrightError
+from warpwright.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look
+
+MARGIN = 1.01
+"""FASTER: the interval lies above this; SLOWER: below its inverse. Smaller differences are not worth a claim."""
+
+BAND = 1.02
+"""SAME: the interval lies within 1/BAND .. BAND."""
+
+PRECISE = 1.10
+"""A FASTER program is timed on until the interval's ends are this close, so that its speed-up can be quoted ..."""
+
+PRECISE_SHARE = 0.5
+"""... but for no more than this share of the time."""
+
+CONFIRM_ABOVE = 3.0
+"""A larger speed-up is claimed only after a second block, with its own warm-up, has found it too."""
+
+OVERHEAD_DOUBT = 0.10
+"""The overhead of an empty call is taken to be known to this share of itself; intervals are widened by it."""
+
+WARM_UP_SHARE = 0.15
+"""Share of the time that warm-up may take before the programs count as stationary anyway."""
+
+CHECK_TIME_SHARE = 0.3
+"""Checks are left out while they have taken more than this share of the time (after the first three)."""
+
+MOST_PAIRS = 5000
+
+CANDIDATE = "\0candidate"
+"""The candidate's name among the programs of a block; no baseline can have it."""
+
+
+class Timeable(Protocol):
+    """A program that can be called on given inputs and timed from outside."""
+
+    name: str
+
+    def prepare(self, inputs: Any, /) -> None:
+        """Take `inputs` into place and flush the cache; not timed."""
+        ...
+
+    def go(self) -> float:
+        """Call once and return the seconds that it took, by the parent's clock, overhead of the call included."""
+        ...
+
+    def check(self) -> Verdict | None:
+        """Return the verdict on the outputs of the last call; None if this program's outputs are not checked."""
+        ...
+
+
+class WrongDuringTiming(WarpwrightError):
+    """A timed call's outputs did not pass."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(f"the outputs of a timed call did not pass: {verdict.reason}", "a program must be right whenever it is timed")
+        self.verdict = verdict
+
+
+class BelowFloor(WarpwrightError):
+    """A program took less time than moving its data takes: a bug or a cheat, never a record."""
+
+    def __init__(self, seconds: float, floor_seconds: float) -> None:
+        super().__init__(
+            f"expected at least {floor_seconds * 1e6:.1f} us, the time that reading the inputs and writing the outputs takes, "
+            f"saw {seconds * 1e6:.1f} us",
+            "look for work that is left out, done outside the call, or kept from an earlier one",
+        )
+        self.seconds = seconds
+        self.floor_seconds = floor_seconds
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the pairs so far say of the candidate against the best eligible baseline."""
+
+    best: str
+    speedup: float
+    low: float
+    high: float
+    verdict: Comparison
+
+
+@dataclass
+class _Block:
+    """One interleaved run: the programs, and the raw seconds of their calls."""
+
+    programs: dict[str, Timeable]
+    """The candidate is CANDIDATE."""
+    eligible: frozenset[str]
+    fresh_inputs: Callable[[], Any]
+    overhead: float
+    rng: Random
+    check_share: float
+    clock: Callable[[], float]
+    raw: dict[str, list[float]] = field(default_factory=dict)
+    active: list[str] = field(default_factory=list)
+    warm_up: int = 0
+    checks: int = 0
+    check_seconds: float = 0.0
+    began: float = 0.0
+
+    def net(self, name: str, overhead: float | None = None) -> list[float]:
+        """Return the seconds of a program's calls with the overhead subtracted; at least 2 % of a call is left."""
+        taken = self.overhead if overhead is None else overhead
+        return [max(seconds - taken, 0.02 * seconds) for seconds in self.raw[name]]
+
+
+def compare(
+    candidate: Timeable,
+    baselines: Mapping[str, Timeable],
+    fresh_inputs: Callable[[], Any],
+    *,
+    seconds: float,
+    floor_seconds: float,
+    overhead_seconds: float,
+    rng: Random,
+    check_share: float = 0.1,
+    eligible: Collection[str] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Measurement:
+    """Time `candidate` beside `baselines` for about `seconds` at most and return the measurement.
+
+    `eligible` names the baselines that passed the verifier: the others are timed for the table but cannot be the best one. The time
+    counts from the second pass on, because the first may compile; confirming a speed-up above 3x may add half as much again. Raises
+    BelowFloor, WrongDuringTiming, and whatever a worker raises.
+    """
+    chosen = frozenset(baselines if eligible is None else eligible) & frozenset(baselines)
+    if not chosen:
+        raise UsageError(f"expected at least one eligible baseline, saw none of {sorted(baselines)}", "pass eager, which is the original")
+    programs = {CANDIDATE: candidate, **baselines}
+
+    def block(time_limit: float) -> tuple[_Block, _Look]:
+        made = _Block(programs, chosen, fresh_inputs, overhead_seconds, rng, check_share, clock)
+        return made, _run_block(made, time_limit, floor_seconds)
+
+    first, look = block(seconds)
+    confirmed: float | None = None
+    if look.verdict == "FASTER" and look.speedup > CONFIRM_ABOVE:
+        _, second = block(seconds / 2)
+        look, confirmed = _agree(look, second), second.speedup
+    return _measurement(first, look, floor_seconds, confirmed)
+
+
+def _agree(first: _Look, second: _Look) -> _Look:
+    """Return the more modest of two looks at a large speed-up, with an interval that holds both."""
+    verdict: Comparison = "FASTER" if second.verdict == "FASTER" and second.speedup > CONFIRM_ABOVE / MARGIN else "UNSURE"
+    modest = min(first, second, key=lambda look: look.speedup)
+    return replace(modest, low=min(first.low, second.low), high=max(first.high, second.high), verdict=verdict)
+
+
+def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
+    """Warm up, then take rounds until a look decides or the time is over."""
+    _warm_up(block, seconds)
+    end = block.began + seconds
+    next_at = next_look(0)
+    while True:
+        _round(block)
+        pairs = len(block.raw[CANDIDATE])
+        over = block.clock() >= end or pairs >= MOST_PAIRS
+        if pairs < next_at and not over:
+            _retire_hopeless(block)
+            continue
+        next_at = next_look(pairs)
+        look = _look(block)
+        _check_floor(block, floor_seconds)
+        if over or _decided(look, spent=(block.clock() - block.began) / seconds):
+            if not block.checks and block.check_share > 0:
+                _check(block)
+            return look
+        _retire(block)
+
+
+def _decided(look: _Look, spent: float) -> bool:
+    if look.verdict == "FASTER":
+        return look.high / look.low <= PRECISE or spent >= PRECISE_SHARE
+    return look.verdict != "UNSURE"
+
+
+# --- taking rounds -----------------------------------------------------------------------------------------------------------------
+
+
+def _warm_up(block: _Block, seconds: float) -> None:
+    """Take rounds, and forget them, until no program gets faster any more (clocks, caches, allocators, compilers)."""
+    block.active = list(block.programs)
+    block.raw = {name: [] for name in block.programs}
+    _pass(block, block.active)
+    block.began = block.clock()
+    block.raw = {name: [] for name in block.programs}
+    while True:
+        _round(block)
+        block.warm_up += 1
+        if block.warm_up >= 2 and (_stationary(block) or block.clock() - block.began > WARM_UP_SHARE * seconds):
+            break
+    block.raw = {name: [] for name in block.programs}
+
+
+def _stationary(block: _Block) -> bool:
+    """Whether no program's last round was more than 10 % faster than the round before."""
+    return all(min(times[-2:]) > 0.9 * min(times[-4:-2]) for times in block.raw.values())
+
+
+def _round(block: _Block) -> None:
+    order = block.rng.sample(block.active, len(block.active))
+    _pass(block, order)
+    _pass(block, order[::-1])
+
+
+def _pass(block: _Block, order: Sequence[str]) -> None:
+    """Call every program of `order` once on the same fresh inputs; check the candidate's outputs now and then."""
+    inputs = block.fresh_inputs()
+    for name in order:
+        program = block.programs[name]
+        program.prepare(inputs)
+        block.raw[name].append(program.go())
+        if name == CANDIDATE and _to_be_checked(block):
+            _check(block)
+
+
+def _to_be_checked(block: _Block) -> bool:
+    """Decide, after the call and out of the program's sight, whether to look at its outputs."""
+    drawn = block.rng.random() < block.check_share
+    spent = block.clock() - block.began if block.began else math.inf
+    return drawn and (block.checks < 3 or block.check_seconds < CHECK_TIME_SHARE * spent)
+
+
+def _check(block: _Block) -> None:
+    began = block.clock()
+    verdict = block.programs[CANDIDATE].check()
+    block.checks += 1
+    block.check_seconds += block.clock() - began
+    if verdict is not None and not verdict.ok:
+        raise WrongDuringTiming(verdict)
+
+
+def _retire(block: _Block) -> None:
+    """Stop timing the baselines that the headline cannot need: proven 5 % slower than another, or not eligible."""
+    limit = 1.05 * min(_pair_bound(block, name, LOOK_ERROR / 2, upper=True) for name in block.eligible)
+    for name in [name for name in block.active if name != CANDIDATE]:
+        if name not in block.eligible or _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > limit:
+            block.active.remove(name)
+
+
+def _retire_hopeless(block: _Block) -> None:
+    """Before the first look, which comes late for slow programs: drop a baseline that never came within twice another's slowest call."""
+    if not 3 <= len(block.raw[CANDIDATE]) < FIRST_LOOK:
+        return
+    fastest = min(max(block.raw[name]) for name in block.eligible)
+    block.active = [name for name in block.active if name == CANDIDATE or min(block.raw[name]) <= 2 * fastest]
+
+
+# --- looking at the pairs ----------------------------------------------------------------------------------------------------------
+
+
+def _pairs(block: _Block, name: str, overhead: float) -> list[float]:
+    """Return log(baseline / candidate) of every pass in which both were called."""
+    times = zip(block.net(name, overhead), block.net(CANDIDATE, overhead), strict=False)
+    return [math.log(baseline / candidate) for baseline, candidate in times]
+
+
+def _pair_bound(block: _Block, name: str, error: float, upper: bool) -> float:
+    """Return a bound of the speed-up against one baseline, the worst over what the overhead may really be."""
+    overheads = {block.overhead * factor for factor in (1 - OVERHEAD_DOUBT, 1, 1 + OVERHEAD_DOUBT)}
+    bounds = [bound(_pairs(block, name, overhead), error, upper) for overhead in overheads]
+    return _exp(max(bounds) if upper else min(bounds))
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def _look(block: _Block) -> _Look:
+    """Return the speed-up over the best eligible baseline, which is the smallest of all, with its interval.
+
+    Picking the best after seeing the times would favour it by luck; hence each baseline has its own interval, and the smallest of the
+    true speed-ups lies above the smallest lower bound, and below all upper bounds once their error is shared out among them.
+    """
+    error = LOOK_ERROR / 2
+    speedups = {name: math.exp(median(_pairs(block, name, block.overhead))) for name in sorted(block.eligible)}
+    best = min(speedups, key=lambda name: speedups[name])
+    low = min(_pair_bound(block, name, error, upper=False) for name in block.eligible)
+    high = min(_pair_bound(block, name, error / len(block.eligible), upper=True) for name in block.eligible)
+    verdict = "UNSURE" if _too_short(block, best) else judge(low, high)
+    return _Look(best, speedups[best], low, high, verdict)
+
+
+def judge(low: float, high: float) -> Comparison:
+    """Return the verdict that an interval of the speed-up allows."""
+    if low >= 1 / BAND and high <= BAND:
+        return "SAME"
+    if low > MARGIN:
+        return "FASTER"
+    if high < 1 / MARGIN:
+        return "SLOWER"
+    return "UNSURE"
+
+
+def _too_short(block: _Block, best: str) -> bool:
+    """Whether either call is hardly longer than an empty one, so that what is left after subtraction is mostly doubt."""
+    least = block.overhead * (1 + OVERHEAD_DOUBT) * 1.05
+    return min(median(block.raw[name]) for name in (CANDIDATE, best)) < least
+
+
+def _check_floor(block: _Block, floor_seconds: float) -> None:
+    """Raise BelowFloor when even the upper bound of the candidate's time is below the floor, and no trusted program was as fast."""
+    high = bound(block.net(CANDIDATE, block.overhead * (1 - OVERHEAD_DOUBT)), LOOK_ERROR / 2, upper=True)
+    if high < floor_seconds and not _floor_contradicted(block, floor_seconds):
+        raise BelowFloor(median(block.net(CANDIDATE)), floor_seconds)
+
+
+def _floor_contradicted(block: _Block, floor_seconds: float) -> bool:
+    """Whether a baseline, which is trusted, was faster than the floor: then the floor is wrong."""
+    return any(median(block.net(name)) < floor_seconds for name in block.raw if name != CANDIDATE and block.raw[name])
+
+
+# --- the result --------------------------------------------------------------------------------------------------------------------
+
+
+def _timing(block: _Block, name: str) -> Timing:
+    samples = block.net(name)
+    low, high = median_interval(samples)
+    return Timing(tuple(samples), median(samples), low, high)
+
+
+def _measurement(block: _Block, look: _Look, floor_seconds: float, confirmed: float | None) -> Measurement:
+    names = [name for name in block.programs if name != CANDIDATE]
+    conditions: dict[str, Scalar] = {
+        "cache": "flushed before every call",
+        "pairs": len(block.raw[CANDIDATE]),
+        "warm_up_rounds": block.warm_up,
+        "checked_calls": block.checks,
+        "overhead_seconds": block.overhead,
+        "floor_seconds": floor_seconds,
+        "seconds": block.clock() - block.began,
+        "correlation_time": round(correlation_time(_pairs(block, look.best, block.overhead)), 3),
+        "eligible": ",".join(sorted(block.eligible)),
+    }
+    for name in names:
+        conditions[f"speedup_over_{name}"] = math.exp(median(_pairs(block, name, block.overhead)))
+    if confirmed is not None:
+        conditions["speedup_in_second_block"] = confirmed
+    if _too_short(block, look.best):
+        conditions["note"] = "the call is hardly longer than an empty one; no verdict"
+    if floor_seconds and _floor_contradicted(block, floor_seconds):
+        conditions["note"] = "a baseline was faster than the floor, so the floor was not used; measure the device's peaks again"
+    low, high = _finite(block, look)
+    timings = {name: _timing(block, name) for name in names}
+    return Measurement(
+        metric="time of one call",
+        unit="s",
+        better="lower",
+        candidate=_timing(block, CANDIDATE),
+        baselines=timings,
+        best_baseline=look.best,
+        speedup=look.speedup,
+        interval=(low, high),
+        verdict=look.verdict,
+        conditions=conditions,
+    )
+
+
+def _finite(block: _Block, look: _Look) -> tuple[float, float]:
+    """Return the interval; where there were too few pairs for a bound, the smallest or largest ratio seen (the verdict is then UNSURE)."""
+    pairs = _pairs(block, look.best, block.overhead)
+    low = look.low if look.low > 0 else math.exp(min(pairs))
+    high = look.high if look.high < math.inf else math.exp(max(pairs))
+    return min(low, look.speedup), max(high, look.speedup)
+
+
+# --- screening ---------------------------------------------------------------------------------------------------------------------
+
+
+def rank(
+    programs: Mapping[str, Timeable],
+    fresh_inputs: Callable[[], Any],
+    *,
+    seconds: float,
+    overhead_seconds: float,
+    rng: Random,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, Timing]:
+    """Return the timing of every program, fastest first, after a short interleaved run: an order to try them in, no proof of anything.
+
+    From the third round on, a program that never came within 1.5 times the leader's median is timed no more.
+    """
+    block = _Block(dict(programs), frozenset(), fresh_inputs, overhead_seconds, rng, 0.0, clock)
+    _warm_up(block, seconds)
+    end = block.began + seconds
+    while True:
+        _round(block)
+        middle = {name: median(block.raw[name]) for name in block.raw}
+        leader = min(middle.values())
+        if len(block.raw[min(middle, key=lambda name: middle[name])]) >= 6:
+            block.active = [name for name in block.active if min(block.raw[name]) <= 1.5 * leader]
+        if block.clock() >= end or len(block.active) < 2:
+            break
+    found = {name: _timing(block, name) for name in programs}
+    return dict(sorted(found.items(), key=lambda item: item[1].median))
