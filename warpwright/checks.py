@@ -1,4 +1,4 @@
-"""The checks a candidate has to pass, by name, and the distributions of the hidden inputs.
+"""The checks a candidate has to pass, by name, the distributions of the hidden inputs, and the form of a certificate.
 
 Standard library only. `verify` re-exports both tables; every file of tests/cheats names the check that must reject it.
 """
@@ -17,6 +17,19 @@ class Check:
 
     status: Status
     meaning: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Whether a task can be scored: would the check notice a wrong answer? Made by `certificate.certify`."""
+
+    scored: bool
+    reason: str
+    """Why not."""
+    rejected: tuple[str, ...]
+    """Wrong answers that the check rejects."""
+    accepted: tuple[str, ...]
+    """Wrong answers that it does not tell from the right one; advisory ones if the task is scored."""
 
 
 CHECKS: Mapping[str, Check] = {

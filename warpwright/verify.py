@@ -1,10 +1,345 @@
-"""Candidate against original, case by case: the verdict.
+"""Candidate against original, case by case: the verdict. Runs in the parent, which imports neither the task nor the candidate.
 
-Runs in the parent, which imports neither the task nor the candidate. Bodies follow; names and signatures are settled.
+    build     write, import, construct; load a throw-away state; warm-up calls; `lock` (no new processes, no network)
+    state 0   loaded with load_state_dict. Every case: inputs in, one call, output out, compared with float64.
+              Around the first call: inputs and buffers compared too, the process watched while idle, the output exported again.
+    state 1   written in place, as an optimizer does: whatever was folded or cached before is stale now
+    state 2   loaded again; it stays for the timing
+    census    functions, settings, events, threads, children
+
+A checked call is the three requests of a timed one: prepare, go, export. Addresses rotate or stay, and fresh memory is filled with one byte
+or another, at random, in both.
 """
 
 from __future__ import annotations
 
-from warpwright.checks import CHECKS, DISTRIBUTIONS, Check
+import os
+import random
+import re
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["CHECKS", "DISTRIBUTIONS", "Check"]
+from warpwright.base import Build, Case, Source, Task, Verdict
+from warpwright.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
+from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.judge import Comparison, Judge, JudgeFailed, Shipment, cases
+from warpwright.sandbox import CallRaised, Limits, Worker
+
+__all__ = [
+    "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "TimedProgram",
+    "audit", "build", "call_overhead", "cases", "verdict_of", "verify",
+]  # fmt: skip
+
+WARM_UP_STATE, TIMED_STATE = 9, 2
+WARM_UPS = 3  # torch.compile's CUDA graphs are recorded at the second call and replayed from the third
+QUIET_SECONDS = 0.05
+QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
+SECOND_STATE_CASES = 3
+STATE_EXPORT_BYTES = 1 << 28  # state is exported to see that nothing else changed, up to this size
+FORBIDDEN_TEXT = (
+    (r"/proc/[^\s\"']*/mem\b", "the memory of a process"),
+    (r"\bprocess_vm_(read|write)v\b", "the memory of another process"),
+    (r"\bptrace\s*\(", "tracing of another process"),
+    (r"\bLD_PRELOAD\b", "replacement of library functions"),
+)
+
+
+class Rejected(Exception):
+    """Ends a verification: holds the verdict."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.reason)
+        self.verdict = verdict
+
+
+def rejection(check: str, reason: str, case: str = "", comparison: Comparison | None = None) -> Verdict:
+    """Return the verdict of a failed check."""
+    errors, original = (comparison.errors, comparison.original) if comparison else (None, None)
+    return Verdict(False, CHECKS[check].status, reason, case, errors, original, check)
+
+
+def verdict_of(error: WorkerError, case: str = "") -> Verdict:
+    """Return the verdict on a candidate whose worker failed in this way."""
+    if isinstance(error, CallRaised):
+        return rejection("raised", f"the call raised: {error}", case)
+    if isinstance(error, WorkerTimeout):
+        return rejection("timeout", str(error), case)
+    if isinstance(error, WorkerProtocol):
+        return rejection("forged_reply", str(error), case)
+    check = "resources" if isinstance(error, WorkerDied) and error.hint else "exited"
+    return rejection(check, str(error), case)
+
+
+# --- build --------------------------------------------------------------------------------------------------------------------------
+
+
+def build(judge: Judge, worker: Worker, entry: str, source: Source) -> tuple[Build, Verdict | None]:
+    """Build `source` in `worker` under the name `entry`, warm it up, and end a candidate's build phase. A verdict is a rejection."""
+    start = time.monotonic()
+    try:
+        with _as_rejections():
+            resources = _build(judge, worker, entry, source)
+    except Rejected as rejected:
+        return Build(False, f"{rejected.verdict.reason}\n{worker.log()}".strip(), time.monotonic() - start), rejected.verdict
+    return Build(True, worker.log(), time.monotonic() - start, resources), None
+
+
+@contextmanager
+def _as_rejections(case: str = "") -> Iterator[None]:
+    """Turn what a candidate's worker did wrong into a rejection. The judge's own failures pass through."""
+    try:
+        yield
+    except WorkerError as error:
+        raise Rejected(verdict_of(error, case)) from error
+
+
+def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str, float]:
+    untrusted = worker.role == "candidate"
+    if untrusted:
+        scan(source)
+    limit = worker.limits.build_seconds
+    facts = judge.facts
+    worker.isolation = tuple(_good(worker.request("hello"), "build")["isolation"])
+    judge.probe(worker)
+    files = [list(pair) for pair in source.files]
+    reply = worker.request("build", limit, entry=entry, files=files, class_name=source.entry, init=facts["init"], training=facts["training"])
+    seconds = float(_good(reply, "build")["seconds"])
+    _load(judge, worker, entry, "load_state", WARM_UP_STATE if untrusted else TIMED_STATE)
+    _warm_up(judge, worker, entry)
+    if untrusted:
+        filtered = _good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
+        worker.isolation += ("filter",) if filtered == "" else ()
+        census(worker)
+        children = worker.activity(0.0).children
+        if children:
+            raise Rejected(rejection("background", f"{children} child processes are left after the build; end them in the constructor"))
+    return {"import_seconds": seconds}
+
+
+def _warm_up(judge: Judge, worker: Worker, entry: str) -> None:
+    shipment = judge.fresh()
+    for _ in range(WARM_UPS):
+        _prepare(worker, entry, shipment)
+        try:
+            worker.go(worker.limits.build_seconds)
+        except CallRaised as error:
+            raise Rejected(rejection("build", f"the warm-up call raised: {error}")) from error
+
+
+def scan(source: Source) -> None:
+    """Reject texts that can only be meant to get at other processes or at the harness."""
+    for name, text in source.files:
+        for pattern, what in FORBIDDEN_TEXT:
+            match = re.search(pattern, text)
+            if match:
+                raise Rejected(rejection("source", f"{name} names {match[0]!r}: {what}"))
+
+
+def _good(reply: dict[str, Any], check: str) -> dict[str, Any]:
+    """Return a reply that holds no error; reject for `check` otherwise."""
+    if "error" in reply:
+        raise Rejected(rejection(check, str(reply["error"])))
+    return reply
+
+
+def _load(judge: Judge, worker: Worker, entry: str, how: str, which: int) -> None:
+    reply = _good(worker.request(how, worker.limits.build_seconds, entry=entry, state=judge.state(which)), "state_names")
+    if reply.get("mismatch"):
+        raise Rejected(rejection("state_names", f"the original's state does not load: {reply['mismatch']}"))
+
+
+def _prepare(worker: Worker, entry: str | None, shipment: Shipment | None, **options: Any) -> None:
+    inputs = shipment.inputs if shipment else None
+    _good(worker.request("prepare", worker.limits.build_seconds, entry=entry, inputs=inputs, **options), "resources")
+
+
+def census(worker: Worker) -> dict[str, Any]:
+    """Ask the worker's watch what it found; reject for the first check that found something."""
+    reply = _good(worker.request("census"), "exited")
+    for check, found in reply["found"].items():
+        if found:
+            raise Rejected(rejection(check, f"{CHECKS[check].meaning}; saw: {'; '.join(map(str, found[:5]))}"))
+    return dict(reply["facts"])
+
+
+# --- verify -------------------------------------------------------------------------------------------------------------------------
+
+
+def verify(judge: Judge, worker: Worker, entry: str, task: Task) -> Verdict:
+    """Check a built entry against the task's original. A pass names the case that came nearest to its tolerance."""
+    certificate = judge.certify()
+    if not certificate.scored:
+        return Verdict(False, "unscored", f"the task cannot be scored: {certificate.reason}")
+    try:
+        with _as_rejections():
+            return _Verification(judge, worker, entry).run()
+    except Rejected as rejected:
+        return rejected.verdict
+
+
+class _Verification:
+    """One candidate's way through the cases."""
+
+    def __init__(self, judge: Judge, worker: Worker, entry: str) -> None:
+        self.judge, self.worker, self.entry = judge, worker, entry
+        self.random = random.Random(os.urandom(16))
+        self.seen: list[tuple[Case, int]] = []
+        self.nearest = (-1.0, Verdict(True, "ok"))
+
+    def run(self) -> Verdict:
+        first, second, *others = self.judge.cases
+        self.random.shuffle(others)
+        _load(self.judge, self.worker, self.entry, "load_state", 0)
+        self.first_call(first)
+        self.worker.request("keep")
+        self.call(second, 0, slot="same")
+        self.kept(first)
+        self.call(first, 0, check="repeat")
+        for case in others:
+            self.call(case, 0)
+        self.second_state(first, others)
+        _load(self.judge, self.worker, self.entry, "load_state", TIMED_STATE)
+        self.call(second, TIMED_STATE, check="stale_state")
+        self.idle("")
+        census(self.worker)
+        return self.nearest[1]
+
+    def first_call(self, case: Case) -> None:
+        """The call after which everything around the output is looked at as well."""
+        self.call(case, 0)
+        self.idle(case.name)
+        if not self.judge.unchanged(self.export(), self.worker):
+            raise Rejected(rejection("late_output", "the output was another one a moment after the call had returned", case.name))
+        self.judged(self.judge.compare_inputs(self.export("inputs"), case, 0, self.worker), case)
+        if self.judge.facts["state_tensors"]:
+            self.judged(self.judge.compare_state(self.export("state"), case, 0, self.worker), case)
+
+    def second_state(self, first: Case, others: list[Case]) -> None:
+        """Change the parameters in place; then a few of the cases again."""
+        _load(self.judge, self.worker, self.entry, "set_state", 1)
+        chosen = [first, *others[: SECOND_STATE_CASES - 1]]
+        for case in chosen:
+            if case is first or self.judge.viable(case, 1):
+                self.call(case, 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
+
+    def call(self, case: Case, which: int, slot: str = "", check: str = "") -> None:
+        """Make one call and have its output judged. A mere difference in values is reported as `check`, if that is given."""
+        if self.judge.facts["stateful"] and self.seen:
+            _load(self.judge, self.worker, self.entry, "load_state", which)
+        shipment = self.judge.ship(case)
+        poison = self.random.choice((0, 0x55, 0xFF))
+        _prepare(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
+        with _as_rejections(case.name):
+            self.worker.go()
+            comparison = self.judge.compare(self.export(), case, which, self.worker, self.seen)
+        self.seen.append((case, which))
+        if comparison.check == "values":
+            comparison = self.explained(comparison, shipment, check)
+        elif comparison.check == "cached" and check == "stale_state":
+            comparison = Comparison("stale_state", comparison.reason, comparison.excess, comparison.errors, comparison.original)
+        self.judged(comparison, case)
+        if comparison.excess > self.nearest[0]:
+            self.nearest = (comparison.excess, Verdict(True, "ok", "", case.name, comparison.errors, comparison.original))
+
+    def explained(self, comparison: Comparison, shipment: Shipment, check: str) -> Comparison:
+        """Find out whether wrong values come from memory that was never written: does the answer change with what fresh memory holds?"""
+        if self.depends_on_memory(shipment):
+            text = f"the output changes with what fresh memory held: not every element is written ({comparison.reason})"
+            return Comparison("uninitialised", text, comparison.excess, comparison.errors, comparison.original)
+        name = check or "values"
+        return Comparison(name, comparison.reason, comparison.excess, comparison.errors, comparison.original)
+
+    def depends_on_memory(self, shipment: Shipment) -> bool:
+        exports = []
+        for poison in (0x11, 0x66, 0x66):
+            _prepare(self.worker, self.entry, shipment, slot="new", poison=poison)
+            self.worker.go()
+            exports.append(self.judge.digest(self.export(), self.worker))
+        return exports[0] != exports[1] and exports[1] == exports[2]
+
+    def kept(self, case: Case) -> None:
+        """The output of an earlier call has to be what it was."""
+        comparison = self.judge.compare(self.export("kept"), case, 0, self.worker)
+        if comparison.check:
+            raise Rejected(rejection("output_reuse", f"an output returned earlier was changed by a later call: {comparison.reason}", case.name))
+
+    def idle(self, case: str) -> None:
+        """While nothing is asked of it, the worker has to be idle."""
+        seen = self.worker.activity(QUIET_SECONDS)
+        if seen.cpu_seconds > QUIET_SHARE * seen.seconds:
+            text = f"after the call had returned the process used {seen.cpu_seconds:.3f} s of CPU time within {seen.seconds:.3f} s"
+            raise Rejected(rejection("background", text, case))
+        if seen.children:
+            raise Rejected(rejection("background", f"after the call had returned {seen.children} child processes were alive", case))
+
+    def export(self, what: str = "outputs") -> dict[str, Any]:
+        return _good(self.worker.request("export", what=what), "resources")
+
+    def judged(self, comparison: Comparison, case: Case) -> None:
+        if comparison.check:
+            raise Rejected(rejection(comparison.check, comparison.reason, case.name, comparison))
+
+
+# --- timing -------------------------------------------------------------------------------------------------------------------------
+
+
+class TimedProgram:
+    """A built entry that `measure` can time: prepare(shipment), go(), and check() of the very call just timed."""
+
+    def __init__(self, judge: Judge, worker: Worker, entry: str, name: str = "") -> None:
+        self.judge, self.worker, self.entry = judge, worker, entry
+        self.name = name or entry
+        self._random = random.Random(os.urandom(16))
+        self._case: Case | None = None
+
+    def prepare(self, inputs: Shipment) -> None:
+        """Copy the inputs in and empty the caches. Not timed."""
+        self._case = inputs.case
+        _prepare(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
+
+    def go(self) -> float:
+        """Make one call; return its seconds by this process's clock."""
+        return self.worker.go()
+
+    def check(self) -> Verdict | None:
+        """Return the verdict on the call just made; None where a call's answer depends on how many came before it."""
+        if self._case is None or self.judge.facts["stateful"]:
+            return None
+        try:
+            with _as_rejections(self._case.name):
+                export = _good(self.worker.request("export"), "resources")
+                comparison = self.judge.compare(export, self._case, TIMED_STATE, self.worker)
+                if comparison.check:
+                    return rejection(comparison.check, f"in a timed call: {comparison.reason}", self._case.name, comparison)
+                if self.worker.role == "candidate":
+                    census(self.worker)
+        except Rejected as rejected:
+            return rejected.verdict
+        return Verdict(True, "ok", "", self._case.name, comparison.errors, comparison.original)
+
+
+def call_overhead(worker: Worker, calls: int = 51) -> float:
+    """Return the seconds that a call of nothing takes: pipe, wake-up and device synchronisation."""
+    seconds = []
+    for _ in range(calls):
+        _prepare(worker, None, None)
+        seconds.append(worker.go())
+    return statistics.median(seconds)
+
+
+# --- all of it ----------------------------------------------------------------------------------------------------------------------
+
+
+def audit(task: Task, source: Source, device: str = "cpu", limits: Limits | None = None, judge: Judge | None = None) -> tuple[Build, Verdict]:
+    """Build and verify one program in workers of its own, which are ended afterwards. `judge`: one to use and leave open."""
+    own = judge or Judge(task, device)
+    try:
+        with Worker("candidate", device, limits) as worker:
+            built, rejected = build(own, worker, "candidate", source)
+            return built, rejected or verify(own, worker, "candidate", task)
+    finally:
+        if judge is None:
+            own.close()

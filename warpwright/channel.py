@@ -1,0 +1,61 @@
+"""A worker's end of the protocol: read a request, answer it, again."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Operation = Callable[..., dict[str, Any] | None]
+
+
+def short_traceback(error: BaseException, lines: int = 12) -> str:
+    """Return the end of an error's traceback, as a reply carries it."""
+    text = traceback.format_exception(error)
+    return "".join(text).strip()[-4000:] if len(text) <= lines else "".join(["...\n", *text[-lines:]]).strip()[-4000:]
+
+
+def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], None] | None = None) -> None:
+    """Answer requests until the parent closes the pipe. `call` is the timed call, which has nine bytes each way.
+
+    What an operation raises goes back as {"error", "kind"}; only SystemExit inside an operation is an error like any other.
+    """
+    read, write, dumps, loads = os.read, os.write, json.dumps, json.loads  # kept: a candidate may replace the modules' attributes
+    failure = ""
+
+    def send(data: bytes) -> None:
+        while data:
+            data = data[write(reply_fd, data) :]
+
+    while True:
+        data = read(request_fd, 1 << 20)
+        if not data:
+            return
+        if data[:1] == b"g" and call is not None:
+            nonce = data[1:9]
+            try:
+                call()
+            except BaseException as error:
+                failure = short_traceback(error)
+                send(b"e" + nonce)
+            else:
+                write(reply_fd, b"d" + nonce)
+            continue
+        while not data.endswith(b"\n"):
+            data += read(request_fd, 1 << 20)
+        request = loads(data)
+        nonce_text, op = request.pop("nonce"), request.pop("op")
+        if op == "error":
+            reply: dict[str, Any] = {"error": failure}
+        else:
+            reply = _answer(operations, op, request)
+        send(dumps({**reply, "nonce": nonce_text}).encode() + b"\n")
+
+
+def _answer(operations: Mapping[str, Operation], op: str, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return operations[op](**request) or {}
+    except BaseException as error:
+        return {"error": short_traceback(error), "kind": type(error).__name__, "message": str(error)[-2000:]}

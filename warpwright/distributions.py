@@ -1,0 +1,130 @@
+"""Hidden values for a task's inputs and state: same shapes and dtypes, other numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from warpwright.checks import DISTRIBUTIONS
+
+SPIKE_SHARE = 1 / 256
+SPIKE_SIZE = 50.0
+
+
+def _random(tensor: torch.Tensor, generator: torch.Generator, normal: bool = True) -> torch.Tensor:
+    drawn = torch.empty_like(tensor)
+    return drawn.normal_(generator=generator) if normal else drawn.uniform_(generator=generator)
+
+
+def _spikes(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Sparse large values: an answer that skips any part of its input misses some of them."""
+    share = max(SPIKE_SHARE, min(0.5, 4 / max(1, tensor.numel())))
+    places = _random(tensor, generator, normal=False) < share
+    return (_random(tensor, generator, normal=False) * (2 * SPIKE_SIZE) - SPIKE_SIZE) * places
+
+
+def _special(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    values = tensor.clone()
+    flat = values.view(-1)
+    for value in (math.inf, -math.inf, math.nan):
+        places = torch.randint(flat.numel(), (max(1, flat.numel() // 4096),), generator=generator, device=flat.device)
+        flat[places] = value
+    return values
+
+
+_TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
+    "nominal": lambda tensor, generator: tensor,
+    "normal": _random,
+    "large": lambda tensor, generator: tensor * 3,
+    "small": lambda tensor, generator: tensor * 0.01,
+    "negated": lambda tensor, generator: -tensor,
+    "offset": lambda tensor, generator: tensor + 10,
+    "zeros": lambda tensor, generator: torch.zeros_like(tensor),
+    "heavy_tail": lambda tensor, generator: torch.sign(tensor - tensor.mean()) * torch.exp(2 * _random(tensor, generator)),
+    "spikes": _spikes,
+    "special": _special,
+}
+assert set(_TRANSFORMS) == set(DISTRIBUTIONS)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 0
+
+
+def redistribute(inputs: Any, name: str, seed: int) -> Any:
+    """Return nominal inputs with the values of distribution `name`; what is no floating-point tensor stays as it is."""
+    from torch.utils._pytree import tree_map
+
+    generators: dict[torch.device, torch.Generator] = {}
+
+    def change(value: Any) -> Any:
+        if not _is_real(value):
+            return value
+        if value.device not in generators:
+            generators[value.device] = torch.Generator(value.device).manual_seed(seed)
+        work = value if value.dtype in (torch.float32, torch.float64) else value.float()
+        return _TRANSFORMS[name](work, generators[value.device]).to(value.dtype)
+
+    return inputs if name == "nominal" else tree_map(change, inputs)
+
+
+def perturb(inputs: Any, seed: int) -> Any:
+    """Return inputs with every value moved by at most one unit in the last place: a sample of what rounding alone does to the answer."""
+    from torch.utils._pytree import tree_map
+
+    def change(value: Any) -> Any:
+        if not _is_real(value):
+            return value
+        generator = torch.Generator(value.device).manual_seed(seed)
+        eps = torch.finfo(value.dtype).eps
+        return value * (1 + eps * (torch.rand(value.shape, generator=generator, device=value.device).to(value.dtype) * 2 - 1))
+
+    return tree_map(change, inputs)
+
+
+# --- state ---------------------------------------------------------------------------------------------------------------------------
+
+
+def random_state(state: Mapping[str, torch.Tensor], buffers: set[str], seed: int, strength: float = 1.0) -> dict[str, torch.Tensor]:
+    """Return other, well-conditioned values for a module's state, by name.
+
+    Weights keep the mean and scale of their initialisation. Constants leave it: ones become 0.5 to 1.5, zeros +-0.5, so that no scale is 1
+    and no bias 0. Values of one sign keep it. Integers, and buffers of zeros, ones and infinities (masks), stay. `strength` below 1 stays
+    nearer to the initial values. Tied entries stay tied.
+    """
+    values: dict[str, torch.Tensor] = {}
+    seen: dict[tuple[int, tuple[int, ...]], torch.Tensor] = {}
+    for number, (name, tensor) in enumerate(state.items()):
+        key = (tensor.data_ptr(), tuple(tensor.shape))
+        if tensor.numel() and key in seen:
+            values[name] = seen[key]
+            continue
+        generator = torch.Generator(tensor.device).manual_seed((seed + 7919 * number) % (1 << 63))
+        values[name] = seen[key] = _random_tensor(tensor.detach(), name, name in buffers, generator, strength)
+    return values
+
+
+def _random_tensor(tensor: torch.Tensor, name: str, buffer: bool, generator: torch.Generator, strength: float) -> torch.Tensor:
+    if not _is_real(tensor) or (buffer and _is_structural(tensor, name)):
+        return tensor.clone()
+    low, high = float(tensor.min()), float(tensor.max())
+    between = _random(tensor, generator, normal=False) - 0.5  # -0.5 .. 0.5
+    if low == high == 0.0:
+        return between * strength
+    if low >= 0 or high <= 0 or low == high:
+        return tensor * (1 + between * strength)
+    if buffer:
+        return tensor * (1 + 0.4 * between * strength)
+    mean, deviation = float(tensor.mean()), float(tensor.std())
+    fresh = mean + deviation * _random(tensor, generator)
+    return fresh if strength >= 1 else tensor + strength * (fresh - tensor)
+
+
+def _is_structural(tensor: torch.Tensor, name: str) -> bool:
+    """Whether a buffer is a mask rather than a statistic. Running statistics start at zeros and ones and are no masks."""
+    if name.rsplit(".", 1)[-1] in ("running_mean", "running_var"):
+        return False
+    return bool(((tensor == 0) | (tensor == 1) | tensor.isinf()).all())

@@ -1,0 +1,213 @@
+"""Tensors between processes: descriptors in JSON, bytes beside it.
+
+Small tensors travel inside the descriptor, larger ones through a file in shared memory (CPU) or a CUDA IPC handle. Nothing that an
+untrusted worker wrote is unpickled or mapped: files are read, with their size checked, into memory of our own, so that a worker that
+truncates or rewrites its file afterwards changes nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from warpwright import cuda_ipc
+from warpwright.errors import WorkerProtocol
+
+INLINE_BYTES = 2048
+READ_CHUNK = 1 << 30  # read(2) and write(2) move at most 2 GiB - 4 KiB at once
+
+Descriptor = dict[str, Any]
+
+
+def _dtypes() -> dict[str, Any]:
+    import torch
+
+    return {str(value).removeprefix("torch."): value for value in vars(torch).values() if isinstance(value, torch.dtype)}
+
+
+def is_dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """Whether the elements fill their memory without gap or overlap, in any order of dimensions."""
+    expected = 1
+    for step, size in sorted((step, size) for step, size in zip(stride, shape, strict=True) if size > 1):
+        if step != expected:
+            return False
+        expected *= size
+    return True
+
+
+def flat_bytes(tensor: Any) -> Any:
+    """Return a dense tensor's memory as a flat uint8 tensor that shares it."""
+    import torch
+
+    if tensor.numel() == 0:
+        return torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    return tensor.detach().as_strided((tensor.numel(),), (1,), tensor.storage_offset()).view(torch.uint8)
+
+
+def _plain(tensor: Any) -> Any:
+    """Return `tensor` itself if its memory is dense and holds its values as they are, else a contiguous copy."""
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    return tensor if is_dense(tuple(tensor.shape), tuple(tensor.stride())) else tensor.contiguous()
+
+
+class Shelf:
+    """Where one process puts tensors for others to take: a folder, and the CUDA tensors that have to stay alive."""
+
+    def __init__(self, folder: str, host_only: bool = False) -> None:
+        self.folder = folder
+        self.host_only = host_only
+        """CUDA tensors go through files too, because IPC does not work here."""
+        self._alive: dict[str, list[Any]] = {}
+        self._files: dict[str, int] = {}
+        self._count = 0
+
+    def put(self, tensor: Any, owner: str = "") -> Descriptor:
+        """Return the descriptor of `tensor`. What was put for `owner` stays until `release(owner)`."""
+        plain = _plain(tensor)
+        header = {"dtype": str(plain.dtype).removeprefix("torch."), "shape": list(plain.shape), "stride": list(plain.stride())}
+        data = flat_bytes(plain)
+        if data.is_cuda and not self.host_only and data.numel() > INLINE_BYTES:
+            self._alive.setdefault(owner, []).append(plain)
+            return {**header, "cuda": cuda_ipc.export(data), "device": str(plain.device)}
+        host = data.cpu().numpy()
+        if len(host) <= INLINE_BYTES:
+            return {**header, "data": base64.b64encode(host.tobytes()).decode()}
+        self._count += 1
+        path = os.path.join(self.folder, f"{owner or 'tensor'}-{self._count}")
+        _write(path, host.data)
+        self._alive.setdefault(owner, []).append(path)
+        return {**header, "file": path}
+
+    def release(self, owner: str = "") -> None:
+        """Forget what was put for `owner`."""
+        for item in self._alive.pop(owner, []):
+            if isinstance(item, str):
+                Path(item).unlink(missing_ok=True)
+
+
+def _write(path: str, data: memoryview) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    try:
+        done = 0
+        while done < len(data):
+            done += os.write(handle, data[done : done + READ_CHUNK])
+    finally:
+        os.close(handle)
+
+
+def take(descriptor: Descriptor, device: str, into: Any = None, folder: str = "") -> Any:
+    """Return the tensor of a descriptor, copied into memory of this process on `device`.
+
+    `into`: a tensor of the same form whose memory is overwritten in place and which is returned, its version counter unchanged.
+    `folder`: if given, the only folder that a file may come from.
+    """
+    import torch
+
+    shape, stride = _sizes(descriptor, "shape"), _sizes(descriptor, "stride")
+    dtype = _dtypes().get(str(descriptor.get("dtype")))
+    if dtype is None or len(shape) != len(stride) or not is_dense(shape, stride):
+        raise WorkerProtocol(f"expected a dense tensor's descriptor, saw {str(descriptor)[:200]}")
+    if into is None:
+        into = torch.empty_strided(shape, stride, dtype=dtype, device=device)
+    _fill(descriptor, flat_bytes(into.data), folder)
+    return into
+
+
+def _sizes(descriptor: Descriptor, name: str) -> tuple[int, ...]:
+    sizes = descriptor.get(name)
+    if not isinstance(sizes, list) or not all(type(size) is int and 0 <= size < 1 << 48 for size in sizes):
+        raise WorkerProtocol(f"expected a list of sizes as {name!r}, saw {sizes!r}")
+    return tuple(sizes)
+
+
+def _fill(descriptor: Descriptor, target: Any, folder: str) -> None:
+    import torch
+
+    if "cuda" in descriptor:
+        if target.is_cuda:
+            return cuda_ipc.copy_into(descriptor["cuda"], target)
+        staging = torch.empty(target.shape, dtype=torch.uint8, device=descriptor["device"])
+        cuda_ipc.copy_into(descriptor["cuda"], staging)
+        target.copy_(staging)
+        return None
+    host = target if target.device.type == "cpu" else torch.empty(target.shape, dtype=torch.uint8)
+    if "data" in descriptor:
+        data = base64.b64decode(descriptor["data"], validate=True)
+        if len(data) != host.numel():
+            raise WorkerProtocol(f"expected {host.numel()} bytes in a descriptor, saw {len(data)}")
+        host.numpy()[:] = memoryview(data)
+    else:
+        _read(str(descriptor.get("file")), host.numpy().data, folder)
+    if host is not target:
+        target.copy_(host)
+    return None
+
+
+def _read(path: str, target: memoryview, folder: str) -> None:
+    if folder and os.path.dirname(path) != folder:
+        raise WorkerProtocol(f"expected a file in {folder}, saw {path!r}")
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise WorkerProtocol(f"a tensor's file cannot be opened: {error}") from error
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size != len(target):
+            raise WorkerProtocol(f"expected a file of {len(target)} bytes, saw {found.st_size}")
+        done = 0
+        while done < len(target):
+            count = os.readv(handle, [target[done : done + READ_CHUNK]])
+            if count == 0:
+                raise WorkerProtocol(f"a tensor's file ended after {done} of {len(target)} bytes")
+            done += count
+    finally:
+        os.close(handle)
+
+
+# --- trees of values: what a forward takes and returns ------------------------------------------------------------------------------
+
+
+def encode(value: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> Any:
+    """Return `value` as JSON: containers, scalars, and whatever `tensor(leaf)` gives for a tensor.
+
+    Other leaves are pickled if `trusted` (judge to worker), else named: {"other": type name}.
+    """
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return {"tensor": tensor(value)}
+    if value is None or type(value) in (bool, int, str):
+        return {"value": value}
+    if type(value) is float:
+        return {"float": value.hex()}
+    if isinstance(value, tuple | list):
+        return {"tuple" if isinstance(value, tuple) else "list": [encode(item, tensor, trusted) for item in value]}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: encode(item, tensor, trusted) for key, item in value.items()}}
+    return {"pickle": base64.b64encode(pickle.dumps(value)).decode()} if trusted else {"other": type(value).__name__}
+
+
+def decode(data: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> Any:
+    """Return the value that `encode` wrote; `tensor(payload)` makes its tensors. Pickles are read only if `trusted`."""
+    if not isinstance(data, dict) or len(data) != 1:
+        raise WorkerProtocol(f"expected an encoded value, saw {str(data)[:200]}")
+    kind, body = next(iter(data.items()))
+    if kind == "tensor":
+        return tensor(body)
+    if kind == "value" and (body is None or type(body) in (bool, int, str)):
+        return body
+    if kind == "float" and isinstance(body, str):
+        return float.fromhex(body)
+    if kind in ("list", "tuple") and isinstance(body, list):
+        items = [decode(item, tensor, trusted) for item in body]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict" and isinstance(body, dict):
+        return {key: decode(item, tensor, trusted) for key, item in body.items()}
+    if kind == "pickle" and trusted:
+        return pickle.loads(base64.b64decode(body))
+    raise WorkerProtocol(f"expected an encoded value, saw {str(data)[:200]}", "return tensors, numbers, lists, tuples or dictionaries of them")

@@ -1,0 +1,278 @@
+"""Watches a worker's own process: were functions replaced, settings left changed, forbidden things attempted?
+
+Everything is compared with what was noted before the candidate was imported. The notes live in closures and the functions they need
+are taken at that time too, so that a candidate that replaces them later does not blind the watch. A candidate that goes after the
+closures has to use frames or the collector, which the audit hook reports. Native code can evade all of this; the parent's clock, its
+census of threads and children, and the judge's comparison do not depend on it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import hashlib
+import importlib
+import json
+import math
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MODULES = (
+    "torch", "torch._C", "torch._C._nn", "torch.cuda", "torch.nn.functional", "torch.random", "torch.testing", "torch.autograd",
+    "torch.backends.cudnn", "torch.backends.cuda", "torch.utils._pytree", "torch.overrides", "torch.linalg", "torch.fft", "torch.special",
+)  # fmt: skip
+CLASSES = ("torch.Tensor", "torch._C.TensorBase", "torch.nn.Module", "torch.UntypedStorage", "torch.Generator", "torch.cuda.Event", "torch.cuda.Stream")
+HARNESS = ("warpwright.runner", "warpwright.channel", "warpwright.exchange", "warpwright.integrity", "warpwright.isolation", "warpwright.cuda_ipc")
+STANDARD = (builtins, gc, json, math, os, select, signal, subprocess, sys, threading, time)
+
+HARMLESS_VARIABLES = (
+    "TORCH_CUDA_ARCH_LIST", "MAX_JOBS", "CUDA_HOME", "CUDA_PATH", "TORCHINDUCTOR_", "TRITON_", "TORCH_EXTENSIONS_DIR", "TORCH_COMPILE_",
+    "PYTORCH_", "CC", "CXX", "KINETO_", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TVM_", "CUTE_", "PATH", "COLUMNS", "LINES",
+    "NVCC_", "CUTLASS_", "USE_", "VERBOSE", "TORCH_LOGS", "_TORCHINDUCTOR_",
+)  # fmt: skip
+"""Variables that only steer compilers: a program may set these."""
+
+REPLACED_BY_TORCH = {
+    "torch.manual_seed", "torch.random.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all",
+    "torch.nn.Module.__init__", "torch.nn.Module.__setstate__",
+}  # fmt: skip
+"""What importing torch._dynamo wraps, with functions of torch's own files."""
+
+LOOKING = {"sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile", "gc.get_objects", "gc.get_referrers", "gc.get_referents"}
+STARTING = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "socket.connect", "socket.bind", "os.kill", "os.killpg"}  # noqa: E501
+CHANGING = {"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.truncate", "shutil.rmtree"}
+
+
+class Watch:
+    """Notes the state of the process when it is made; `report()` says what has changed since."""
+
+    def __init__(self, folders: tuple[str, ...]) -> None:
+        self.changed_functions = watch_functions()
+        self.changed_settings = watch_settings()
+        self.noted_events, self.lock = watch_events(folders)
+        self.stray_threads = watch_threads(folders[0])
+        self.changed_generators = watch_generators()
+
+    def report(self) -> dict[str, list[str]]:
+        """Return what was found, by check."""
+        events = self.noted_events()
+        return {
+            "patched": self.changed_functions(),
+            "inspection": events["inspection"],
+            "forbidden": events["forbidden"],
+            "global_flags": self.changed_settings(),
+            "background": self.stray_threads(),
+        }
+
+
+# --- functions ----------------------------------------------------------------------------------------------------------------------
+
+
+def watch_functions() -> Callable[[], list[str]]:
+    """Note the function objects of torch and of the standard modules; the result names those that were replaced since."""
+    holders: list[tuple[str, Mapping[str, Any]]] = [(module.__name__, vars(module)) for module in STANDARD]
+    for name in (*MODULES, *HARNESS):
+        module = sys.modules.get(name)
+        if module is not None:
+            holders.append((name, vars(module)))
+    for name in CLASSES:
+        holders.append((name, vars(_resolve(name))))
+    notes = [
+        (where, holder, {key: (value, getattr(value, "__code__", None)) for key, value in holder.items() if callable(value)})
+        for where, holder in holders
+    ]
+    read, torch_folder = getattr, os.path.dirname(os.path.abspath(str(sys.modules["torch"].__file__)))
+
+    def changed() -> list[str]:
+        found = []
+        for where, holder, noted in notes:
+            for key, (value, code) in noted.items():
+                now = holder.get(key)
+                code_now = read(now, "__code__", None)
+                if now is value and (code is None or code_now is code):
+                    continue
+                by_torch = read(code_now, "co_filename", "").startswith(torch_folder)
+                if not (by_torch and f"{where}.{key}" in REPLACED_BY_TORCH):
+                    found.append(f"{where}.{key}")
+        return found
+
+    return changed
+
+
+def _resolve(name: str) -> Any:
+    """Return the object of a dotted name."""
+    parts = name.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        module = sys.modules.get(".".join(parts[:cut]))
+        if module is not None:
+            value: Any = module
+            for part in parts[cut:]:
+                value = getattr(value, part)
+            return value
+    return importlib.import_module(name)
+
+
+# --- settings -----------------------------------------------------------------------------------------------------------------------
+
+
+def _settings() -> dict[str, Callable[[], Any]]:
+    """Return how to read each global setting."""
+    import torch
+
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    readers: dict[str, Callable[[], Any]] = {
+        "torch.backends.cuda.matmul.allow_tf32": lambda get=torch._C._get_cublas_allow_tf32: get(),
+        "torch.backends.cudnn.allow_tf32": lambda get=torch._C._get_cudnn_allow_tf32: get(),
+        "torch.backends.cudnn.benchmark": lambda get=torch._C._get_cudnn_benchmark: get(),
+        "torch.backends.cudnn.deterministic": lambda get=torch._C._get_cudnn_deterministic: get(),
+        "torch.backends.cudnn.enabled": lambda get=torch._C._get_cudnn_enabled: get(),
+        "torch.backends.mkldnn.enabled": lambda get=torch._C._get_mkldnn_enabled: get(),
+        "fp16 reduced precision reduction": lambda: cuda.matmul.allow_fp16_reduced_precision_reduction,
+        "bf16 reduced precision reduction": lambda: cuda.matmul.allow_bf16_reduced_precision_reduction,
+        "float32 matmul precision": lambda get=torch._C._get_float32_matmul_precision: get(),
+        "default dtype": torch.get_default_dtype,
+        "default device": torch.get_default_device,
+        "torch.set_num_threads": torch.get_num_threads,
+        "grad mode": torch.is_grad_enabled,
+        "inference mode": torch.is_inference_mode_enabled,
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
+        "autocast on the CPU": lambda get=torch.is_autocast_enabled: get("cpu"),
+        "autocast on CUDA": lambda get=torch.is_autocast_enabled: get("cuda"),
+        "flush denormal": lambda one=torch.tensor(1e-40): float(one * 1.0) == 0.0,
+        "working folder": os.getcwd,
+        "signal handlers": lambda get=signal.getsignal: [str(get(number)) for number in range(1, 32) if number not in (9, 19)],
+        "umask": lambda set_mask=os.umask: [set_mask(0o022)],
+    }
+    for name in ("fp32_precision",):
+        for where, backend in (("torch.backends", torch.backends), ("torch.backends.cudnn", cudnn), ("torch.backends.cuda.matmul", cuda.matmul)):
+            if hasattr(backend, name):
+                readers[f"{where}.{name}"] = lambda backend=backend, name=name: getattr(backend, name)
+    return readers
+
+
+def _read(reader: Callable[[], Any]) -> str:
+    try:
+        return repr(reader())
+    except (RuntimeError, AttributeError) as error:  # torch refuses to read a TF32 flag by its old name once the new one was set
+        return f"unreadable: {error}"
+
+
+def watch_settings() -> Callable[[], list[str]]:
+    """Note the global settings; the result names those that differ now."""
+    readers = _settings()
+    for reader in readers.values():
+        _read(reader)
+    noted = {name: _read(reader) for name, reader in readers.items()}
+    variables = dict(os.environ)
+    environment = os.environ
+
+    def changed() -> list[str]:
+        found = [f"{name}: was {before}, is {now}" for name, reader in readers.items() for before in [noted[name]] if (now := _read(reader)) != before]
+        names = {name for name in {*variables, *environment} if variables.get(name) != environment.get(name)}
+        return found + [f"environment variable {name}" for name in sorted(names) if not name.startswith(HARMLESS_VARIABLES)]
+
+    return changed
+
+
+def watch_generators() -> Callable[[], list[str]]:
+    """Note the random generators' states now; the result names those that have advanced since it was asked last."""
+    import torch
+
+    readers: dict[str, Callable[[], bytes]] = {
+        "torch": lambda get=torch.get_rng_state: get().numpy().tobytes(),
+        "random": lambda get=random.getstate: repr(get()).encode(),
+    }
+    if "numpy" in sys.modules:
+        numpy_state = sys.modules["numpy"].random.get_state
+        readers["numpy"] = lambda: repr(numpy_state()).encode()
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        readers["torch.cuda"] = lambda get=torch.cuda.get_rng_state: get().numpy().tobytes()
+    sha = hashlib.sha256
+    noted = {name: sha(reader()).digest() for name, reader in readers.items()}
+
+    def changed() -> list[str]:
+        now = {name: sha(reader()).digest() for name, reader in readers.items()}
+        found = [f"random generator {name} advanced" for name in readers if now[name] != noted[name]]
+        noted.update(now)
+        return found
+
+    return changed
+
+
+# --- events -------------------------------------------------------------------------------------------------------------------------
+
+
+def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[str]]], Callable[[], None]]:
+    """Install an audit hook (it cannot be removed); return how to read what it noted, and how to say that the build is over."""
+    found: dict[str, list[str]] = {"inspection": [], "forbidden": []}
+    frame_of, busy, state = sys._getframe, threading.local(), {"locked": False}
+    own = folders[0]
+    writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    harmless = ("/dev/null", "/dev/nvidia", "/dev/shm/torch_", "/proc/")
+
+    def note(kind: str, text: str) -> None:
+        if len(found[kind]) < 20 and text not in found[kind]:
+            found[kind].append(text)
+
+    def caller(depth: int) -> str:
+        busy.on = True
+        try:
+            return frame_of(depth).f_code.co_filename
+        finally:
+            busy.on = False
+
+    def opened(arguments: tuple[Any, ...]) -> None:
+        path, mode, flags = (*arguments, None, None)[:3]
+        text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
+        if text.startswith("/proc/") and text.endswith("/mem"):
+            note("inspection", f"opened {text}")
+        elif state["locked"] and text and isinstance(flags, int) and flags & writing and not text.startswith(harmless):
+            full = os.path.realpath(os.path.join(own, text))
+            if not full.startswith(folders):
+                note("forbidden", f"opened {text} for writing")
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            opened(arguments)
+        elif event in LOOKING:
+            if not getattr(busy, "on", False) and caller(2).startswith(own):
+                note("inspection", event)
+        elif event in STARTING and state["locked"]:
+            note("forbidden", f"{event}{str(arguments)[:120]}")
+        elif event in CHANGING and state["locked"] and arguments and isinstance(arguments[0], str | bytes):
+            full = os.path.realpath(os.path.join(own, os.fsdecode(arguments[0])))
+            if not full.startswith(folders):
+                note("forbidden", f"{event} {full}")
+
+    sys.addaudithook(hook)
+
+    def lock() -> None:
+        state["locked"] = True
+
+    return (lambda: {kind: list(texts) for kind, texts in found.items()}), lock
+
+
+def watch_threads(folder: str) -> Callable[[], list[str]]:
+    """Return how to find Python threads, other than this one, that run the candidate's code."""
+    frames, ident = sys._current_frames, threading.get_ident
+
+    def stray() -> list[str]:
+        found = []
+        for thread, frame in frames().items():
+            walk: Any = frame
+            while thread != ident() and walk is not None:
+                if walk.f_code.co_filename.startswith(folder):
+                    found.append(f"a thread runs {walk.f_code.co_name}()")
+                    break
+                walk = walk.f_back
+        return found
+
+    return stray

@@ -1,0 +1,135 @@
+"""What a worker process may do: resource limits, an own user, and a system call filter after the build. Linux only, through libc.
+
+Every step that this machine does not permit is left out, and the level that was reached is told to the parent, which records it:
+    user       an own unprivileged user id (started as root), so that limits and kills reach all its processes and only those
+    limits     rlimits: data segment, file size, processes, no core files
+    filter     after `lock()`: no new process, no program start, no internet socket, no tracing of others (seccomp)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import struct
+import sys
+from pathlib import Path
+
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE = 1, 38, 36, 4
+SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC = 1, 1
+ALLOW, ERRNO = 0x7FFF0000, 0x00050000
+EPERM, ENOSYS = 1, 38
+CLONE_THREAD = 0x00010000
+AF_UNIX = 1
+
+# (audit architecture, seccomp, socket, clone, clone3, calls that are refused outright, io_uring_setup)
+_ARCHITECTURES = {
+    # fork vfork execve execveat ptrace process_vm_readv process_vm_writev
+    "x86_64": (0xC000003E, 317, 41, 56, 435, (57, 58, 59, 322, 101, 310, 311), 425),
+    # execve execveat ptrace process_vm_readv process_vm_writev
+    "aarch64": (0xC00000B7, 277, 198, 220, 435, (221, 281, 117, 270, 271), 425),
+}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parents ended, so that a daemon cannot escape the kill."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def limit_resources(data_bytes: int | None, file_bytes: int, processes: int | None) -> None:
+    """Set the rlimits of this process and its children. `processes` counts the threads of the whole user."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _lower(resource.RLIMIT_FSIZE, file_bytes)
+    if data_bytes is not None:
+        _lower(resource.RLIMIT_DATA, data_bytes)
+    if processes is not None:
+        _lower(resource.RLIMIT_NPROC, processes)
+
+
+def _lower(kind: int, value: int) -> None:
+    hard = resource.getrlimit(kind)[1]
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (value, value))
+
+
+def can_change_user(paths: list[str]) -> bool:
+    """Whether this process is root and an unprivileged user could still read `paths` (python, torch, this package)."""
+    return os.getuid() == 0 and all(_readable_by_others(Path(path).resolve()) for path in paths)
+
+
+def _readable_by_others(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & 0o004) and all(parent.stat().st_mode & 0o001 for parent in path.parents)
+    except OSError:
+        return False
+
+
+def change_user(user: int) -> bool:
+    """Become `user`, with no group and no capability. False where the kernel has no such user (user namespaces)."""
+    try:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    except OSError:
+        return False
+    _libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # /proc/<pid> stays readable for the parent's census
+    return True
+
+
+def needed_paths() -> list[str]:
+    """What an unprivileged worker has to read."""
+    torch = sys.modules["torch"]
+    return [sys.executable, str(torch.__file__), os.path.abspath(__file__), os.__file__]
+
+
+# --- the system call filter ---------------------------------------------------------------------------------------------------------
+
+
+def _program(machine: str) -> bytes | None:
+    """Return the classic BPF program of the filter, or None for a machine whose call numbers are not listed here."""
+    if machine not in _ARCHITECTURES:
+        return None
+    architecture, _, socket_call, clone, clone3, refused, io_uring = _ARCHITECTURES[machine]
+    load, jump_equal, jump_set, give = 0x20, 0x15, 0x45, 0x06
+
+    def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
+        return struct.pack("=HBBI", code, yes, no, value)
+
+    number, arch, first_argument = 0, 4, 16  # offsets in struct seccomp_data
+    steps = [step(load, arch), step(jump_equal, architecture, 1, 0), step(give, ERRNO | EPERM), step(load, number)]
+    if machine == "x86_64":  # the x32 numbers, by which every call below could be made too
+        steps += [step(0x35, 0x40000000, 0, 1), step(give, ERRNO | EPERM)]
+    for call in refused:
+        steps += [step(jump_equal, call, 0, 1), step(give, ERRNO | EPERM)]
+    for call in (clone3, io_uring):  # ENOSYS makes libc fall back to clone, whose flags the filter can read
+        steps += [step(jump_equal, call, 0, 1), step(give, ERRNO | ENOSYS)]
+    steps += [step(jump_equal, clone, 0, 4), step(load, first_argument), step(jump_set, CLONE_THREAD, 1, 0), step(give, ERRNO | EPERM)]
+    steps += [step(give, ALLOW)]
+    steps += [step(jump_equal, socket_call, 0, 3), step(load, first_argument), step(jump_equal, AF_UNIX, 1, 0), step(give, ERRNO | EPERM)]
+    steps += [step(give, ALLOW)]
+    return b"".join(steps)
+
+
+def lock() -> str:
+    """Refuse new processes, programs and internet sockets from here on, in all threads. Returns "" or why it could not be done."""
+    program = _program(platform.machine())
+    if program is None:
+        return f"no filter for {platform.machine()}"
+    buffer = ctypes.create_string_buffer(program, len(program))
+    descriptor = struct.pack("HxxxxxxP" if ctypes.sizeof(ctypes.c_void_p) == 8 else "HxxP", len(program) // 8, ctypes.addressof(buffer))
+    holder = ctypes.create_string_buffer(descriptor, len(descriptor))
+    if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        return "no_new_privs refused"
+    call = _ARCHITECTURES[platform.machine()][1]
+    if _libc.syscall(call, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, holder) != 0:
+        return f"seccomp refused: {os.strerror(ctypes.get_errno())}"
+    return ""

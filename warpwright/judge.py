@@ -1,0 +1,184 @@
+"""The parent's handle of the judge worker: asks it for inputs, states and verdicts."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from warpwright.base import Case, Errors, Task, to_json
+from warpwright.checks import DISTRIBUTIONS, Certificate
+from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerProtocol, WorkerTimeout
+from warpwright.sandbox import Limits, Worker
+
+MINIMUM_CASES = 3
+SEEDS = 1 << 31
+
+
+class JudgeFailed(WarpwrightError):
+    """The judge could not answer: no fault of the candidate, which gets no verdict."""
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """A case's inputs on their way to a worker. `inputs` means nothing to the parent."""
+
+    case: Case
+    inputs: Any
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the judge says of one output: `check` is "" for a pass, else the name of the check that failed."""
+
+    check: str
+    reason: str = ""
+    excess: float = 0.0
+    """Largest ratio of an error to its tolerance."""
+    errors: Errors | None = None
+    original: Errors | None = None
+
+
+def cases(task: Task, seed: int) -> tuple[Case, ...]:
+    """Return the cases of a task: nominal inputs of two seeds, then one case a distribution, `special` only if the task declares it."""
+    generator = random.Random(seed)
+    names = ["nominal", "nominal", *(name for name in DISTRIBUTIONS if name != "nominal" and (name != "special" or task.special_values))]
+    return tuple(Case(name, generator.randrange(SEEDS)) for name in names)
+
+
+class Judge:
+    """A judge worker for one task on one device. Everything hidden follows from `secret`, drawn from the system if not given."""
+
+    def __init__(self, task: Task, device: str = "cpu", limits: Limits | None = None, secret: int | None = None) -> None:
+        self.task, self.device = task, device
+        self.secret = int.from_bytes(os.urandom(8)) if secret is None else secret
+        self._random = random.Random(self.secret ^ 0x5DEECE66D)
+        self.worker = Worker("judge", device, limits)
+        self._cases: tuple[Case, ...] | None = None
+        self._certificate: Certificate | None = None
+        self.dropped: dict[str, str] = {}
+        """Distributions that are not used for this task, and why."""
+        try:
+            self.facts: Mapping[str, Any] = self._ask(
+                "open", task=to_json(task), secret=f"{self.secret:x}", host_only=False, timeout=self.worker.limits.build_seconds
+            )
+        except BaseException:
+            self.worker.close()
+            raise
+
+    def _ask(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
+        try:
+            reply = self.worker.request(op, timeout=timeout or self.worker.limits.build_seconds, **fields)
+        except (WorkerDied, WorkerTimeout, WorkerProtocol) as error:
+            raise JudgeFailed(f"the judge did not answer {op!r}: {error}", self.worker.log()[-500:]) from error
+        if "error" not in reply:
+            return reply
+        kind, message = str(reply.get("kind")), str(reply.get("message"))
+        if kind == "WorkerProtocol":
+            raise WorkerProtocol(message)
+        if kind == "TaskError":
+            raise TaskError(message)
+        raise JudgeFailed(f"the judge failed at {op!r}: {reply['error']}")
+
+    # -- inputs and states
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The cases that every candidate of this task meets: those on which the original gives sound answers. `dropped` has the others."""
+        if self._cases is None:
+            wanted = cases(self.task, self.secret)
+            kept = []
+            for number, case in enumerate(wanted):
+                problem = "" if number == 0 else self._ask("viable", case=asdict(case), which=0)["problem"]
+                if problem:
+                    self.dropped[case.name] = problem
+                else:
+                    kept.append(case)
+            self._cases = tuple(kept)
+        return self._cases
+
+    def viable(self, case: Case, which: int) -> bool:
+        """Whether the original gives a sound answer to `case` in state `which`."""
+        return not self._ask("viable", case=asdict(case), which=which)["problem"]
+
+    def state(self, which: int) -> Any:
+        """Return state number `which`, for a worker's load_state or set_state."""
+        return self._ask("state", which=which)["state"]
+
+    def ship(self, case: Case) -> Shipment:
+        """Return the inputs of a case. Only the latest three shipments can be taken."""
+        return Shipment(case, self._ask("ship", case=asdict(case))["inputs"])
+
+    def fresh(self) -> Shipment:
+        """Return nominal inputs that nobody has seen, for a timed call."""
+        return self.ship(Case("nominal", self._random.randrange(SEEDS)))
+
+    def forget(self) -> None:
+        """Let go of the shipped inputs and the last output."""
+        self._ask("forget")
+
+    def probe(self, worker: Worker) -> None:
+        """See whether CUDA tensors pass between the judge and `worker`; if not, have both use files."""
+        if not self.device.startswith("cuda"):
+            return
+        sent = self.worker.request("probe")
+        seen = worker.request("receive", tensor=sent["tensor"]) if "tensor" in sent else {}
+        if seen.get("sum") != sent.get("sum"):
+            self._ask("host_only")
+            worker.request("host_only")
+
+    # -- verdicts
+
+    def certify(self) -> Certificate:
+        """Return the task's sensitivity certificate, made once."""
+        if self._certificate is None:
+            wanted = [case for case in cases(self.task, self.secret + 1) if case.name in ("nominal", "normal", "spikes")]
+            reply = self._ask("certify", cases=[asdict(case) for case in wanted])
+            self._certificate = Certificate(reply["scored"], reply["reason"], tuple(reply["rejected"]), tuple(reply["accepted"]))
+        return self._certificate
+
+    def compare(self, export: Mapping[str, Any], case: Case, which: int, worker: Worker, previous: list[tuple[Case, int]] | None = None) -> Comparison:
+        """Judge what `worker` exported as its answer to `case` in state `which`."""
+        seen = [[asdict(old), state] for old, state in previous or []]
+        reply = self._ask("compare", tree=export["tree"], case=asdict(case), which=which, folder=worker.exchange, previous=seen)
+        errors, original = (Errors(**reply[name]) if reply.get(name) else None for name in ("errors", "original"))
+        comparison = Comparison(reply["check"], reply.get("reason", ""), float(reply.get("excess", 0.0)), errors, original)
+        return comparison if comparison.check else self._aliasing(export, comparison)
+
+    def _aliasing(self, export: Mapping[str, Any], comparison: Comparison) -> Comparison:
+        allowed = self.facts["aliases"]
+        for number, shared in enumerate(export.get("aliases", [])):
+            extra = set(shared) - set(allowed[number] if number < len(allowed) else [])
+            if extra:
+                return Comparison("aliasing", f"output {number} shares memory with {', '.join(sorted(extra))}; the original's does not")
+        return comparison
+
+    def unchanged(self, export: Mapping[str, Any], worker: Worker) -> bool:
+        """Whether an export is bit for bit the output compared last."""
+        return bool(self._ask("unchanged", tree=export["tree"], folder=worker.exchange)["same"])
+
+    def digest(self, export: Mapping[str, Any], worker: Worker) -> Any:
+        """Return a value that two exports share if they are bit for bit the same."""
+        return self._ask("digest", tree=export["tree"], folder=worker.exchange)["digest"]
+
+    def compare_inputs(self, export: Mapping[str, Any], case: Case, which: int, worker: Worker) -> Comparison:
+        """Judge what a worker's call left of its inputs."""
+        reply = self._ask("compare_inputs", tree=export["tree"], case=asdict(case), which=which, folder=worker.exchange)
+        return Comparison(reply["check"], reply.get("reason", ""))
+
+    def compare_state(self, export: Mapping[str, Any], case: Case, which: int, worker: Worker) -> Comparison:
+        """Judge a worker's state after one call on `case` from state `which`."""
+        reply = self._ask("compare_state", tree=export["tree"], case=asdict(case), which=which, folder=worker.exchange)
+        return Comparison(reply["check"], reply.get("reason", ""))
+
+    def close(self) -> None:
+        """End the worker."""
+        self.worker.close()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,134 @@
+"""The error arithmetic: how far an output is from float64, and how far it may be.
+
+    tolerance = 2 x error(original in its own precision) + floor,   for each output tensor, as maximum, RMS and centred RMS
+
+The floor, in units in the last place of the output's dtype, is there because the original is sometimes exact by luck or by nature: 4 of the
+largest value for the maximum, 2 of the RMS for the RMS. Over few elements luck weighs more (one sum over a million terms may be off by 0.1
+or by 10 ulp), so the floor grows by 1 + 7 / sqrt(elements); and where all outputs are small, the original is also run on inputs moved by one
+ulp, and the worst of the runs counts. For comparison, in ulp of float32: TF32 8192, fp16 8192, bf16 65536.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from warpwright.base import Errors
+
+SLACK = 2.0
+FLOOR_MAX_ULPS = 4.0
+FLOOR_RMS_ULPS = 2.0
+SMALL_SAMPLE = 7.0
+CHUNK = 1 << 24  # elements compared at once: 128 MiB of float64
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Size of the float64 answer."""
+
+    max: float
+    rms: float
+    deviation: float
+    elements: int
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    return tensor.reshape(-1)
+
+
+def _moments(values: Any) -> tuple[float, float, float, int]:
+    """Return max |v|, RMS, RMS about the mean, and the count of an iterable of float64 chunks. NaN and Inf give Inf."""
+    largest = total = squares = 0.0
+    count = 0
+    first: float | None = None
+    for chunk in values:
+        if chunk.numel() == 0:
+            continue
+        # Sums are taken about the first value met: the variance of a nearly constant tensor survives.
+        shift = float(chunk[0]) if first is None else first
+        shift = shift if math.isfinite(shift) else 0.0
+        first = shift
+        moved = chunk - shift
+        sums = torch.stack([chunk.abs().max(), moved.sum(), (moved * moved).sum()]).tolist()
+        largest = max(largest, sums[0]) if math.isfinite(sums[0]) else math.inf
+        total += sums[1]
+        squares += sums[2]
+        count += chunk.numel()
+    if count == 0:
+        return 0.0, 0.0, 0.0, 0
+    if not (math.isfinite(largest) and math.isfinite(squares)):
+        return math.inf, math.inf, math.inf, count
+    mean = total / count
+    variance = max(0.0, squares / count - mean * mean)
+    return largest, math.sqrt(variance + (mean + (first or 0.0)) ** 2), math.sqrt(variance), count
+
+
+def scale_of(reference: torch.Tensor) -> Scale:
+    """Return the size of a float64 answer, its non-finite elements left out."""
+    flat = _flat(reference)
+    pieces = (flat[at : at + CHUNK] for at in range(0, flat.numel(), CHUNK))
+    largest, rms, deviation, _ = _moments(piece[torch.isfinite(piece)] for piece in pieces)
+    return Scale(largest, rms, deviation, flat.numel())
+
+
+def errors_of(values: torch.Tensor, reference: torch.Tensor) -> Errors:
+    """Return the error of `values` against a float64 answer; infinite where a finite element came out as Inf or NaN."""
+    flat, exact = _flat(values), _flat(reference)
+
+    def differences() -> Any:
+        for at in range(0, exact.numel(), CHUNK):
+            piece = exact[at : at + CHUNK]
+            difference = flat[at : at + CHUNK].double() - piece
+            finite = torch.isfinite(piece)
+            yield difference if bool(finite.all()) else difference[finite]
+
+    largest, rms, centred, _ = _moments(differences())
+    return Errors(largest, rms, centred)
+
+
+def worst(first: Errors, second: Errors) -> Errors:
+    """Return the larger of each error."""
+    return Errors(max(first.max, second.max), max(first.rms, second.rms), max(first.centred, second.centred))
+
+
+def tolerance(original: Errors, scale: Scale, dtype: torch.dtype) -> Errors:
+    """Return how large an error may be, given the original's own."""
+    eps = torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else torch.finfo(torch.float32).eps
+    tiny = torch.finfo(dtype).tiny if dtype.is_floating_point or dtype.is_complex else 0.0
+    few = 1 + SMALL_SAMPLE / math.sqrt(max(1, scale.elements))
+    return Errors(
+        SLACK * original.max + few * FLOOR_MAX_ULPS * eps * scale.max + tiny,
+        SLACK * original.rms + few * FLOOR_RMS_ULPS * eps * scale.rms + tiny,
+        SLACK * original.centred + few * eps * (FLOOR_RMS_ULPS * scale.deviation + 0.5 * scale.rms) + tiny,
+    )
+
+
+def excess(error: Errors, allowed: Errors) -> float:
+    """Return the largest ratio of an error to what is allowed: at most 1 for a pass."""
+    pairs = ((error.max, allowed.max), (error.rms, allowed.rms), (error.centred, allowed.centred))
+    return max((math.inf if not math.isfinite(seen) else seen / limit if limit > 0 else (math.inf if seen > 0 else 0.0)) for seen, limit in pairs)
+
+
+def describe(error: Errors, scale: Scale) -> str:
+    """Say in words what an error of this size looks like."""
+    relative = error.rms / scale.rms if scale.rms > 0 else math.inf
+    for name, low, high in (("TF32 or fp16 rounding", 5e-5, 1.5e-3), ("bf16 rounding", 1.5e-3, 8e-3)):
+        if low <= relative < high:
+            return f"RMS error {relative:.1e} of the output's RMS, about the size of {name}"
+    return f"RMS error {relative:.1e} of the output's RMS" if math.isfinite(relative) else "the answer is zero and the output is not"
+
+
+def same_non_finite(values: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> bool:
+    """Whether Inf and NaN stand where the original has them; where only the original overflowed, the float64 answer may stand instead."""
+    flat, kept, exact = _flat(values), _flat(own), _flat(reference)
+    for at in range(0, flat.numel(), CHUNK):
+        new, old, wide = flat[at : at + CHUNK], kept[at : at + CHUNK], exact[at : at + CHUNK]
+        same = (new.isnan() & old.isnan()) | (new.isinf() & old.isinf() & ((new > 0) == (old > 0)))
+        if not bool((same | (new.isfinite() & (old.isfinite() | wide.isfinite()))).all()):
+            return False
+    return True

@@ -1,0 +1,293 @@
+"""The original program at work inside the judge: its answers in float64 and in its own precision, case by case, state by state."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+from warpwright import distributions, oracle, taskfile
+from warpwright.base import Case, Errors, Precision, Task
+from warpwright.errors import TaskError
+
+SMALL_ELEMENTS = 4096  # below this many elements in the largest output, one run's error says little about the next
+PERTURBED_RUNS = 2
+ILL_CONDITIONED = 1e-2  # an original that is itself off by 1 % (RMS) on a hidden input says nothing about candidates
+WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
+
+
+Key = tuple[str, int, int]
+"""Distribution, seed and state of an answer."""
+
+
+def key_of(case: Case, which: int) -> Key:
+    """Return what an answer is remembered under."""
+    return case.name, case.seed, which
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One tensor or number of the answer."""
+
+    path: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+    is_tensor: bool
+    exact: torch.Tensor
+    """The float64 answer; for integers and bools, the answer of the float64 run."""
+    own: torch.Tensor | None
+    """The original's own answer, kept where it is needed: integers, and floats that are not all finite."""
+    original: Errors
+    scale: oracle.Scale
+    allowed: Errors
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it is compared with a tolerance."""
+        return self.dtype.is_floating_point or self.dtype.is_complex
+
+    @property
+    def bytes(self) -> int:
+        """Memory held."""
+        return self.exact.numel() * self.exact.element_size() + (self.own.numel() * self.own.element_size() if self.own is not None else 0)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The original's answer to one case in one state."""
+
+    leaves: tuple[Leaf, ...]
+    finite: bool
+    """Both runs gave finite numbers only."""
+    conditioned: bool
+    """The original's own error is below 1 % of its output."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory held."""
+        return sum(leaf.bytes for leaf in self.leaves)
+
+
+def leaves_of(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
+    """Yield the tensors and numbers of a nested output, with their places. Lists and tuples count as the same."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves_of(item, f"{path}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from leaves_of(item, f"{path}[{number}]")
+    elif value is not None:
+        yield path, value
+
+
+def as_tensor(value: Any) -> torch.Tensor:
+    """Return an output leaf as a tensor; a Python number becomes a float64 or int64 scalar."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, bool | int | float):
+        return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+    raise TaskError(f"expected the original to return tensors and numbers, saw {type(value).__name__}", "wrap the function so that it does")
+
+
+def widen(value: Any) -> Any:
+    """Return floating-point tensors in float64."""
+    return tree_map(lambda item: item.to(WIDE[item.dtype]) if isinstance(item, torch.Tensor) and item.dtype in WIDE else item, value)
+
+
+def clone(value: Any) -> Any:
+    """Return the same nested value with its tensors copied, strides kept."""
+    return tree_map(lambda item: item.clone() if isinstance(item, torch.Tensor) else item, value)
+
+
+class Rounding(TorchFunctionMode):
+    """Rounds the operands of matrix products and convolutions to TF32, for machines that have no TF32 unit."""
+
+    NAMES = ("matmul", "mm", "bmm", "addmm", "baddbmm", "linear", "conv", "einsum", "dot", "mv", "__matmul__", "attention", "lstm", "gru", "rnn")
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        if any(part in getattr(function, "__name__", "") for part in self.NAMES):
+            arguments = tree_map(lambda item: round_tf32(item) if isinstance(item, torch.Tensor) else item, arguments)
+        return function(*arguments, **(keywords or {}))
+
+
+def round_tf32(tensor: torch.Tensor) -> torch.Tensor:
+    """Return float32 values rounded to TF32's ten mantissa bits, to nearest."""
+    if tensor.dtype is not torch.float32:
+        return tensor
+    return ((tensor.detach().contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def _own_precision(precision: Precision, device: str) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the context that the original runs in at `precision`, and what is done to its inputs first."""
+    if precision == "strict":
+        return contextlib.nullcontext(), lambda inputs: inputs
+    if precision == "tf32":
+        return (_tf32_flags() if device.startswith("cuda") else Rounding()), lambda inputs: inputs
+    rounded = lambda item: item.bfloat16().to(item.dtype) if isinstance(item, torch.Tensor) and item.dtype is torch.float32 else item  # noqa: E731
+    return torch.autocast(torch.device(device).type, torch.bfloat16), lambda inputs: tree_map(rounded, inputs)
+
+
+@contextlib.contextmanager
+def _tf32_flags() -> Iterator[None]:
+    matmul, cudnn = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, cudnn
+
+
+class Original:
+    """The task's program with its states and its answers. `secret` seeds everything hidden."""
+
+    def __init__(self, task: Task, device: str, secret: int, budget_bytes: int) -> None:
+        self.task, self.device, self.secret, self.budget = task, device, secret, budget_bytes
+        self.reference = taskfile.load(task)
+        torch.manual_seed(secret)
+        self.model = self.reference.make_model().to(device).requires_grad_(False)
+        self.wide_problem = ""
+        self.wide: torch.nn.Module | None = self._widened()
+        self.buffers = {name for name, _ in self.model.named_buffers()}
+        initial = self.model.state_dict()
+        self.initial = {name: tensor.detach().clone() for name, tensor in initial.items()}
+        self.strength = 1.0
+        self.current: int | None = None
+        self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
+        self.answers: OrderedDict[Key, Answer] = OrderedDict()
+
+    def _widened(self) -> torch.nn.Module | None:
+        try:
+            return copy.deepcopy(self.model).double()
+        except (RuntimeError, TypeError) as error:
+            self.wide_problem = f"the model cannot be copied to float64: {error}"
+            return None
+
+    # -- states
+
+    def state(self, which: int) -> dict[str, torch.Tensor]:
+        """Return state number `which` by name; -1 is the initial one."""
+        if which < 0:
+            return self.initial
+        return distributions.random_state(self.initial, self.buffers, self.secret + 104729 * (which + 1), self.strength)
+
+    def set_state(self, which: int) -> None:
+        """Give both models state number `which`."""
+        if self.current == which and not self.mutates_state:
+            return
+        state = self.state(which)
+        for model in (self.model, self.wide):
+            if model is not None:
+                model.load_state_dict(state)
+                for name, buffer in model.named_buffers():
+                    if name in self.extra:
+                        buffer.copy_(self.extra[name])
+        self.current = which
+
+    mutates_state = True
+    """Whether a call changes buffers; until that is known (`Judge.open`), states are set before every run."""
+
+    mutates_inputs = False
+
+    # -- inputs
+
+    def inputs(self, case: Case) -> list[Any]:
+        """Return the inputs of a case, made afresh."""
+        nominal = self.reference.make_inputs(case.seed, self.device)
+        made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
+        return made
+
+    # -- runs
+
+    def run_own(self, inputs: Any, which: int) -> Any:
+        """Return the original's output in its own precision, from state `which`."""
+        self.set_state(which)
+        context, change = _own_precision(self.task.precision, self.device)
+        with torch.no_grad(), context:
+            return self.model(*change(clone(inputs)))
+
+    def run_wide(self, inputs: Any, which: int) -> Any:
+        """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why)."""
+        self.set_state(which)
+        if self.wide is not None and not self.wide_problem:
+            default = torch.get_default_dtype()
+            torch.set_default_dtype(torch.float64)
+            try:
+                with torch.no_grad():
+                    return self.wide(*widen(inputs) if _has_narrow(inputs) else clone(inputs))
+            except (RuntimeError, TypeError) as error:
+                if isinstance(error, torch.cuda.OutOfMemoryError):
+                    raise
+                self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
+            finally:
+                torch.set_default_dtype(default)
+            self.current = None
+        return self.run_own(inputs, which)
+
+    # -- answers
+
+    def answer(self, case: Case, which: int) -> Answer:
+        """Return the original's answer to a case in a state, from memory if it is there."""
+        key = key_of(case, which)
+        if key in self.answers:
+            self.answers.move_to_end(key)
+            return self.answers[key]
+        made = self._answer(self.inputs(case), which, case.seed)
+        self.answers[key] = made
+        held = sum(answer.bytes for answer in self.answers.values())
+        while held > self.budget and len(self.answers) > 1:
+            held -= self.answers.popitem(last=False)[1].bytes
+        return made
+
+    def _answer(self, inputs: Any, which: int, seed: int) -> Answer:
+        exact = [(path, as_tensor(value)) for path, value in leaves_of(self.run_wide(inputs, which))]
+        own_value = self.run_own(inputs, which)
+        own = [(path, value) for path, value in leaves_of(own_value)]
+        if [path for path, _ in exact] != [path for path, _ in own]:
+            raise TaskError("the original returns other outputs in float64 than in its own precision", "it cannot be checked")
+        leaves = [self._leaf(path, value, wide) for (path, value), (_, wide) in zip(own, exact, strict=True)]
+        del own_value, own
+        if leaves and max(leaf.scale.elements for leaf in leaves) <= SMALL_ELEMENTS:
+            leaves = self._with_perturbed(leaves, inputs, which, seed)
+        finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
+        conditioned = all(not leaf.is_real or leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms or leaf.scale.rms == 0 for leaf in leaves)
+        return Answer(tuple(leaves), finite, conditioned)
+
+    def _leaf(self, path: str, value: Any, wide: torch.Tensor) -> Leaf:
+        own = as_tensor(value)
+        real = own.dtype.is_floating_point or own.dtype.is_complex
+        zero = Errors(0.0, 0.0, 0.0)
+        scale = oracle.scale_of(wide) if real else oracle.Scale(0.0, 0.0, 0.0, own.numel())
+        original = oracle.errors_of(own, wide) if real else zero
+        keep = not real or not bool(torch.isfinite(own).all() and torch.isfinite(wide).all())
+        allowed = oracle.tolerance(original, scale, own.dtype) if real else zero
+        return Leaf(
+            path, tuple(own.shape), tuple(own.stride()), own.dtype, str(own.device), isinstance(value, torch.Tensor),
+            wide, own.clone() if keep else None, original, scale, allowed,
+        )  # fmt: skip
+
+    def _with_perturbed(self, leaves: list[Leaf], inputs: Any, which: int, seed: int) -> list[Leaf]:
+        """Take the worst of the original's error on these inputs and on inputs moved by one ulp."""
+        from dataclasses import replace
+
+        for run in range(PERTURBED_RUNS):
+            values = [as_tensor(value) for _, value in leaves_of(self.run_own(distributions.perturb(inputs, seed + 31 * (run + 1)), which))]
+            for number, (leaf, value) in enumerate(zip(leaves, values, strict=True)):
+                if leaf.is_real and value.shape == leaf.exact.shape:
+                    original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
+                    leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
+        return leaves
+
+
+def _has_narrow(inputs: Any) -> bool:
+    found: list[bool] = []
+    tree_map(lambda item: found.append(isinstance(item, torch.Tensor) and item.dtype in WIDE), inputs)
+    return any(found)

@@ -1,0 +1,346 @@
+"""What runs inside a candidate or baseline worker: build an entry, load state, take inputs, make one call, hand the outputs over.
+
+It is told neither seeds nor case names nor whether a call will be checked. Checked and timed calls are the same three requests:
+prepare, go, and perhaps export.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib.util
+import inspect
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warpwright import exchange, isolation
+from warpwright.channel import serve_requests
+from warpwright.integrity import Watch
+
+M_PERTURB = -6
+FLUSH_LIMIT = 1 << 30
+COLLECT_EVERY = 64
+
+
+@dataclass
+class Program:
+    """One built entry."""
+
+    call: Callable[..., Any]
+    module: torch.nn.Module | None
+    keywords: dict[str, Any] = field(default_factory=dict)
+
+
+def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
+    """Serve requests until the parent closes the pipe."""
+    runner = Runner(order)
+    operations = {
+        name: getattr(runner, name)
+        for name in ("hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only")
+    }
+    serve_requests(request_fd, reply_fd, operations, runner.call)
+
+
+class Runner:
+    """The worker's state: its programs, the inputs in their slot, the outputs of the last call."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.order = order
+        self.device = order["device"]
+        self.folder = order["folder"]
+        self.shelf = exchange.Shelf(order["exchange"])
+        self.programs: dict[str, Program] = {}
+        self.program: Program | None = None
+        self.inputs: list[Any] = []
+        self.slot_form: Any = None
+        self.outputs: Any = None
+        self.kept: Any = None
+        self.calls = 0
+        self.flush_buffer: torch.Tensor | None = None
+        self.synchronize = _synchronizer(self.device)
+        torch.set_grad_enabled(False)
+        gc.disable()  # a collection inside a timed call would be noise; `prepare` collects instead
+        self.malloc_options = _malloc_options()
+        self.watch: Watch | None = None
+
+    # -- requests
+
+    def hello(self) -> dict[str, Any]:
+        """Say what the isolation of this process reached."""
+        return {"isolation": self.order["isolation"], "pid": os.getpid(), "threads": torch.get_num_threads()}
+
+    def build(self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None) -> dict[str, Any]:
+        """Write the files, import the first, construct its class with the task's own arguments."""
+        if self.watch is None:
+            self.watch = Watch((self.folder + os.sep, self.order["exchange"] + os.sep))
+        start = time.perf_counter()
+        for name in [name for name in sys.modules if name.split(".")[0] == "warpwright"]:
+            del sys.modules[name]  # a candidate that imports the harness gets a fresh copy, not the one at work
+        folder = Path(self.folder, "source", entry)
+        for name, text in files:
+            path = (folder / name).resolve()
+            if not path.is_relative_to(folder):
+                raise ValueError(f"expected file names inside the source folder, saw {name!r}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        made = self._construct(str(folder / files[0][0]), entry, class_name, init)
+        module = made if isinstance(made, torch.nn.Module) else None
+        if module is not None:
+            torch.nn.Module.to(module, self.device)
+            if training is not None:
+                module.train(training)
+        self.programs[entry] = Program(made, module)
+        return {"seconds": time.perf_counter() - start}
+
+    def _construct(self, path: str, entry: str, class_name: str, init: Any) -> Any:
+        sys.path.insert(0, os.path.dirname(path))
+        spec = importlib.util.spec_from_file_location(f"candidate_{entry}", path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{path} is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        made = getattr(module, class_name, None)
+        if made is None:
+            raise AttributeError(f"expected the source to define {class_name}, saw {[name for name in vars(module) if not name.startswith('_')]}")
+        if not inspect.isclass(made):
+            return made
+        torch.manual_seed(0)
+        return made(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
+
+    def load_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
+        """Load parameters and buffers by name with `load_state_dict`, strictly."""
+        module = self.programs[entry].module
+        tensors = {name: exchange.take(item, self.device) for name, item in state.items()}
+        if module is None:
+            return {"mismatch": f"the entry is no torch.nn.Module, and the original has {len(tensors)} parameters"} if tensors else {}
+        try:
+            module.load_state_dict(tensors, strict=True)
+        except RuntimeError as error:
+            return {"mismatch": str(error)[-2000:]}
+        return {}
+
+    def set_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
+        """Change parameters and buffers in place, as an optimizer would: load_state_dict's hooks do not run."""
+        module = self.programs[entry].module
+        if module is None:
+            return {}
+        own = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+        for name, item in state.items():
+            if name not in own:
+                return {"mismatch": f"no parameter or buffer {name!r}"}
+            own[name].copy_(exchange.take(item, self.device))
+        return {}
+
+    def prepare(self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0) -> dict[str, Any]:
+        """Copy the inputs in, at new addresses (`new`) or over the last call's (`same`); let go of the last outputs; flush the cache.
+
+        `poison`: nonzero byte that fresh memory is filled with on the CPU; on CUDA, free cached blocks are filled with NaN.
+        """
+        self.outputs = None
+        self.calls += 1
+        if self.calls % COLLECT_EVERY == 0:
+            gc.collect()
+        if entry is None:
+            self.program = None
+            return {}
+        self.program = self.programs[entry]
+        self.inputs = self._place(inputs, slot)
+        if self.device.startswith("cuda"):
+            if poison:
+                _poison_cuda(self.device)
+        else:
+            self.malloc_options(poison)
+        if flush:
+            self._flush()
+        self.synchronize()
+        return {}
+
+    def _place(self, inputs: Any, slot: str) -> list[Any]:
+        """Return the inputs in memory of this process. `same` keeps tensor objects, addresses and version counters, and changes values."""
+        old: list[torch.Tensor] = []
+        exchange.encode(self.inputs, old.append)
+        forms: list[Any] = []
+        exchange.decode(inputs, lambda item: forms.append((item["dtype"], item["shape"], item["stride"])), trusted=True)
+        reuse = iter(old) if slot == "same" and forms == self.slot_form else None
+        self.slot_form = forms
+        placed = exchange.decode(inputs, lambda item: exchange.take(item, self.device, into=next(reuse) if reuse else None), trusted=True)
+        del old
+        return list(placed)
+
+    def call(self) -> None:
+        """The timed call: one forward, then wait for the whole device."""
+        if self.program is not None:
+            self.outputs = self.program.call(*self.inputs)
+        self.synchronize()
+
+    def export(self, what: str = "outputs") -> dict[str, Any]:
+        """Hand over the last outputs, the kept ones, the inputs as they are now, or the state."""
+        owner = f"{what}-{self.calls}"
+        for old in [old for old in self.shelf._alive if old != owner]:
+            self.shelf.release(old)
+        if what == "state":
+            assert self.program is not None
+            state = self.program.module.state_dict() if self.program.module is not None else {}
+            return {"tree": {"dict": {name: {"tensor": self.shelf.put(value, owner)} for name, value in state.items()}}}
+        value = {"outputs": self.outputs, "kept": self.kept, "inputs": self.inputs}[what]
+        tensors: list[torch.Tensor] = []
+
+        def put(tensor: torch.Tensor) -> dict[str, Any]:
+            problem = _not_plain(tensor)
+            if problem:
+                return {"not_plain": problem}
+            tensors.append(tensor)
+            return self.shelf.put(tensor, owner)
+
+        tree = exchange.encode(value, put)
+        return {"tree": tree, "aliases": self._aliases(tensors) if what == "outputs" else []}
+
+    def _aliases(self, outputs: list[torch.Tensor]) -> list[list[str]]:
+        """Return, for each output, what it shares memory with."""
+        held: list[tuple[str, torch.Tensor]] = []
+        inputs: list[torch.Tensor] = []
+        exchange.encode(self.inputs, inputs.append)
+        held += [(f"input {number}", tensor) for number, tensor in enumerate(inputs)]
+        if self.program is not None and self.program.module is not None:
+            held += list(self.program.module.state_dict(keep_vars=True).items())
+        found = []
+        for number, output in enumerate(outputs):
+            others = [(f"output {other}", tensor) for other, tensor in enumerate(outputs) if other < number]
+            found.append([name for name, tensor in held + others if _overlap(output, tensor)])
+        return found
+
+    def keep(self) -> dict[str, Any]:
+        """Hold on to the last outputs while further calls are made."""
+        self.kept = self.outputs
+        return {}
+
+    def census(self) -> dict[str, Any]:
+        """Report what the watch found."""
+        assert self.watch is not None
+        found = self.watch.report()
+        if self.watch_random:
+            found["global_flags"] += self.watch.changed_generators()
+        facts: dict[str, Any] = {}
+        if self.device.startswith("cuda"):
+            facts["peak_bytes"] = torch.cuda.max_memory_allocated(self.device)
+        return {"found": found, "facts": facts}
+
+    watch_random = False
+
+    def lock(self, filtered: bool, random: bool) -> dict[str, Any]:
+        """The build is over: from here on no process, no program, no connection, no file outside the work folder."""
+        assert self.watch is not None
+        self.watch.changed_generators()
+        self.watch_random = random
+        self.watch.lock()
+        problem = isolation.lock() if filtered else "not asked for"
+        return {"filter": problem}
+
+    def receive(self, tensor: dict[str, Any]) -> dict[str, Any]:
+        """Take one tensor and say its sum: whether the exchange works between the judge and here."""
+        return {"sum": float(exchange.take(tensor, self.device).double().sum())}
+
+    def host_only(self) -> None:
+        """Send CUDA tensors through files from here on."""
+        self.shelf.host_only = True
+
+    def device_facts(self) -> dict[str, Any]:
+        """Return the cache size that a flush covers."""
+        return {"cache_bytes": _cache_bytes(self.device), "flush_bytes": self._flush_bytes()}
+
+    # -- cold cache
+
+    def _flush_bytes(self) -> int:
+        return min(2 * _cache_bytes(self.device), FLUSH_LIMIT)
+
+    def _flush(self) -> None:
+        """Evict the last-level cache by changing twice its size."""
+        if self.flush_buffer is None:
+            self.flush_buffer = torch.zeros(self._flush_bytes() // 4, dtype=torch.int32, device=self.device)
+        self.flush_buffer.add_(1)
+
+
+def _synchronizer(device: str) -> Callable[[], None]:
+    """Return the function that waits for all work on the device, taken before any candidate is imported."""
+    if not device.startswith("cuda"):
+        return lambda: None
+    torch.cuda.set_device(device)
+    torch.empty(1, device=device)
+    wait = torch._C._cuda_synchronize
+    return lambda: wait()
+
+
+def _not_plain(tensor: torch.Tensor) -> str:
+    """Return "" for an ordinary dense tensor, else what it is."""
+    kind = type(tensor)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter:
+        return f"a {kind.__module__}.{kind.__qualname__}"
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+        return f"a tensor of layout {tensor.layout}"
+    if tensor.device.type == "meta" or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return "a tensor without storage"
+    needed = (tensor.storage_offset() + _extent(tensor)) * tensor.element_size() if tensor.numel() else 0
+    held = tensor.untyped_storage().nbytes()
+    return f"a tensor of {needed} bytes in a storage of {held}" if needed > held else ""
+
+
+def _extent(tensor: torch.Tensor) -> int:
+    return 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.numel() == 0 or other.numel() == 0 or one.device != other.device or other.layout is not torch.strided:
+        return False
+    first, second = one.data_ptr(), other.data_ptr()
+    return first < second + _extent(other) * other.element_size() and second < first + _extent(one) * one.element_size()
+
+
+def _malloc_options() -> Callable[[int], None]:
+    """Return how to have malloc fill fresh memory with a byte (glibc only; elsewhere it does nothing)."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return lambda byte: None
+    state = {"byte": 0}
+
+    def choose(byte: int) -> None:
+        if byte != state["byte"]:
+            mallopt(M_PERTURB, byte)
+            state["byte"] = byte
+
+    return choose
+
+
+def _poison_cuda(device: str) -> None:
+    """Fill the allocator's free cached blocks with NaN bytes and free them again."""
+    blocks = []
+    for segment in torch.cuda.memory_snapshot():
+        free = [block["size"] for block in segment["blocks"] if block["state"] == "inactive"]
+        with contextlib.suppress(torch.cuda.OutOfMemoryError):
+            blocks += [torch.empty(size, dtype=torch.uint8, device=device).fill_(0xFF) for size in sorted(free, reverse=True)]
+    torch.cuda.synchronize(device)
+    del blocks
+
+
+def _cache_bytes(device: str) -> int:
+    """Return the size of the last-level cache that a cold call must not find its data in."""
+    if device.startswith("cuda"):
+        return int(torch.cuda.get_device_properties(device).L2_cache_size)
+    sizes = [int(text) for text in _cpu_caches()]
+    return max(sizes, default=32 << 20)
+
+
+def _cpu_caches() -> Iterator[str]:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        yield str(int(text[:-1]) * units[text[-1]]) if text[-1] in units else text

@@ -1,0 +1,408 @@
+"""Worker processes with limits: started, asked, timed, and killed with all their descendants. The parent's side.
+
+The protocol is one JSON line each way over a private pair of pipes. Each request carries a nonce that its reply must echo; anything
+else in the reply pipe, at any time, is a forgery. A timed call is nine bytes each way and is timed by the parent's clock.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.zygote import descendants
+
+Role = Literal["judge", "candidate", "baseline"]
+ISOLATIONS = ("auto", "limits", "none")
+REPLY_BYTES = 64 << 20
+FIRST_USER, USERS = 700_000_000, 1_000_000_000
+SHARED_MEMORY = Path("/dev/shm")
+SHARED_MEMORY_WANTED = 2 << 30  # containers often have 64 MiB there: then the ordinary temporary folder is used
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker may use. Times are for the parent's patience, not CPU time."""
+
+    build_seconds: float = 300.0
+    call_seconds: float = 60.0
+    memory_bytes: int = 0
+    """0: nine tenths of the machine's."""
+    processes: int = 0
+    """Processes and threads together; 0: 256, or 16 a core if that is more."""
+    log_bytes: int = 1 << 18
+    """Of standard output and error; the middle of a longer log is dropped."""
+    file_bytes: int = 8 << 30
+    """Largest file that may be written."""
+    isolation: str = "auto"
+    """`auto`: own user, rlimits and system call filter, as far as the machine permits; `limits`: rlimits only; `none`: only the kill."""
+
+    def filled(self) -> Limits:
+        """Return these limits with the zeros replaced by this machine's values."""
+        if self.isolation not in ISOLATIONS:
+            raise UsageError(f"expected isolation {' or '.join(ISOLATIONS)}, saw {self.isolation!r}")
+        memory = self.memory_bytes or _memory_bytes() * 9 // 10
+        processes = self.processes or max(256, 16 * (os.cpu_count() or 1))
+        return Limits(**{**asdict(self), "memory_bytes": memory, "processes": processes})
+
+
+# --- the fork server ---------------------------------------------------------------------------------------------------------------
+
+
+class _Zygote:
+    """The parent's handle of its fork server; there is one per parent process."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]))
+        command = [sys.executable, "-m", "warpwright.zygote", str(theirs.fileno())]
+        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL)
+        theirs.close()
+        self.socket = ours
+        answer = ours.recv(65536)
+        if not answer:
+            raise WorkerDied(f"the fork server ended with exit code {self.process.wait()}", "see its message above; is torch installed?")
+        self.can_change_user = bool(json.loads(answer)["can_change_user"])
+        self.owner = os.getpid()
+        root = SHARED_MEMORY if _free_bytes(SHARED_MEMORY) >= SHARED_MEMORY_WANTED else Path(tempfile.gettempdir())
+        self.exchange = tempfile.mkdtemp(prefix="warpwright-", dir=root)
+        self.folder = tempfile.mkdtemp(prefix="warpwright-")
+        for folder in (self.exchange, self.folder):
+            os.chmod(folder, 0o711)
+        self.count = 0
+
+    def close(self) -> None:
+        if self.owner != os.getpid():
+            return
+        self.socket.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        for folder in (self.exchange, self.folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+_zygote: _Zygote | None = None
+
+
+def _free_bytes(folder: Path) -> int:
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+def _the_zygote() -> _Zygote:
+    global _zygote
+    if _zygote is None or _zygote.owner != os.getpid() or _zygote.process.poll() is not None:
+        _zygote = _Zygote()
+        atexit.register(_zygote.close)
+    return _zygote
+
+
+def start_zygote() -> None:
+    """Start the fork server now (it takes as long as `import torch`), so that the first worker does not wait for it."""
+    _the_zygote()
+
+
+# --- workers -----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What a worker's processes did while they should have been idle."""
+
+    cpu_seconds: float
+    seconds: float
+    children: int
+    """Living descendants of the worker."""
+    waiting: bool
+    """Its main thread sleeps, as it does when it waits for the next request."""
+
+
+class Worker:
+    """One worker process. `folder` is its work folder, `exchange` the folder that its tensors go through."""
+
+    def __init__(self, role: Role, device: str = "cpu", limits: Limits | None = None) -> None:
+        limits = (limits or Limits()).filled()
+        self.role, self.device, self.limits = role, device, limits
+        self.exit_code: int | None = None
+        self.reason = ""
+        self._final_log: str | None = None
+        self._buffer = b""
+        self._control_buffer = b""
+        self._closed = False
+        zygote = _the_zygote()
+        zygote.count += 1
+        self.folder, self.exchange = (os.path.join(base, f"{role}-{zygote.count}") for base in (zygote.folder, zygote.exchange))
+        untrusted = role == "candidate"
+        limited = untrusted and limits.isolation != "none"
+        user = FIRST_USER + int.from_bytes(os.urandom(8)) % USERS if limited and limits.isolation == "auto" and zygote.can_change_user else None
+        for folder in (self.folder, self.exchange):
+            os.mkdir(folder, 0o755)
+            if user is not None:
+                os.chown(folder, user, user)
+        self._start(zygote, user, limited)
+        self.isolation: tuple[str, ...] = ()
+        self.filtered = limited and limits.isolation == "auto"
+        """Whether the system call filter is to be set at `lock`."""
+        message = self._control_message(limits.call_seconds)
+        self.pid = int(message["pid"])
+
+    def _start(self, zygote: _Zygote, user: int | None, limited: bool) -> None:
+        control, guard_control = socket.socketpair()
+        request_read, self._request = os.pipe()
+        self._reply, reply_write = os.pipe()
+        order = {
+            "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
+            "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
+            "log_bytes": self.limits.log_bytes, "environment": _environment(self.folder),
+        }  # fmt: skip
+        try:
+            socket.send_fds(zygote.socket, [json.dumps(order).encode()], [guard_control.fileno(), request_read, reply_write])
+        finally:
+            guard_control.close()
+            os.close(request_read)
+            os.close(reply_write)
+        self._control = control
+        os.set_blocking(self._reply, False)
+
+    # -- requests
+
+    def request(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
+        """Send one request and return its reply. A reply with an "error" is returned, not raised."""
+        nonce = os.urandom(8).hex()
+        self._expect_silence()
+        self._send(json.dumps({"op": op, "nonce": nonce, **fields}).encode() + b"\n")
+        line = self._read_line(time.monotonic() + (timeout or self.limits.call_seconds), op)
+        try:
+            reply = json.loads(line)
+        except ValueError as error:
+            raise self._forged(f"expected a JSON line in answer to {op!r}, saw {line[:100]!r}") from error
+        if not isinstance(reply, dict) or reply.pop("nonce", None) != nonce:
+            raise self._forged(f"the answer to {op!r} does not carry the request's nonce")
+        return reply
+
+    def go(self, timeout: float | None = None) -> float:
+        """Make one call of what was prepared; return its seconds by this process's clock. Raises CallRaised if the call did."""
+        nonce = os.urandom(8)
+        token, wanted = b"g" + nonce, b"d" + nonce
+        self._expect_silence()
+        limit = (timeout or self.limits.call_seconds) * 1000
+        poll = select.poll()
+        poll.register(self._reply, select.POLLIN)
+        start = time.perf_counter_ns()
+        self._send(token)
+        ready = poll.poll(limit)
+        end = time.perf_counter_ns()
+        if not ready:
+            raise self._timed_out("a call", timeout or self.limits.call_seconds)
+        answer = self._read_some()
+        if answer == b"e" + nonce:
+            raise CallRaised(str(self.request("error").get("error", "")))
+        if answer != wanted:
+            raise self._forged("the answer to a call does not carry its nonce")
+        return (end - start) * 1e-9
+
+    def _send(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._request, data) :]
+        except BrokenPipeError:
+            raise self._died() from None
+
+    def _expect_silence(self) -> None:
+        if self._closed:
+            raise WorkerDied("this worker was closed")
+        try:
+            early = os.read(self._reply, 64)
+        except BlockingIOError:
+            return
+        raise self._forged(f"the reply pipe held {early!r} before anything was asked") if early else self._died()
+
+    def _read_some(self) -> bytes:
+        try:
+            data = os.read(self._reply, 1 << 20)
+        except BlockingIOError:
+            return b""
+        if not data:
+            raise self._died()
+        return data
+
+    def _read_line(self, deadline: float, op: str) -> bytes:
+        poll = select.poll()
+        poll.register(self._reply, select.POLLIN)
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise self._timed_out(f"{op!r}", 0)
+            data = self._read_some()
+            pieces.append(data)
+            size += len(data)
+            if data.endswith(b"\n"):
+                return b"".join(pieces)
+            if size > REPLY_BYTES or b"\n" in data:
+                raise self._forged(f"the answer to {op!r} is longer than one line of {REPLY_BYTES} bytes")
+
+    # -- ends
+
+    def _forged(self, what: str) -> WorkerProtocol:
+        self.close()
+        return WorkerProtocol(what, "only the runner may write to the reply pipe")
+
+    def _timed_out(self, what: str, seconds: float) -> WorkerTimeout:
+        self.close()
+        took = f" within {seconds:g} s" if seconds else " in time"
+        return WorkerTimeout(f"expected an answer to {what}{took}, saw none; the process was killed", "raise the time limit if it is honestly slow")
+
+    def _died(self) -> WorkerDied:
+        with contextlib.suppress(WorkerDied, WorkerTimeout):
+            while self.exit_code is None:
+                self._control_message(5.0)
+        self.close()
+        return WorkerDied(f"the worker process ended: {self._ending()}", self.reason)
+
+    def _ending(self) -> str:
+        code = self.exit_code
+        if code is None:
+            return "exit code unknown"
+        if code >= 0:
+            return f"exit code {code}"
+        return f"signal {next((known.name for known in signal.Signals if known == -code), -code)}"
+
+    def _control_message(self, timeout: float) -> dict[str, Any]:
+        """Return the guard's next message and take in what it says."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._control_buffer:
+            self._control.settimeout(max(0.01, deadline - time.monotonic()))
+            try:
+                data = self._control.recv(1 << 20)
+            except TimeoutError as error:
+                raise WorkerTimeout("the guard of a worker process did not answer") from error
+            except OSError:
+                data = b""
+            if not data:
+                raise WorkerDied("the guard of a worker process ended")
+            self._control_buffer += data
+        line, _, self._control_buffer = self._control_buffer.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        if "exit" in message:
+            self.exit_code, self.reason = message["exit"], message["reason"]
+        if "log" in message:
+            self._final_log = message["log"]
+        return message
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        if self._closed or self.exit_code is not None:
+            return False
+        return os.path.exists(f"/proc/{self.pid}/stat") and Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+    def log(self) -> str:
+        """Return what the worker printed so far, its middle left out beyond the limit."""
+        if not self._closed and self.exit_code is None:
+            with contextlib.suppress(OSError, WorkerDied, WorkerTimeout):
+                self._control.sendall(b"l")
+                while "log" not in self._control_message(5.0):
+                    pass
+        return self._final_log or ""
+
+    def close(self) -> None:
+        """Kill the worker with all its descendants and remove its folders. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._control.sendall(b"k")
+        with contextlib.suppress(OSError, WorkerDied, WorkerTimeout):
+            while True:
+                self._control_message(10.0)
+        self._control.close()
+        os.close(self._request)
+        os.close(self._reply)
+        for folder in (self.folder, self.exchange):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- what the process does while it should be idle
+
+    def activity(self, seconds: float) -> Activity:
+        """Watch the worker and its descendants for `seconds` in which nothing is asked of it."""
+        before, start = self._cpu_seconds(), time.monotonic()
+        time.sleep(seconds)
+        after = self._cpu_seconds()
+        used = sum(after[key] - before.get(key, 0.0) for key in after)
+        return Activity(used, time.monotonic() - start, len(descendants(self.pid)), self._waiting())
+
+    def _cpu_seconds(self) -> dict[tuple[int, str], float]:
+        used = {}
+        for pid in [self.pid, *descendants(self.pid)]:
+            with contextlib.suppress(OSError):
+                for thread in os.listdir(f"/proc/{pid}/task"):
+                    with contextlib.suppress(OSError, ValueError, IndexError):
+                        used[pid, thread] = _thread_seconds(f"/proc/{pid}/task/{thread}")
+        return used
+
+    def _waiting(self) -> bool:
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+        except OSError:
+            return False
+
+
+def _thread_seconds(folder: str) -> float:
+    """Return the CPU time of a thread: in nanoseconds where the kernel keeps them, else in clock ticks."""
+    try:
+        return int(Path(folder, "schedstat").read_text().split()[0]) * 1e-9
+    except OSError:
+        fields = Path(folder, "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class CallRaised(WorkerError):
+    """The program raised in a call; the message holds its last lines. The worker itself still answers."""
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """Return the variables that keep every cache of a worker in its own folder."""
+    inside = {
+        "HOME": ".", "TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton",
+        "TORCH_EXTENSIONS_DIR": "extensions", "CUDA_CACHE_PATH": "cuda", "XDG_CACHE_HOME": "cache", "MPLCONFIGDIR": "cache",
+    }  # fmt: skip
+    return {name: os.path.normpath(os.path.join(folder, place)) for name, place in inside.items()}
+
+
+@contextlib.contextmanager
+def worker(role: Role, device: str = "cpu", limits: Limits | None = None) -> Iterator[Worker]:
+    """Start a worker for the length of a `with` block."""
+    started = Worker(role, device, limits)
+    try:
+        yield started
+    finally:
+        started.close()
