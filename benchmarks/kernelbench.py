@@ -124,6 +124,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--search", default="ladder")
     parser.add_argument("--budget", default="45s")
     parser.add_argument("--baselines", default="", help="comma-separated; empty: those of the device")
+    parser.add_argument("--timing-seconds", type=float, default=5.0, help="limit for timing one candidate")
     parser.add_argument("--precision", default="strict")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--title", default="KernelBench")
@@ -142,7 +143,9 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     root = root / "KernelBench" if (root / "KernelBench").is_dir() else root
     device = "cuda" if options.gpus else "cpu"
     baselines = tuple(filter(None, options.baselines.split(",")))
-    settings = bench.Settings(device, options.search, options.budget, baselines, options.precision, scale=options.scale)
+    settings = bench.Settings(
+        device, options.search, options.budget, baselines, options.precision, scale=options.scale, timing_seconds=options.timing_seconds
+    )
     machine = bench.machine_name(device)
     folders = [root / f"level{level}" for level in options.levels.split(",")]
     files = [file for folder in folders for file in bench.find_tasks([folder], options.tasks)]

@@ -44,6 +44,8 @@ class Settings:
     mode: taskfile.Mode = "as_is"
     scale: float = 1.0
     seed: int = 0
+    timing_seconds: float = 10.0
+    """At most this long is one candidate timed beside its baselines; most are decided sooner."""
 
     def key(self, machine: str) -> str:
         """Identity of a run's settings on a kind of machine, for `resume`."""
@@ -222,7 +224,7 @@ def local_evaluator(settings: Settings, task: Task) -> Any:
     """Return the evaluator that works with processes on this machine."""
     from warpwright.evaluator import LocalEvaluator
 
-    return LocalEvaluator(task, settings.device, baselines=settings.baselines or None)
+    return LocalEvaluator(task, settings.device, settings.baselines or None, seconds_per_candidate=settings.timing_seconds, seed=settings.seed)
 
 
 def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -> tuple[Line, bool]:

@@ -91,6 +91,8 @@ def _make_inputs(get_inputs: Callable[[], Any], path: str, seed: int, device: st
 
     try:
         made = attempt(device)
+    except torch.OutOfMemoryError as error:
+        raise _task_error(path, f"get_inputs() on {device}", error) from error
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         made = call(path, "get_inputs()", lambda: attempt("cpu"))
     except (Exception, SystemExit) as error:

@@ -1,0 +1,146 @@
+"""The scripts of benchmarks/: scheduling by memory, state under the original's names, and one small run through the front door."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from warpwright import bench, taskfile
+from warpwright.archive import Archive
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+TASK = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.inner = torch.nn.Linear(features, features)
+
+    def forward(self, x):
+        return torch.relu(self.inner(x)) * 1.0
+
+batch_size = 4096
+features = 512
+
+def get_inputs():
+    return [torch.rand(batch_size, features)]
+
+def get_init_inputs():
+    return [features]
+"""
+
+RENAMED = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, features):
+        super(ModelNew, self).__init__()
+        own = torch.nn.Linear(features, features)
+        self.weight = torch.nn.Parameter(own.weight.data)
+        self.offset = torch.nn.Parameter(own.bias.data)
+
+    def forward(self, x):
+        return torch.relu(x @ self.weight.t() + self.offset)
+"""
+
+LACKING = RENAMED.replace("self.offset = torch.nn.Parameter(own.bias.data)", "pass").replace(" + self.offset", "")
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+# --- kernelbench.py ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_gpu_takes_what_fits_it_and_no_more() -> None:
+    kernelbench = script("kernelbench")
+    settings = bench.Settings()
+
+    def waiting(size: int) -> Any:
+        return kernelbench.Waiting(bench.Job(f"{size}.py", settings, "a.db", "m"), None, size)
+
+    queue = [waiting(60), waiting(50), waiting(30), waiting(5), waiting(1), waiting(200)]
+    device = kernelbench.Device(0, 100.0, 3)
+    assert [one.bytes for one in kernelbench._fitting(device, queue)] == [60, 30, 5]
+    assert [one.bytes for one in queue] == [50, 1, 200] and kernelbench._fitting(device, queue) == []
+    device.running.clear()
+    large = [queue.pop()]
+    assert [one.bytes for one in kernelbench._fitting(device, large)] == [200], "a task larger than the device runs alone"
+    assert not device.takes(queue[0])
+
+
+@pytest.mark.slow
+def test_a_run_on_the_cpu_writes_its_results_and_resumes(tmp_path: Path) -> None:
+    for name in ("level1/2_relu.py", "level1/10_broken.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(TASK if "relu" in name else TASK.replace("return [features]", "return [features, 1]"))
+    out = tmp_path / "out"
+    command = [sys.executable, str(SCRIPTS / "kernelbench.py"), "--kernelbench", str(tmp_path), "--levels", "1", "--gpus", "0", "--minutes", "5"]
+    command += ["--scale", "0.001", "--budget", "2", "--baselines", "eager", "--out", str(out)]
+    first = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    assert first.returncode == 3 and "1 of 2 tasks finished" in first.stderr, first.stderr
+    assert [line["task"] for line in lines] == ["level1_2_relu"] and lines[0]["status"] == "ok"
+    assert "| level1_2_relu | ok |" in (out / "results.md").read_text()
+    again = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
+    assert "1 finished before" in again.stderr and "level1_10_broken" in again.stderr
+    assert {path.name for path in out.iterdir()} == {"archive.db", "results.jsonl", "results.md"}
+
+
+def test_an_archive_that_is_too_large_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernelbench = script("kernelbench")
+    archive = tmp_path / "archive.db"
+    with Archive(archive):
+        pass
+    data = archive.read_bytes()
+    kernelbench._split(archive)
+    assert [path.name for path in tmp_path.iterdir()] == ["archive.db"]
+    monkeypatch.setattr(kernelbench, "FILE_BYTES", 3000)
+    kernelbench._split(archive)
+    assert b"".join(path.read_bytes() for path in sorted(tmp_path.glob("archive.db.*"), key=lambda path: int(path.suffix[1:]))) == data
+
+
+# --- cuda_l1_audit.py --------------------------------------------------------------------------------------------------------------
+
+
+def released(folder: Path, *codes: str | None) -> Path:
+    rows = [{"level_id": 1, "task_id": n, "ref_code": TASK, "custom_code": code, "score_default": 2.0} for n, code in enumerate(codes, start=1)]
+    path = folder / "optimized_cuda_code" / "a100.json"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_renamed_parameters_are_found_and_missing_ones_are_not_made_up(tmp_path: Path) -> None:
+    audit = script("cuda_l1_audit")
+    release = released(tmp_path, RENAMED, LACKING, None)
+    options = audit._options(["--cuda-l1", str(release), "--which", "1:1,1:2,1:3"])
+    first, second, third = audit._programs(options, tmp_path)
+    reference = taskfile.load(taskfile.describe(first.task))
+    torch.manual_seed(0)
+    model = reference.make_model()
+    program = taskfile.run_text(first.candidate.read_text(), str(first.candidate), "first").ModelNew(512)
+    program.load_state_dict(model.state_dict())
+    (x,) = reference.make_inputs(1)
+    torch.testing.assert_close(program(x), model(x))
+    program.inner.weight.data.zero_()
+    assert torch.equal(program(x), torch.relu(program.offset).expand(len(x), -1)), "the program reads the renamed parameter itself"
+    lacking = taskfile.run_text(second.candidate.read_text(), str(second.candidate), "second").ModelNew(512)
+    assert set(lacking.state_dict()) == {"inner.weight"} and third.candidate is None
