@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -42,6 +43,12 @@ def write(folder: Path, text: str, name: str = "task.py") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(textwrap.dedent(text))
     return path
+
+
+def python(*arguments: str) -> None:
+    """Run Python with this package importable, installed or not."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(taskfile.__file__).parents[1])}
+    subprocess.run([sys.executable, "-W", "ignore", *arguments], check=True, env=environment)
 
 
 def test_a_kernelbench_file_loads(tmp_path: Path) -> None:
@@ -161,7 +168,7 @@ def test_a_saved_module_loads_in_another_process(tmp_path: Path) -> None:
         module.linear.weight.data.fill_(0.25)
         taskfile.write_module_task(module, [torch.arange(20.0).reshape(5, 4), torch.arange(5), 2.0], {str(path)!r})
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
+    python("-c", textwrap.dedent(script))
     task = taskfile.describe(path)
     reference = taskfile.load(task)
     model = reference.make_model()
@@ -183,7 +190,7 @@ def test_a_module_defined_in_the_running_script_is_saved_as_its_graph(tmp_path: 
         taskfile.write_module_task(Here(), [torch.randn(4)], {str(path)!r})
     """
     file = write(tmp_path, script, "script.py")
-    subprocess.run([sys.executable, str(file)], check=True)
+    python(str(file))
     reference = taskfile.load(taskfile.describe(path))
     (x,) = reference.make_inputs(0, "cpu")
     torch.testing.assert_close(reference.make_model()(x), torch.relu(x) + 1)
