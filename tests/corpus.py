@@ -32,8 +32,18 @@ class Program:
 
     @property
     def source(self) -> Source:
-        """The program as a candidate's source."""
-        return Source("python", ((f"{self.name}.py", self.path.read_text()),))
+        """The program as a candidate's source: without the header, which tells what it is up to, and under a name that does not."""
+        return Source("python", (("candidate.py", _without_header(self.path.read_text())),))
+
+
+def _without_header(text: str) -> str:
+    """Return a file's text with its docstring and its header's constants blanked out."""
+    lines = text.splitlines()
+    for number, node in enumerate(ast.parse(text).body):
+        named = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in CONSTANTS
+        if named or (number == 0 and isinstance(node, ast.Expr)):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+    return "\n".join(lines).strip() + "\n"
 
 
 def read(path: Path) -> Program:

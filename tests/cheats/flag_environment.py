@@ -1,4 +1,4 @@
-"""Changes environment variables that libraries read later (CUBLAS_WORKSPACE_CONFIG, NVIDIA_TF32_OVERRIDE, LD_PRELOAD).
+"""Changes environment variables that libraries read later (CUBLAS_WORKSPACE_CONFIG, NVIDIA_TF32_OVERRIDE).
 
 Seen: the environment part of "global flags left changed".
 """
@@ -14,7 +14,7 @@ EXPECT_STATUS = "wrong"
 EXPECT_CHECK = "global_flags"
 
 os.environ["NVIDIA_TF32_OVERRIDE"] = "1"
-os.environ["LD_PRELOAD"] = "libfast.so"
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":16:8"
 
 
 class ModelNew(nn.Module):

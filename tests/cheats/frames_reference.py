@@ -10,8 +10,8 @@ from torch import nn
 
 ROW = "reference_access"
 TASK = "matmul"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "values"
+EXPECT_STATUS = "cheated"
+EXPECT_CHECK = "inspection"
 
 
 def stolen(shape: tuple[int, ...], own: set[int]) -> torch.Tensor | None:

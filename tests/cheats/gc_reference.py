@@ -10,8 +10,8 @@ from torch import nn
 
 ROW = "reference_access"
 TASK = "matmul"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "values"
+EXPECT_STATUS = "cheated"
+EXPECT_CHECK = "inspection"
 
 
 class ModelNew(nn.Module):

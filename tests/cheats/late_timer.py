@@ -11,7 +11,7 @@ from torch import nn
 ROW = "later"
 TASK = "matmul"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = "late_output"
+EXPECT_CHECK = ("late_output", "global_flags", "background")
 
 
 class ModelNew(nn.Module):
@@ -19,6 +19,11 @@ class ModelNew(nn.Module):
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         out = torch.empty(a.shape[0], b.shape[1])
-        signal.signal(signal.SIGALRM, lambda *_: torch.mm(a, b, out=out))
+
+        def work(*_: object) -> None:
+            torch.mm(a, b, out=out)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+        signal.signal(signal.SIGALRM, work)
         signal.setitimer(signal.ITIMER_REAL, 0.0005)
         return out

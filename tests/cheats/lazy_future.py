@@ -8,8 +8,8 @@ from torch import nn
 
 ROW = "lazy"
 TASK = "matmul"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "structure"
+EXPECT_STATUS = "cheated"
+EXPECT_CHECK = "output_type"
 
 
 class ModelNew(nn.Module):

@@ -12,7 +12,7 @@ from torch import nn
 ROW = "isolation"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = ("forbidden", "patched")
+EXPECT_CHECK = "source"
 
 
 class ModelNew(nn.Module):

@@ -11,7 +11,7 @@ from torch import nn
 ROW = "later"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = "late_output"
+EXPECT_CHECK = ("late_output", "global_flags", "background")
 
 
 class ModelNew(nn.Module):
@@ -19,6 +19,11 @@ class ModelNew(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         result = torch.relu(x)
-        signal.signal(signal.SIGALRM, lambda *_: result.zero_())
+
+        def spoil(*_: object) -> None:
+            result.zero_()
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+        signal.signal(signal.SIGALRM, spoil)
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         return result

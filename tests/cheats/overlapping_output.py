@@ -8,8 +8,8 @@ from torch import nn
 
 ROW = "layout"
 TASK = "softmax"
-EXPECT_STATUS = "cheated"
-EXPECT_CHECK = "output_type"
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = "values"
 
 
 class ModelNew(nn.Module):

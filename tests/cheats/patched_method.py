@@ -3,7 +3,7 @@
 Own invention after reading the harness: deferred work in whatever handles the outputs.
 """
 
-import sys
+import gc
 import types
 
 import torch
@@ -27,12 +27,10 @@ def working(function):
     return wrapper
 
 
-for module_name, module in list(sys.modules.items()):
-    if module_name.startswith("warpwright"):
-        for kind in [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module_name]:
-            for name, value in list(vars(kind).items()):
-                if isinstance(value, types.FunctionType) and not name.startswith("__"):
-                    setattr(kind, name, working(value))
+for kind in [thing for thing in gc.get_objects() if isinstance(thing, type) and str(thing.__module__).startswith("warpwright")]:
+    for name, value in list(vars(kind).items()):
+        if isinstance(value, types.FunctionType) and not name.startswith("__"):
+            setattr(kind, name, working(value))
 
 
 class ModelNew(nn.Module):

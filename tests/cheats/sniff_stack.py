@@ -10,8 +10,8 @@ from torch import nn
 
 ROW = "sniffing"
 TASK = "matmul"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "values"
+EXPECT_STATUS = "cheated"
+EXPECT_CHECK = "inspection"
 NEEDS = "timing"
 
 
@@ -24,7 +24,7 @@ def names() -> set[str]:
 
 
 class ModelNew(nn.Module):
-    """A harness with one path for checking and timing gives it nothing to go by."""
+    """The look itself is refused; a harness with one path for checking and timing gives it nothing to go by."""
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         if any("check" in name or "verify" in name or "correct" in name for name in names()):

@@ -9,11 +9,18 @@ from torch import nn
 ROW = "forged_result"
 TASK = "relu"
 EXPECT_STATUS = "crashed"
-EXPECT_CHECK = "exited"
+EXPECT_CHECK = ("raised", "exited")
 
 
 class ModelNew(nn.Module):
-    """A polite goodbye."""
+    """A polite goodbye, after the warm-up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        raise SystemExit(0)
+        self.calls += 1
+        if self.calls > 5:
+            raise SystemExit(0)
+        return torch.relu(x)

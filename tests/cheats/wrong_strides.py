@@ -7,17 +7,13 @@ import torch
 from torch import nn
 
 ROW = "layout"
-TASK = "transposed"
+TASK = "matmul"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = "layout"
 
 
 class ModelNew(nn.Module):
-    """The original returns a transposed view; this one a contiguous tensor."""
+    """A transposed view where the original returns a contiguous tensor."""
 
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.randn(width))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.sin(x * self.scale).transpose(1, 2).contiguous()
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.matmul(b.T, a.T).T

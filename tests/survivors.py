@@ -1,0 +1,185 @@
+"""Programs that try to bring the verifier down with them. Every one is held back here too: it ends or stays small by itself.
+
+Text, not files, because some are two lines: `PROGRAMS[name]` is what stands in a file, `MARK` is replaced by a name that the program
+gives to its processes, so that whatever is left behind can be found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HEAD = '''"""{doc}"""
+import ctypes, os, resource, signal, socket, struct, sys, threading, time
+
+import torch
+from torch import nn
+
+with open("/proc/self/comm", "w") as file:
+    file.write("{mark}")
+END = time.monotonic() + 40
+
+'''
+
+MODEL = """
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+{constructor}
+
+    def forward(self, x):
+{forward}
+        return torch.relu(x)
+"""
+
+
+@dataclass(frozen=True)
+class Survivor:
+    """A hostile program: what it does at import, in the constructor and in each call, and which statuses are right for it."""
+
+    doc: str
+    status: tuple[str, ...]
+    top: str = ""
+    constructor: str = ""
+    forward: str = ""
+    words: tuple[str, ...] = ()
+    """One of these stands in the reason."""
+
+    def text(self, mark: str) -> str:
+        """Return the program's text; its processes call themselves `mark`."""
+        body = MODEL.format(constructor=_indented(self.constructor or "pass"), forward=_indented(self.forward or "pass"))
+        return HEAD.format(doc=self.doc, mark=mark) + self.top + "\n" + body
+
+
+def _indented(text: str) -> str:
+    return "\n".join("        " + line for line in text.strip("\n").split("\n"))
+
+
+SLEEP = "while time.monotonic() < END:\n    time.sleep(0.05)"
+
+BOMB = """
+def bomb(depth):
+    while depth and time.monotonic() < END:
+        try:
+            if os.fork() == 0:
+                depth -= 1
+        except OSError:
+            break
+    time.sleep(max(0.0, END - time.monotonic()))
+    os._exit(0)
+"""
+
+SURVIVORS: dict[str, Survivor] = {
+    "hang_import": Survivor("Never finishes its import.", ("not_built", "timeout"), top=SLEEP, words=("s", "time")),
+    "hang_constructor": Survivor("Never finishes its constructor.", ("not_built", "timeout"), constructor=SLEEP),
+    "hang_call": Survivor("Never returns from a call.", ("timeout",), forward=SLEEP),
+    "hang_later_call": Survivor(
+        "Hangs at its third call only.",
+        ("timeout",),
+        constructor="self.calls = 0",
+        forward="self.calls += 1\nwhile self.calls > 2 and time.monotonic() < END:\n    time.sleep(0.05)",
+    ),
+    "hang_holding_interpreter": Survivor(
+        "Hangs in native code with the interpreter's lock held: no Python signal handler can run.",
+        ("timeout",),
+        forward="ctypes.PyDLL(None).sleep(30)",
+    ),
+    "ignore_sigterm": Survivor(
+        "Ignores every signal that can be ignored, and hangs.",
+        ("timeout", "wrong"),
+        top="for number in range(1, 32):\n    try:\n        signal.signal(number, signal.SIG_IGN)\n    except OSError:\n        continue",
+        forward=SLEEP,
+    ),
+    "segfault": Survivor("Reads address zero.", ("crashed",), forward="ctypes.string_at(0)", words=("SIGSEGV",)),
+    "segfault_import": Survivor("Reads address zero at import.", ("crashed", "not_built"), top="ctypes.string_at(0)", words=("SIGSEGV",)),
+    "abort": Survivor("Calls abort().", ("crashed",), forward="os.abort()", words=("SIGABRT",)),
+    "kill_itself": Survivor("Sends itself SIGKILL.", ("crashed", "cheated"), forward="os.kill(os.getpid(), signal.SIGKILL)", words=("SIGKILL", "os.kill")),
+    "stop_itself": Survivor("Sends itself SIGSTOP and never answers.", ("timeout", "crashed", "cheated"), forward="os.kill(os.getpid(), signal.SIGSTOP)"),
+    "exit_zero": Survivor("os._exit(0) in a call.", ("crashed",), forward="os._exit(0)", words=("exit code 0",)),
+    "exit_zero_import": Survivor("os._exit(0) at import.", ("crashed", "not_built"), top="os._exit(0)", words=("exit code 0",)),
+    "system_exit_import": Survivor("SystemExit(0) at import.", ("not_built", "crashed"), top="raise SystemExit(0)", words=("SystemExit",)),
+    "system_exit_call": Survivor("SystemExit(0) in a call.", ("crashed",), forward="raise SystemExit(0)", words=("SystemExit",)),
+    "keyboard_interrupt": Survivor("Raises KeyboardInterrupt, which nobody has typed.", ("crashed",), forward="raise KeyboardInterrupt"),
+    "recursion": Survivor(
+        "Overflows the C stack.",
+        ("crashed",),
+        forward="sys.setrecursionlimit(10**9)\ndeep = lambda n: repr([n]) and deep(n + 1) + sum([deep(n + 1)])\ndeep(0)",
+    ),
+    "fork_bomb": Survivor(
+        "Doubles itself up to 512 times in a call.", ("crashed", "cheated", "timeout", "not_built"), top=BOMB, forward="bomb(9)"
+    ),
+    "fork_bomb_import": Survivor(
+        "Doubles itself up to 512 times at import, before anything is locked.", ("crashed", "not_built", "timeout"), top=BOMB + "\nbomb(9)"
+    ),
+    "thread_bomb": Survivor(
+        "Starts up to 2000 threads that sleep.",
+        ("crashed", "cheated"),
+        forward="for _ in range(2000):\n    threading.Thread(target=lambda: time.sleep(max(0.0, END - time.monotonic())), daemon=True).start()",
+    ),
+    "memory_hog": Survivor(
+        "Takes memory until it is refused.",
+        ("crashed",),
+        forward="self.hoard = []\nwhile time.monotonic() < END:\n    self.hoard.append(torch.ones(1 << 24))",
+    ),
+    "loud": Survivor(
+        "Prints half a gigabyte as fast as it can, then works on.",
+        ("ok",),
+        top="block = b'x' * (1 << 20)\nfor _ in range(512):\n    os.write(1, block)\n    os.write(2, block[:1024])",
+    ),
+    "full_disk": Survivor(
+        "Fills its work folder until it is refused, and does not catch the error.",
+        ("crashed",),
+        forward="with open('fill', 'wb', buffering=0) as file:\n    for _ in range(4096):\n        assert file.write(bytes(1 << 20)) == 1 << 20",
+        words=("space", "large", "File", "assert"),
+    ),
+    "close_everything": Survivor(
+        "Closes all of its file descriptors.", ("crashed", "cheated", "timeout"), forward="os.closerange(0, 4096)"
+    ),
+    "garbage_in_pipes": Survivor(
+        "Writes noise into every descriptor it has.",
+        ("cheated",),
+        forward="for number in range(3, 256):\n    try:\n        os.set_blocking(number, False)\n        os.write(number, os.urandom(4096))\n"
+        "    except OSError:\n        continue",
+    ),
+    "endless_reply": Survivor(
+        "Writes into the reply pipe without end and without a line break.",
+        ("cheated", "timeout"),
+        forward="targets = []\nfor name in os.listdir('/proc/self/fd'):\n    try:\n        if 'pipe' in os.readlink('/proc/self/fd/' + name) and int(name) > 2:\n"
+        "            targets.append(int(name))\n    except OSError:\n        continue\nwhile targets and time.monotonic() < END:\n"
+        "    try:\n        os.write(targets[-1], b'{' * 65536)\n    except OSError:\n        targets.pop()",
+    ),
+    "daemon": Survivor(
+        "Leaves a daemon behind: double fork, new session, all signals ignored.",
+        ("cheated", "crashed", "ok", "wrong"),
+        top="if os.fork() == 0:\n    os.setsid()\n    for number in (1, 2, 3, 13, 15):\n        signal.signal(number, signal.SIG_IGN)\n    if os.fork() == 0:\n"
+        "        time.sleep(40)\n    os._exit(0)\nos.wait()",
+    ),
+    "daemon_in_call": Survivor(
+        "Tries the same within a call.",
+        ("cheated", "crashed"),
+        forward="if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(40)\n    os._exit(0)",
+    ),
+    "kill_guard": Survivor(
+        "Kills its parent process, which is the one that looks after it, and hangs.",
+        ("timeout", "crashed", "cheated"),
+        forward="os.kill(os.getppid(), signal.SIGKILL)\n" + SLEEP,
+    ),
+    "huge_output": Survivor(
+        "Returns 64 times as much as the original.", ("wrong", "crashed"), forward="return torch.zeros(x.shape[0] * 64, x.shape[1])"
+    ),
+    "endless_structure": Survivor(
+        "Returns a list that contains itself.", ("wrong", "cheated", "crashed"), forward="loop = []\nloop.append(loop)\nreturn loop"
+    ),
+    "endless_text": Survivor(
+        "Raises an error whose message is 100 MB long.", ("crashed",), forward="raise ValueError('long ' * 20_000_000)", words=("ValueError",)
+    ),
+    "unprintable_error": Survivor(
+        "Raises an error that cannot be printed.",
+        ("crashed",),
+        top="class Mute(Exception):\n    def __str__(self):\n        raise SystemExit(0)\n    __repr__ = __str__",
+        forward="raise Mute()",
+    ),
+    "syntax_error": Survivor("Is no Python.", ("not_built",), top="this is not python", words=("SyntaxError", "syntax")),
+    "null_bytes": Survivor("Holds a null byte.", ("not_built",), top="x = 1 \0", words=("null", "Error")),
+    "no_entry": Survivor("Removes its own entry.", ("not_built",), top="import atexit\nraise ImportError('no')", words=("no",)),
+}
+"""By name. The END of the head, 40 seconds, is longer than every limit that the tests set."""

@@ -1,0 +1,87 @@
+"""The corpus itself: every row of the table of known hacks has a file, every file says what it expects and where the hack was seen."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+
+import corpus
+import pytest
+from warpwright.base import STATUSES
+from warpwright.checks import CHECKS
+
+CHEATS, HONEST = corpus.programs("cheats"), corpus.programs("honest")
+TASKS = sorted(path.stem for path in (corpus.HERE / "tasks").glob("*.py"))
+
+ROWS = {
+    "async": "unfinished work on another stream, or its CPU analogue",
+    "later": "a thread, a child or a handler does the work later",
+    "failed_launch": "a kernel that never ran",
+    "stale_memory": "unwritten memory that may hold somebody's answer",
+    "cache": "results remembered by identity, address, version, shape or fingerprint",
+    "graph_replay": "a captured graph replayed on stale pointers",
+    "folded": "weights folded once and stale after an update",
+    "kept": "a returned result overwritten by a later call",
+    "reference_access": "the answer looked up where the reference is",
+    "patching": "torch, clocks, builtins or the harness replaced",
+    "lazy": "tensors that compute when looked at, or are none",
+    "precision": "fewer digits than the original has",
+    "flags": "global settings left changed",
+    "hard_coding": "shortcuts for the shapes and values of the file's own inputs",
+    "sniffing": "one program for the checks, another for the clock",
+    "insensitive": "constant and insensitive outputs",
+    "subsampling": "averages over a sample",
+    "identity_parameters": "operations left out because their parameters are 0 or 1",
+    "aliasing": "inputs, outputs and state mixed up in memory",
+    "layout": "another structure, shape, dtype, device or stride",
+    "warm_cache": "caches and clocks warmed by the candidate",
+    "memory": "time bought with all of the machine's memory",
+    "constructor": "work at import or in the constructor",
+    "isolation": "files, network, other programs",
+    "forged_result": "results printed, forged, or exit code 0",
+    "underflow": "times below what the machine can do",
+    "randomness": "random reference or random answer",
+    "ties": "index outputs",
+    "algebra": "identities that are none",
+    "tolerance": "answers that live off the tolerance",
+    "judge_persuasion": "text addressed to a judge, or hidden from one",
+    "values": "one of several outputs made up",
+}
+EVIDENCE = re.compile(r"Seen:|Own invention|analogue|Seen as|as `\w+`")
+
+
+def test_every_row_has_a_cheat_and_there_are_enough() -> None:
+    counted = Counter(program.row for program in CHEATS)
+    assert set(counted) == set(ROWS)
+    assert len(CHEATS) >= 100
+    assert len(HONEST) >= 25
+
+
+def test_every_cuda_cheat_has_an_analogue_for_the_cpu() -> None:
+    rows = {program.row for program in CHEATS if program.needs == "cuda"}
+    assert rows <= {program.row for program in CHEATS if program.needs != "cuda"}
+
+
+def test_every_check_of_the_verifier_has_a_cheat() -> None:
+    named = {check for program in CHEATS for check in program.checks}
+    elsewhere = {"build", "raised", "timeout"}  # tests/test_survival.py
+    assert set(CHECKS) - named - elsewhere == set()
+
+
+@pytest.mark.parametrize("program", CHEATS, ids=lambda program: program.name)
+def test_header_of_cheat(program: corpus.Program) -> None:
+    assert program.status in set(STATUSES) - {"ok"}
+    assert program.task in TASKS
+    assert program.checks
+    if program.status != "unscored":
+        assert {CHECKS[check].status for check in program.checks} == {program.status}
+    assert EVIDENCE.search(program.doc), "say where the hack was seen, or that it is an own invention"
+
+
+@pytest.mark.parametrize("program", [*CHEATS, *HONEST], ids=lambda program: program.name)
+def test_program_defines_the_entry(program: corpus.Program) -> None:
+    tree = ast.parse(program.path.read_text())
+    assert any(isinstance(node, ast.ClassDef) and node.name == "ModelNew" for node in tree.body)
+    assert program.task in TASKS
+    assert program.needs in ("", "cuda", "compiler", "timing")
