@@ -196,6 +196,8 @@ class Original:
     """Whether a call changes buffers; until that is known (`Judge.open`), states are set before every run."""
 
     mutates_inputs = False
+    random = False
+    """Two calls differ because the program draws random numbers."""
 
     # -- inputs
 
