@@ -1,0 +1,180 @@
+"""Bytes and flops of a task against the measured peaks of a device: the floor below which a time is not believed, and where a program stands.
+
+The floor counts only what every correct program has to do: read each input element that can influence the output, write each output element.
+Arithmetic is not in it, since an exact rewrite may avoid it, and neither are parameters, which may be folded. Both are in the position that the
+report shows. `work` and `peaks` do their work in a process of their own, so that the caller needs neither torch nor a GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from warpwright.base import Task, from_json, to_json
+from warpwright.errors import WarpwrightError
+from warpwright.facts import machine_name
+
+SAFETY: Mapping[str, float] = {"cuda": 1.15, "cpu": 1.5}
+"""The floor supposes bandwidths this much above the best ever measured. A CPU's memory is shared with strangers, so that a busy day looks slow."""
+
+
+class RooflineError(WarpwrightError):
+    """The peaks of a device could not be measured."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a task moves and computes, from shapes alone."""
+
+    bytes_read: int
+    """Input bytes that every correct program reads: a lower bound."""
+    bytes_written: int
+    """Output bytes that every correct program writes."""
+    parameter_bytes: int = 0
+    """Parameters and buffers that the original reads: in the position, not in the floor."""
+    flops: Mapping[str, float] = field(default_factory=dict)
+    """Flops of matrix products, convolutions and attention, by type of their operands ("float32", "bfloat16" ...)."""
+    note: str = ""
+    """Why the counts are zero, when they are."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the floor."""
+        return self.bytes_read + self.bytes_written
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The best rates ever measured on a device."""
+
+    device: str
+    memory: float
+    """Bytes a second, read and written bytes both counted, far beyond the cache."""
+    cache: float
+    """Bytes a second within the last-level cache."""
+    cache_bytes: int
+    flops: Mapping[str, float]
+    """Flops a second of matrix products, by type; "tf32" is float32 with TF32 allowed."""
+    machine: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    when: str = ""
+    """UTC, ISO 8601."""
+
+
+def floor_seconds(work: Work, peaks: Peaks) -> float:
+    """Return a time that no correct program can beat: the bytes at the peaks, raised by SAFETY.
+
+    As many bytes as the last-level cache holds are charged at its own rate, although it is flushed before a call: what a call writes
+    may still be in the cache when it ends, and no flush is perfect.
+    """
+    cached = min(work.bytes, peaks.cache_bytes)
+    return (cached / max(peaks.cache, peaks.memory) + (work.bytes - cached) / peaks.memory) / SAFETY[_kind(peaks.device)]
+
+
+@dataclass(frozen=True)
+class Position:
+    """How near to the roofs a program is, each as a share of the peak that its time would need."""
+
+    bandwidth: float
+    arithmetic: float
+
+    def __str__(self) -> str:
+        if self.arithmetic > 1.0:
+            return f"{self.bandwidth:.0%} of the bandwidth roof; the original's arithmetic is avoided or done at another precision".replace("%", " %")
+        roof = "bandwidth" if self.bandwidth >= self.arithmetic else "arithmetic"
+        return f"{100 * max(self.bandwidth, self.arithmetic):.0f} % of the {roof} roof"
+
+
+def position(work: Work, peaks: Peaks, seconds: float, tf32: bool = False) -> Position:
+    """Return where a program that takes `seconds` a call stands. `tf32`: float32 products may use TF32."""
+    arithmetic = sum(flops / _rate(peaks, kind, tf32) for kind, flops in work.flops.items())
+    return Position((work.bytes + work.parameter_bytes) / peaks.memory / seconds, arithmetic / seconds)
+
+
+def _rate(peaks: Peaks, kind: str, tf32: bool) -> float:
+    name = "tf32" if tf32 and kind == "float32" and "tf32" in peaks.flops else kind
+    return peaks.flops.get(name) or max(peaks.flops.values())
+
+
+def _kind(device: str) -> str:
+    return device.partition(":")[0]
+
+
+# --- in a process of their own -----------------------------------------------------------------------------------------------------
+
+
+def work(task: Task, timeout: float = 300.0) -> Work:
+    """Return the work of a task at its own sizes. What cannot be counted has zero bytes, so that its floor is 0, and a note."""
+    try:
+        return Work(**_ask({"task": to_json(task)}, timeout))
+    except (RooflineError, subprocess.TimeoutExpired) as error:
+        return Work(0, 0, note=f"not counted: {error}")
+
+
+def peaks(device: str, folder: Path, measure_again: bool = False) -> Peaks:
+    """Return the peaks of a device, measured once per kind of machine and kept in `folder`; a new measurement can only raise them."""
+    machine = machine_name(device)
+    path = folder / f"peaks-{_kind(device)}-{''.join(c if c.isalnum() else '_' for c in machine)}.json"
+    known = _read(path)
+    if known is not None and not measure_again:
+        return replace(known, device=device)
+    found = replace(Peaks(**_ask({"device": device}, 300.0)), machine=machine, when=datetime.now(UTC).isoformat(timespec="seconds"))
+    best = found if known is None else higher(found, known)
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(f".{os.getpid()}")
+    partial.write_text(json.dumps(asdict(best), indent=1))
+    partial.replace(path)
+    return best
+
+
+def higher(new: Peaks, old: Peaks) -> Peaks:
+    """Return `new` with every rate at least that of `old`."""
+    flops = {kind: max(new.flops.get(kind, 0.0), old.flops.get(kind, 0.0)) for kind in {**old.flops, **new.flops}}
+    return replace(new, memory=max(new.memory, old.memory), cache=max(new.cache, old.cache), flops=flops)
+
+
+def _read(path: Path) -> Peaks | None:
+    try:
+        return Peaks(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):  # written by another version
+        return None
+
+
+def _ask(question: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+    """Put a question to `python -m warpwright.roofline` and return the answer."""
+    folders = [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
+    command = [sys.executable, "-m", "warpwright.roofline"]
+    asked = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True, timeout=timeout, env=environment)
+    lines = asked.stdout.splitlines()
+    if asked.returncode or not lines:
+        last = (asked.stderr.strip().splitlines() or [f"exit code {asked.returncode}"])[-1]
+        raise RooflineError(last)
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return answer
+
+
+def main() -> None:
+    """Answer the question on standard input, in JSON, on the last line of standard output."""
+    from warpwright import counting, peaks_probe
+
+    question = json.loads(sys.stdin.read())
+    if "task" in question:
+        answer = asdict(counting.count(from_json(Task, question["task"])))
+    else:
+        answer = asdict(peaks_probe.probe(question["device"]))
+    print()
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()
