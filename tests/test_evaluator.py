@@ -1,0 +1,203 @@
+"""The evaluator with real processes on the CPU: what passes, what fails in which way, and what survives the death of a trusted process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpwright import taskfile
+from warpwright.archive import Archive
+from warpwright.base import Budget, Candidate, Record, Source
+from warpwright.device_lock import DeviceLock
+from warpwright.evaluator import ORIGINAL, LocalEvaluator
+from warpwright.loop import BASELINE, is_baseline, optimize
+from warpwright.sandbox import Limits
+from warpwright.space import Space
+
+TASK = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(256))
+
+    def forward(self, x):
+        for _ in range(12):
+            x = torch.sin(x)
+        return x * self.weight
+
+def get_inputs():
+    return [torch.randn(256, 256)]
+
+def get_init_inputs():
+    return []
+"""
+
+HEADER = """
+import os, sys, time, torch
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(256))
+    def forward(self, x):
+"""
+
+SAME = "        for _ in range(12):\n            x = torch.sin(x)\n        return x * self.weight\n"
+
+
+def program(body: str, header: str = HEADER) -> Candidate:
+    return Candidate(Source("python", (("optimized.py", header + body),)), "cpu")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("evaluator")
+    (made / "task.py").write_text(TASK)
+    return made
+
+
+def local(folder: Path, task: str = "task.py", **options: Any) -> LocalEvaluator:
+    """Return an evaluator whose device lock is its own: other tests of this machine do not keep it waiting."""
+    lock = DeviceLock("cpu", folder / "locks")
+    return LocalEvaluator(taskfile.describe(folder / task), "cpu", (ORIGINAL,), folder, seconds_per_candidate=2.0, lock=lock, **options)
+
+
+@pytest.fixture(scope="module")
+def evaluator(folder: Path) -> Iterator[LocalEvaluator]:
+    with local(folder, limits=Limits(build_seconds=60.0, call_seconds=5.0)) as made:
+        yield made
+
+
+def evaluate(evaluator: LocalEvaluator, body: str, header: str = HEADER) -> Record:
+    [record] = evaluator.evaluate([program(body, header)])
+    return record
+
+
+def test_the_original_is_a_baseline(evaluator: LocalEvaluator) -> None:
+    [record] = evaluator.evaluate_baselines()
+    assert record.candidate.proposer == BASELINE + "eager" and is_baseline(record)
+    assert record.status == "ok" and record.measurement is not None
+    assert record.measurement.best_baseline == "eager" and record.measurement.speedup == 1.0
+    assert record.versions == evaluator.versions and record.when and record.seconds > 0
+
+
+def test_what_passes_is_measured(evaluator: LocalEvaluator) -> None:
+    record = evaluate(evaluator, SAME)
+    assert record.status == "ok", record.detail
+    assert record.verdict is not None and record.verdict.ok and record.build is not None and record.build.ok
+    assert record.measurement is not None and set(record.measurement.baselines) == {"eager"}
+    assert 0.1 < record.measurement.speedup < 10.0  # it is the same program; how noisy the machine is, is not the question here
+    assert record.measurement.candidate.samples and record.seconds > 0
+
+
+def test_what_is_slower_is_measured_too(evaluator: LocalEvaluator) -> None:
+    record = evaluate(evaluator, "        time.sleep(0.1)\n" + SAME)
+    assert record.status == "ok" and record.measurement is not None
+    assert record.measurement.verdict == "SLOWER" and record.measurement.speedup < 0.5
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ("        return x * self.weight\n", "wrong", "RMS"),
+        ("        return x[:-1]\n", "wrong", "shape"),
+        ("        raise ValueError('a mistake')\n", "not_built", "a mistake"),
+        ("        os._exit(0)\n", "crashed", "exit code 0"),
+        ("        os.kill(os.getpid(), 9)\n", "crashed", "SIGKILL"),
+    ],
+)
+def test_what_fails_says_how(evaluator: LocalEvaluator, body: str, status: str, said: str) -> None:
+    record = evaluate(evaluator, body)
+    assert (record.status, record.measurement) == (status, None), record.detail
+    assert said in record.detail and record.versions == evaluator.versions
+
+
+def test_what_does_not_even_parse(evaluator: LocalEvaluator) -> None:
+    record = evaluate(evaluator, "", header="class ModelNew(:")
+    assert record.status == "not_built" and "SyntaxError" in record.detail
+
+
+def test_what_hangs_is_killed(folder: Path, evaluator: LocalEvaluator) -> None:
+    body = "        self.calls = getattr(self, 'calls', 0) + 1\n        if self.calls > 4:\n            time.sleep(1000)\n" + SAME
+    record = evaluate(evaluator, body)
+    assert record.status == "timeout", record.detail
+
+
+@pytest.mark.parametrize("which", ["judge", "baseline"])
+def test_a_trusted_process_that_died_is_started_again(evaluator: LocalEvaluator, which: str) -> None:
+    evaluate(evaluator, SAME)
+    trusted = evaluator._trusted
+    assert trusted is not None and trusted.worker is not None
+    pid = trusted.judge.worker.pid if which == "judge" else trusted.worker.pid
+    os.kill(pid, signal.SIGKILL)
+    record = evaluate(evaluator, SAME)
+    assert record.status == "ok", record.detail
+
+
+def test_a_trusted_process_that_dies_every_time(evaluator: LocalEvaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge is killed whenever it is about to be asked: no verdict, no crash of the run."""
+    attempts = []
+
+    def doomed(trusted: object, candidate: Candidate) -> Record:
+        attempts.append(1)
+        assert evaluator._trusted is not None
+        os.kill(evaluator._trusted.judge.worker.pid, signal.SIGKILL)
+        return attempt(trusted, candidate)  # type: ignore[arg-type]
+
+    attempt = evaluator._attempt
+    monkeypatch.setattr(evaluator, "_attempt", doomed)
+    record = evaluate(evaluator, SAME)
+    assert record.status == "unscored" and "judge" in record.detail and len(attempts) == 2
+
+
+def test_a_baseline_that_ends_its_worker_is_left_out(folder: Path) -> None:
+    with local(folder) as evaluator:
+        broken = replace(program("        os._exit(1)\n"), proposer=BASELINE + "broken")
+        eager = evaluator.baselines()[0]
+        evaluator._sources = {"broken": broken.source, "eager": eager.source}
+        records = {record.candidate.proposer: record for record in evaluator.evaluate_baselines()}
+        assert records[BASELINE + "broken"].status == "crashed" and records[BASELINE + "broken"].measurement is None
+        assert records[BASELINE + "eager"].status == "ok"
+        record = evaluate(evaluator, SAME)
+        assert record.status == "ok" and record.measurement is not None
+        assert record.measurement.baselines["broken"].note.startswith("not built")
+        assert record.measurement.best_baseline == "eager"
+
+
+def test_a_baseline_that_is_wrong_is_timed_but_not_eligible(folder: Path) -> None:
+    with local(folder) as evaluator:
+        wrong = program("        return torch.sin(x) * self.weight\n")
+        evaluator._sources = {"eager": evaluator.baselines()[0].source, "fast": wrong.source}
+        records = list(evaluator.evaluate_baselines())
+        assert [record.status for record in records] == ["ok", "wrong"]
+        for record in [*records, evaluate(evaluator, SAME)]:
+            assert record.measurement is not None and record.measurement.best_baseline == "eager"
+            assert record.measurement.baselines["fast"].note.startswith("not eligible")
+            assert record.measurement.baselines["fast"].samples
+
+
+def test_a_degenerate_task_gives_no_score(folder: Path) -> None:
+    (folder / "zero.py").write_text(TASK.replace("return x * self.weight", "return torch.relu(x) * 0.0"))
+    with local(folder, "zero.py") as evaluator:
+        space: Space[None] = Space(None, (), lambda ir, actions: program(SAME))
+        outcome = optimize(evaluator.task, space, evaluator, "ladder", Budget(None, proposals=2))
+        assert outcome.best is None and "no score" in outcome.stopped
+        [record] = evaluator.evaluate([program(SAME)])
+        assert record.status == "unscored" and record.detail
+
+
+def test_a_recorded_run_starts_no_process(folder: Path, evaluator: LocalEvaluator, tmp_path: Path) -> None:
+    space: Space[None] = Space(None, (), lambda ir, actions: program(SAME))
+    with Archive(tmp_path) as archive:
+        first = optimize(evaluator.task, space, evaluator, "ladder", Budget(None, proposals=1), archive)
+        assert first.best is not None
+        with local(folder) as fresh:
+            again = optimize(evaluator.task, space, fresh, "ladder", Budget(None, proposals=1), archive)
+            assert again.records == first.records and fresh._trusted is None
