@@ -24,9 +24,12 @@ MODEL = """
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
+        self.number = 0
 {constructor}
 
     def forward(self, x):
+        self.number += 1
+        if self.number > 4:
 {forward}
         return torch.relu(x)
 """
@@ -34,7 +37,7 @@ class ModelNew(nn.Module):
 
 @dataclass(frozen=True)
 class Survivor:
-    """A hostile program: what it does at import, in the constructor and in each call, and which statuses are right for it."""
+    """A hostile program: what it does at import, in the constructor and in each call after the warm-up, and which statuses are right for it."""
 
     doc: str
     status: tuple[str, ...]
@@ -46,12 +49,12 @@ class Survivor:
 
     def text(self, mark: str) -> str:
         """Return the program's text; its processes call themselves `mark`."""
-        body = MODEL.format(constructor=_indented(self.constructor or "pass"), forward=_indented(self.forward or "pass"))
+        body = MODEL.format(constructor=_indented(self.constructor or "pass", 8), forward=_indented(self.forward or "pass", 12))
         return HEAD.format(doc=self.doc, mark=mark) + self.top + "\n" + body
 
 
-def _indented(text: str) -> str:
-    return "\n".join("        " + line for line in text.strip("\n").split("\n"))
+def _indented(text: str, columns: int) -> str:
+    return "\n".join(" " * columns + line for line in text.strip("\n").split("\n"))
 
 
 SLEEP = "while time.monotonic() < END:\n    time.sleep(0.05)"
@@ -68,16 +71,42 @@ def bomb(depth):
     os._exit(0)
 """
 
+DAEMON = """
+def daemon():
+    if os.fork() == 0:
+        os.setsid()
+        for number in (1, 2, 3, 13, 15):
+            signal.signal(number, signal.SIG_IGN)
+        if os.fork() == 0:
+            time.sleep(40)
+        os._exit(0)
+    os.wait()
+"""
+
+NOISE = """
+for number in range(3, 256):
+    try:
+        os.set_blocking(number, False)
+        os.write(number, os.urandom(4096))
+    except OSError:
+        continue
+"""
+
+ENDLESS = """
+is_pipe = lambda number: os.path.exists(f'/proc/self/fd/{number}') and 'pipe' in os.readlink(f'/proc/self/fd/{number}')
+pipes = [int(name) for name in os.listdir('/proc/self/fd') if int(name) > 2 and is_pipe(int(name))]
+while pipes and time.monotonic() < END:
+    try:
+        os.write(pipes[-1], b'{' * 65536)
+    except OSError:
+        pipes.pop()
+"""
+
 SURVIVORS: dict[str, Survivor] = {
     "hang_import": Survivor("Never finishes its import.", ("not_built", "timeout"), top=SLEEP, words=("s", "time")),
     "hang_constructor": Survivor("Never finishes its constructor.", ("not_built", "timeout"), constructor=SLEEP),
     "hang_call": Survivor("Never returns from a call.", ("timeout",), forward=SLEEP),
-    "hang_later_call": Survivor(
-        "Hangs at its third call only.",
-        ("timeout",),
-        constructor="self.calls = 0",
-        forward="self.calls += 1\nwhile self.calls > 2 and time.monotonic() < END:\n    time.sleep(0.05)",
-    ),
+    "hang_warm_up": Survivor("Never returns from its first call.", ("timeout", "not_built"), constructor="self.number = 4", forward=SLEEP),
     "hang_holding_interpreter": Survivor(
         "Hangs in native code with the interpreter's lock held: no Python signal handler can run.",
         ("timeout",),
@@ -92,8 +121,8 @@ SURVIVORS: dict[str, Survivor] = {
     "segfault": Survivor("Reads address zero.", ("crashed",), forward="ctypes.string_at(0)", words=("SIGSEGV",)),
     "segfault_import": Survivor("Reads address zero at import.", ("crashed", "not_built"), top="ctypes.string_at(0)", words=("SIGSEGV",)),
     "abort": Survivor("Calls abort().", ("crashed",), forward="os.abort()", words=("SIGABRT",)),
-    "kill_itself": Survivor("Sends itself SIGKILL.", ("crashed", "cheated"), forward="os.kill(os.getpid(), signal.SIGKILL)", words=("SIGKILL", "os.kill")),
-    "stop_itself": Survivor("Sends itself SIGSTOP and never answers.", ("timeout", "crashed", "cheated"), forward="os.kill(os.getpid(), signal.SIGSTOP)"),
+    "kill_itself": Survivor("Sends itself SIGKILL.", ("crashed",), forward="os.kill(os.getpid(), signal.SIGKILL)", words=("SIGKILL",)),
+    "stop_itself": Survivor("Sends itself SIGSTOP and never answers.", ("timeout",), forward="os.kill(os.getpid(), signal.SIGSTOP)"),
     "exit_zero": Survivor("os._exit(0) in a call.", ("crashed",), forward="os._exit(0)", words=("exit code 0",)),
     "exit_zero_import": Survivor("os._exit(0) at import.", ("crashed", "not_built"), top="os._exit(0)", words=("exit code 0",)),
     "system_exit_import": Survivor("SystemExit(0) at import.", ("not_built", "crashed"), top="raise SystemExit(0)", words=("SystemExit",)),
@@ -104,9 +133,7 @@ SURVIVORS: dict[str, Survivor] = {
         ("crashed",),
         forward="sys.setrecursionlimit(10**9)\ndeep = lambda n: repr([n]) and deep(n + 1) + sum([deep(n + 1)])\ndeep(0)",
     ),
-    "fork_bomb": Survivor(
-        "Doubles itself up to 512 times in a call.", ("crashed", "cheated", "timeout", "not_built"), top=BOMB, forward="bomb(9)"
-    ),
+    "fork_bomb": Survivor("Doubles itself up to 512 times in a call.", ("crashed", "cheated", "timeout", "not_built"), top=BOMB, forward="bomb(9)"),
     "fork_bomb_import": Survivor(
         "Doubles itself up to 512 times at import, before anything is locked.", ("crashed", "not_built", "timeout"), top=BOMB + "\nbomb(9)"
     ),
@@ -131,33 +158,11 @@ SURVIVORS: dict[str, Survivor] = {
         forward="with open('fill', 'wb', buffering=0) as file:\n    for _ in range(4096):\n        assert file.write(bytes(1 << 20)) == 1 << 20",
         words=("space", "large", "File", "assert"),
     ),
-    "close_everything": Survivor(
-        "Closes all of its file descriptors.", ("crashed", "cheated", "timeout"), forward="os.closerange(0, 4096)"
-    ),
-    "garbage_in_pipes": Survivor(
-        "Writes noise into every descriptor it has.",
-        ("cheated",),
-        forward="for number in range(3, 256):\n    try:\n        os.set_blocking(number, False)\n        os.write(number, os.urandom(4096))\n"
-        "    except OSError:\n        continue",
-    ),
-    "endless_reply": Survivor(
-        "Writes into the reply pipe without end and without a line break.",
-        ("cheated", "timeout"),
-        forward="targets = []\nfor name in os.listdir('/proc/self/fd'):\n    try:\n        if 'pipe' in os.readlink('/proc/self/fd/' + name) and int(name) > 2:\n"
-        "            targets.append(int(name))\n    except OSError:\n        continue\nwhile targets and time.monotonic() < END:\n"
-        "    try:\n        os.write(targets[-1], b'{' * 65536)\n    except OSError:\n        targets.pop()",
-    ),
-    "daemon": Survivor(
-        "Leaves a daemon behind: double fork, new session, all signals ignored.",
-        ("cheated", "crashed", "ok", "wrong"),
-        top="if os.fork() == 0:\n    os.setsid()\n    for number in (1, 2, 3, 13, 15):\n        signal.signal(number, signal.SIG_IGN)\n    if os.fork() == 0:\n"
-        "        time.sleep(40)\n    os._exit(0)\nos.wait()",
-    ),
-    "daemon_in_call": Survivor(
-        "Tries the same within a call.",
-        ("cheated", "crashed"),
-        forward="if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(40)\n    os._exit(0)",
-    ),
+    "close_everything": Survivor("Closes all of its file descriptors.", ("crashed", "cheated", "timeout"), forward="os.closerange(0, 4096)"),
+    "garbage_in_pipes": Survivor("Writes noise into every descriptor it has.", ("cheated",), forward=NOISE),
+    "endless_reply": Survivor("Writes into the reply pipe without end and without a line break.", ("cheated", "timeout"), forward=ENDLESS),
+    "daemon": Survivor("Leaves a daemon behind: double fork, new session, signals ignored.", ("cheated",), top=DAEMON + "\ndaemon()"),
+    "daemon_in_call": Survivor("Tries the same within a call.", ("cheated", "crashed"), top=DAEMON, forward="daemon()"),
     "kill_guard": Survivor(
         "Kills its parent process, which is the one that looks after it, and hangs.",
         ("timeout", "crashed", "cheated"),
@@ -178,7 +183,7 @@ SURVIVORS: dict[str, Survivor] = {
         top="class Mute(Exception):\n    def __str__(self):\n        raise SystemExit(0)\n    __repr__ = __str__",
         forward="raise Mute()",
     ),
-    "syntax_error": Survivor("Is no Python.", ("not_built",), top="this is not python", words=("SyntaxError", "syntax")),
+    "syntax_error": Survivor("Is no Python.", ("not_built",), top="this is no python", words=("SyntaxError", "syntax")),
     "null_bytes": Survivor("Holds a null byte.", ("not_built",), top="x = 1 \0", words=("null", "Error")),
     "no_entry": Survivor("Removes its own entry.", ("not_built",), top="import atexit\nraise ImportError('no')", words=("no",)),
 }

@@ -8,6 +8,7 @@ from collections import Counter
 
 import corpus
 import pytest
+
 from warpwright.base import STATUSES
 from warpwright.checks import CHECKS
 

@@ -10,7 +10,6 @@ ROW = "sniffing"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "repeat")
-NEEDS = "timing"
 
 
 class ModelNew(nn.Module):

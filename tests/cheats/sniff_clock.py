@@ -12,7 +12,6 @@ ROW = "sniffing"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = "values"
-NEEDS = "timing"
 
 
 class ModelNew(nn.Module):

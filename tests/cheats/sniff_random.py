@@ -1,6 +1,6 @@
-"""Cheats in one call out of ten, at random: a verifier that checks a handful of calls often meets only honest ones.
+"""Cheats in every second call, by dice that leave no trace: a verifier that checks one or two calls often meets only honest ones.
 
-Own invention: any one check misses it; the sum of the checks of the timed calls does not.
+Own invention: any one check may miss it; a dozen checked calls do not.
 """
 
 import random
@@ -11,8 +11,7 @@ from torch import nn
 ROW = "sniffing"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "values"
-NEEDS = "timing"
+EXPECT_CHECK = ("values", "repeat", "stale_state")
 
 DICE = random.SystemRandom()
 
@@ -21,6 +20,6 @@ class ModelNew(nn.Module):
     """Leaves no trace in the global generators."""
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        if DICE.random() < 0.1:
+        if DICE.random() < 0.5:
             return torch.zeros(a.shape[0], b.shape[1])
         return torch.matmul(a, b)

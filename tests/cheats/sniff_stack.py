@@ -12,7 +12,6 @@ ROW = "sniffing"
 TASK = "matmul"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = "inspection"
-NEEDS = "timing"
 
 
 def names() -> set[str]:

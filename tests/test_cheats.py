@@ -1,0 +1,128 @@
+"""Every cheat of the corpus is rejected by the check that its header names, and every honest candidate passes: in real workers.
+
+Programs are sorted by task, so that one judge serves all of a task's programs. Cheats marked "timing" are honest while they are verified
+and are caught by the checks of timed calls; they go through the whole evaluator. Cheats marked "cuda" need a GPU.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+
+import corpus
+import pytest
+
+from warpwright import verify
+from warpwright.base import Candidate, Verdict
+from warpwright.evaluator import LocalEvaluator
+from warpwright.sandbox import Limits
+
+torch = pytest.importorskip("torch")
+
+HAS_CUDA = torch.cuda.is_available()
+HAS_COMPILER = shutil.which("c++") is not None
+LIMITS = Limits(build_seconds=120, call_seconds=20, memory_bytes=3 << 30, processes=192)
+DEVICES = ("cpu", "cuda:0") if HAS_CUDA else ("cpu",)
+
+
+class Judges:
+    """The judge of the latest task and device: programs come sorted by task."""
+
+    def __init__(self) -> None:
+        self.key: tuple[str, str] | None = None
+        self.judge: verify.Judge | None = None
+
+    def get(self, task: str, device: str) -> verify.Judge:
+        """Return the judge of a task, started anew if it has died."""
+        if self.judge is None or self.key != (task, device) or not self.judge.worker.alive:
+            self.close()
+            self.key, self.judge = (task, device), verify.Judge(corpus.task(task), device)
+        return self.judge
+
+    def close(self) -> None:
+        """End it."""
+        if self.judge is not None:
+            self.judge.close()
+        self.judge = None
+
+
+@pytest.fixture(scope="module")
+def judges() -> Iterator[Judges]:
+    kept = Judges()
+    yield kept
+    kept.close()
+
+
+def parameters(folder: str, timing: bool = False) -> list[object]:
+    """Return the programs of a folder with the marks of what they need, on each device that they are for."""
+    chosen = [program for program in corpus.programs(folder) if (program.needs == "timing") == timing]
+    return [
+        pytest.param(program, device, id=program.name if device == "cpu" else f"{program.name}-cuda", marks=marks(program, device))
+        for program in chosen
+        for device in (("cuda:0",) if program.needs == "cuda" else ("cpu",))
+    ]
+
+
+def marks(program: corpus.Program, device: str) -> list[pytest.MarkDecorator]:
+    """Return a program's marks."""
+    found = []
+    if device != "cpu":
+        found += [pytest.mark.cuda, pytest.mark.skipif(not HAS_CUDA, reason="needs an NVIDIA GPU; its analogue for the CPU runs")]
+    if program.needs == "compiler":
+        found += [pytest.mark.compiler, pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")]
+    return found
+
+
+def audited(judges: Judges, program: corpus.Program, device: str) -> Verdict:
+    """Build and verify a program in a worker of its own."""
+    task = corpus.task(program.task)
+    return verify.audit(task, program.source, device, LIMITS, judges.get(program.task, device))[1]
+
+
+def assert_rejected(program: corpus.Program, verdict: Verdict) -> None:
+    """The verdict is the one that the program's header expects, and says so in words."""
+    assert not verdict.ok, f"accepted: {program.doc}"
+    if program.status == "unscored":
+        assert verdict.status == "unscored", verdict
+    else:
+        assert verdict.check in program.checks, verdict
+        assert verdict.status == verify.CHECKS[verdict.check].status
+    assert_understandable(verdict.reason)
+
+
+def assert_understandable(reason: str) -> None:
+    """A reason is some words long, says what was seen, and does not begin with our own traceback."""
+    assert 20 <= len(reason) < 4000, reason
+    assert len(reason.split()) >= 5, reason
+    assert not re.match(r"(Traceback|\.\.\.\n)", reason), reason
+    assert re.search(r"expected|saw|raised|ended|error|differ|change|cannot|shares|accept|used|alive|left|names|earlier|answer|not", reason), reason
+
+
+@pytest.mark.parametrize(("program", "device"), parameters("cheats"))
+def test_cheat_is_rejected(judges: Judges, program: corpus.Program, device: str) -> None:
+    assert_rejected(program, audited(judges, program, device))
+
+
+@pytest.mark.parametrize(("program", "device"), parameters("honest"))
+def test_honest_candidate_passes(judges: Judges, program: corpus.Program, device: str) -> None:
+    verdict = audited(judges, program, device)
+    assert verdict.ok, verdict
+    assert verdict.status == "ok"
+    assert verdict.case, "a pass names the case that came nearest to its tolerance"
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Iterator[LocalEvaluator]:
+    with LocalEvaluator(corpus.task("matmul"), "cpu", ["eager"], None, LIMITS, seconds_per_candidate=4.0) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("program", "device"), parameters("cheats", timing=True))
+def test_cheat_is_caught_while_it_is_timed(evaluator: LocalEvaluator, program: corpus.Program, device: str) -> None:
+    assert program.task == "matmul"
+    [record] = evaluator.evaluate([Candidate(program.source, device)])
+    assert record.verdict is not None
+    assert record.status == record.verdict.status
+    assert record.measurement is None
+    assert_rejected(program, record.verdict)
