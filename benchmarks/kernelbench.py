@@ -93,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(options.cache).absolute())
     jobs = _jobs(options, archive, deadline)
     finished = [bench.finished(job) if options.resume else None for job in jobs]
-    todo = [job for job, line in zip(jobs, finished, strict=True) if line is None]
+    again = set(filter(None, options.retry.split(",")))
+    todo = [job for job, line in zip(jobs, finished, strict=True) if line is None or line["status"] in again]
     _say(f"{len(jobs)} tasks, {len(jobs) - len(todo)} finished before")
     waiting = _sized(todo)
     devices = _devices(options)
@@ -118,6 +119,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--prewarm", choices=("auto", "skip", "only"), default="auto")
     parser.add_argument("--prewarm-minutes", type=float, default=3.0)
     parser.add_argument("--resume", action="store_true", help="leave out what OUT/archive.db holds a finished outcome of")
+    parser.add_argument("--retry", default="", help="with --resume: statuses to run again all the same, such as crashed,unscored")
     parser.add_argument("--archive", help="archive of an earlier call, copied to OUT when OUT has none")
     parser.add_argument("--out", default="results")
     parser.add_argument("--cache", default=str(Path(tempfile.gettempdir()) / "warpwright_inductor"))
