@@ -6,7 +6,7 @@
 KernelBench is given by path: the folder that holds level1/, level2/ ... (or its parent, the repository). Phases:
 
     footprint   each task's eager peak memory, on the meta device: a GPU takes no more tasks at once than fit it
-    prewarm     default torch.compile of every unfinished task, in parallel and untimed, so that inductor's disk cache is warm
+    prewarm     torch.compile of every unfinished task, in parallel and untimed, so that inductor's disk cache is warm
     timed       one process a task and at most --jobs-per-gpu of them a GPU; the device lock lets one of them time while none builds
 
 The run ends by itself before --minutes are over; what was measured by then is in OUT/archive.db. The next call with --resume and the same
@@ -90,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     archive = out / "archive.db"
     if options.archive and not archive.exists():
         shutil.copy(options.archive, archive)
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(options.cache).absolute())
+    cache = Path(options.cache).absolute()  # baseline workers use it; candidates never do
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
     jobs = _jobs(options, archive, deadline)
     finished = [bench.finished(job) if options.resume else None for job in jobs]
     again = set(filter(None, options.retry.split(",")))
@@ -233,18 +234,30 @@ def _said(result: Any) -> str:
 
 
 def prewarm(payload: dict[str, Any]) -> dict[str, str]:
-    """Compile a task's default torch.compile baseline once; its code is then in inductor's cache."""
-    import torch
+    """Compile a task's torch.compile baselines once, so that their kernels are in the cache that baseline workers use.
 
-    from warpwright import taskfile
+    What max-autotune prefers here, beside other tasks on the same GPU, is not kept: only the compiled kernels are.
+    """
+    import torch
+    from torch._inductor import config
+
+    from warpwright import targets, taskfile
 
     job = bench.Job.from_json(payload)
-    reference = taskfile.load(job.describe())
-    with torch.device(job.settings.device), torch.no_grad():
-        model = torch.compile(reference.make_model())
-        model(*reference.make_inputs(0, job.settings.device))
+    task = job.describe()
+    inputs = taskfile.load(task).make_inputs(0, "cuda")
+    done = []
+    for name, source in targets.baselines(taskfile.source_text(task), "cuda:0", job.settings.baselines or None).items():
+        if "compile" not in name:
+            continue
+        namespace = taskfile.run_text(source.text, f"{name}.py", f"{task.key}_{name}")
+        keep = "max" not in name
+        with config.patch(fx_graph_cache=keep, autotune_local_cache=keep), torch.device("cuda"), torch.no_grad():
+            namespace.ModelNew(*namespace.get_init_inputs())(*inputs)
         torch.cuda.synchronize()
-    return {"status": "compiled"}
+        torch.compiler.reset()
+        done.append(name)
+    return {"status": f"compiled {', '.join(done)}"}
 
 
 # --- results -----------------------------------------------------------------------------------------------------------------------
