@@ -17,6 +17,7 @@ from torch import fx
 
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.graph import template
+from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.emit import expression
 from warpwright.domains.graph.ir import GraphIR, ancestors, is_foldable, is_tensor, nest, placeholders, role, type_text, value, written
 from warpwright.errors import NotApplicable
@@ -215,13 +216,15 @@ def _decorator(ir: GraphIR) -> str:
 
 
 def _kernels(ir: GraphIR) -> list[str]:
-    """Return the text of the generated kernels that the graph calls, each once."""
-    seen: dict[str, str] = {}
-    for node in ir.graph.nodes:
-        text = getattr(node.target, "python_text", None)
-        if text is not None:
-            seen[node.target.__name__] = text()
-    return [text.strip("\n") + "\n\n" for text in seen.values()]
+    """Return the text of the generated functions that the graph calls, each once: C++ kernels in one source, then Python functions."""
+    targets = {node.target.__name__: node.target for node in ir.graph.nodes if hasattr(node.target, "python_text")}
+    compiled = [target for target in targets.values() if isinstance(target, Kernel)]
+    parts = []
+    if compiled:
+        source = head() + "\n" + "\n".join(kernel.text for kernel in compiled)
+        counts = ", ".join(f'"{kernel.__name__}": {kernel.pointers}' for kernel in compiled)
+        parts.append(template.KERNEL_LOADER.replace("@SOURCE", source).replace("@COUNTS", counts))
+    return [*parts, *(target.python_text().strip("\n") + "\n\n" for target in targets.values())]
 
 
 # --- the class -------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from warpwright.domains.graph.techniques import (
     conv_transpose,
     dead,
     fold,
+    fuse,
     identity,
     linear_reduce,
     monotone,
@@ -36,7 +37,7 @@ Reductions come before scalars (a factor is cheaper on a reduced result than on 
 convolution, which hide it from the rules that look for one.
 """
 
-ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *schedule.TECHNIQUES)
+ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES)
 ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *precision.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""
 

@@ -1,0 +1,363 @@
+"""Aten calls as element-wise programs: one table of functions, one of calls that are several steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+
+from warpwright.domains.graph.cpp.program import FLOAT, MASK, Axes, Program, Unsupported, Value
+from warpwright.domains.graph.ir import argument, aten, is_tensor, shape, value
+
+Builder = Callable[[Program, fx.Node], Value]
+
+_UNARY: Mapping[str, tuple[str, int]] = {
+    "relu": ("vclamp({0}, 0.f, INF)", 2), "relu6": ("vclamp({0}, 0.f, 6.f)", 2), "neg": ("-{0}", 1), "abs": ("vabs({0})", 1),
+    "exp": ("vexp({0})", 16), "expm1": ("vexpm1({0})", 20), "log": ("vlog({0})", 20), "log1p": ("vlog1p({0})", 40), "sqrt": ("vsqrt({0})", 8),
+    "rsqrt": ("1.f / vsqrt({0})", 14), "reciprocal": ("1.f / {0}", 6), "square": ("{0} * {0}", 1), "tanh": ("vtanh({0})", 32),
+    "sigmoid": ("vsigmoid({0})", 24), "silu": ("vsilu({0})", 24), "mish": ("vmish({0})", 28), "erf": ("verf({0})", 34),
+    "hardswish": ("{0} * vclamp({0} + 3.f, 0.f, 6.f) * (1.f / 6.f)", 5), "hardsigmoid": ("vclamp({0} + 3.f, 0.f, 6.f) * (1.f / 6.f)", 4),
+    "sign": ("vsign({0})", 3), "clone": ("{0}", 0), "contiguous": ("{0}", 0), "detach": ("{0}", 0), "alias": ("{0}", 0),
+    "selu": ("1.05070098f * ({0} > 0.f ? {0} : 1.67326324f * vexpm1({0}))", 24), "softsign": ("{0} / (1.f + vabs({0}))", 8),
+    "log_sigmoid": ("-vsoftplus(-{0})", 60),
+}  # fmt: skip
+"""aten name of a function of one tensor -> C++ expression and cycles."""
+
+_BINARY: Mapping[str, tuple[str, int]] = {
+    "add": ("{0} + {1}", 1), "sub": ("{0} - {1}", 1), "mul": ("{0} * {1}", 1), "multiply": ("{0} * {1}", 1), "div": ("{0} / {1}", 6),
+    "rsub": ("{1} - {0}", 1), "maximum": ("vmax({0}, {1})", 3), "minimum": ("vmin({0}, {1})", 3), "max": ("vmax({0}, {1})", 3),
+    "min": ("vmin({0}, {1})", 3),
+}  # fmt: skip
+_COMPARE = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
+
+
+def _name(node: fx.Node) -> str:
+    return node.target.overloadpacket.__name__ if isinstance(node.target, torch._ops.OpOverload) else ""
+
+
+def _float_result(node: fx.Node) -> None:
+    if value(node).dtype != torch.float32:
+        raise Unsupported(f"a result of {value(node).dtype}")
+
+
+def _read_float(p: Program, arg: Any, near: Axes) -> Value:
+    """Return an argument that has to be float32 or a number."""
+    if is_tensor(arg) and value(arg).dtype != torch.float32 and arg.meta.get("number") is None:
+        raise Unsupported("arithmetic on tensors that are not float32")
+    return p.read(arg, near)
+
+
+# --- element-wise --------------------------------------------------------------------------------------------------------
+
+
+def _unary(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    text, cost = _UNARY[_name(node)]
+    return p.op(text, _read_float(p, node.args[0], p.axes_of_result(node, node.args)), cost=cost)
+
+
+def _binary(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    if "rounding_mode" in node.kwargs:
+        raise Unsupported("division with rounding")
+    near = p.axes_of_result(node, node.args)
+    a, b = (_read_float(p, arg, near) for arg in node.args[:2])
+    alpha = argument(node, "alpha") if _name(node) in ("add", "sub", "rsub") else 1
+    text, cost = _BINARY[_name(node)]
+    if alpha != 1:
+        b, a = (b, p.op("{0} * {1}", a, p.const(alpha))) if _name(node) == "rsub" else (p.op("{0} * {1}", b, p.const(alpha)), a)
+    if _name(node) == "div" and b.kind == "const" and _is_power_of_two(node.args[1]):
+        return p.op("{0} * {1}", a, p.const(1 / float(node.args[1])))  # type: ignore[arg-type]
+    return p.op(text, a, b, cost=cost)
+
+
+def _is_power_of_two(number: Any) -> bool:
+    return isinstance(number, int | float) and math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5
+
+
+def _compare(p: Program, node: fx.Node) -> Value:
+    near = p.axes_of_result(node, node.args)
+    a, b = node.args[:2]
+    if not all(value(x).dtype == torch.float32 if is_tensor(x) else isinstance(x, int | float) for x in (a, b)) and b != 0:
+        raise Unsupported("a comparison of integers other than with 0, which float32 need not hold")
+    return p.op(f"({{0}} {_COMPARE[_name(node)]} {{1}})", p.read(a, near), p.read(b, near), type=MASK)
+
+
+def _mask(p: Program, arg: Any, near: Axes) -> Value:
+    made = p.read(arg, near)
+    return made if made.type == MASK else p.op("({0} != 0.f)", made, type=MASK)
+
+
+def _where(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    near = p.axes_of_result(node, node.args)
+    condition, a, b = node.args
+    return p.op("pick({0}, {1}, {2})", _mask(p, condition, near), _splat(p, a, near), _splat(p, b, near))
+
+
+def _splat(p: Program, arg: Any, near: Axes) -> Value:
+    made = _read_float(p, arg, near)
+    return p.op("splat({0})", made) if made.kind == "const" else made
+
+
+def _masked_fill(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    near = p.axes_of_result(node, node.args)
+    x, mask, number = node.args
+    return p.op("pick({0}, {1}, {2})", _mask(p, mask, near), p.op("splat({0})", p.read(number, near)), _read_float(p, x, near))
+
+
+def _convert(p: Program, node: fx.Node) -> Value:
+    x = p.read(node.args[0], p.axes_of_result(node, node.args))
+    if value(node).dtype == torch.float32:
+        return p.op("pick({0}, splat(1.f), splat(0.f))", x, type=FLOAT) if x.type == MASK else x
+    if value(node).dtype == torch.bool:
+        return x if x.type == MASK else p.op("({0} != 0.f)", x, type=MASK)
+    raise Unsupported(f"conversion to {value(node).dtype}")
+
+
+def _logical_not(p: Program, node: fx.Node) -> Value:
+    near = p.axes_of_result(node, node.args)
+    return p.op("({0} == 0)", _mask(p, node.args[0], near), type=MASK)
+
+
+def _clamp(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    x = _read_float(p, node.args[0], p.axes_of_result(node, node.args[:1]))
+    name = _name(node)
+    low = argument(node, "min_val") if name == "hardtanh" else argument(node, "min") if name != "clamp_max" else None
+    high = argument(node, "max_val") if name == "hardtanh" else argument(node, "max") if name != "clamp_min" else None
+    if any(isinstance(end, fx.Node) for end in (low, high)):
+        raise Unsupported("a clamp between tensors")
+    return p.op("vclamp({0}, {1}, {2})", x, p.const(-math.inf if low is None else low), p.const(math.inf if high is None else high), cost=2)
+
+
+def _power(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    forms = {1: ("{0}", 0), 2: ("{0} * {0}", 1), 3: ("{0} * {0} * {0}", 2), 0.5: ("vsqrt({0})", 8), -0.5: ("1.f / vsqrt({0})", 14), -1: ("1.f / {0}", 6)}
+    text, cost = forms.get(node.args[1], ("", 0))  # type: ignore[call-overload]
+    if not text:
+        raise Unsupported(f"the power {node.args[1]}")
+    return p.op(text, _read_float(p, node.args[0], p.axes_of_result(node, node.args[:1])), cost=cost)
+
+
+def _with_parameters(p: Program, node: fx.Node) -> Value:
+    """Activations with numbers in them."""
+    _float_result(node)
+    x = _read_float(p, node.args[0], p.axes_of_result(node, node.args[:1]))
+    name = _name(node)
+    if name == "leaky_relu":
+        return p.op("({0} > 0.f ? {0} : {0} * {1})", x, p.const(argument(node, "negative_slope")), cost=2)
+    if name == "gelu":
+        return p.op("vgelu({0})", x, cost=44) if argument(node, "approximate") == "none" else p.op("vgelu_tanh({0})", x, cost=28)
+    if name == "elu":
+        alpha, scale, inner = (argument(node, n) for n in ("alpha", "scale", "input_scale"))
+        text = "({0} > 0.f ? {0} * {1} : {2} * vexpm1({0} * {3}))"
+        return p.op(text, x, p.const(scale), p.const(alpha * scale), p.const(inner), cost=24)
+    beta, threshold = argument(node, "beta"), argument(node, "threshold")  # softplus
+    scaled = x if beta == 1 else p.op("{0} * {1}", x, p.const(beta))
+    soft = p.op("({0} > {1} ? {0} : vsoftplus({0}))", scaled, p.const(threshold), cost=60)
+    return soft if beta == 1 else p.op("{0} * {1}", soft, p.const(1 / beta))
+
+
+# --- reductions ----------------------------------------------------------------------------------------------------------
+
+
+def _source(p: Program, node: fx.Node) -> Value:
+    """Return the tensor that a reduction or a normalisation reads."""
+    arg = node.args[0]
+    if arg not in p.env and (not isinstance(arg, fx.Node) or shape(arg) != tuple(p.size(d) for d in p.dims)):
+        raise Unsupported("a reduction of a tensor that is not the whole iteration space")
+    return _read_float(p, arg, p.dims)
+
+
+def _dims(node: fx.Node, rank: int, name: str = "dim") -> list[int]:
+    try:
+        given = argument(node, name)
+    except KeyError:
+        given = None
+    given = [given] if isinstance(given, int) else given
+    return sorted(d % rank for d in given) if given else list(range(rank))
+
+
+def _keep(node: fx.Node) -> bool:
+    try:
+        return bool(argument(node, "keepdim"))
+    except KeyError:
+        return False
+
+
+def _dropped(p: Program, x: Value, dims: list[int], keep: bool) -> Value:
+    return x if keep else p.with_axes(x, tuple(dim for i, dim in enumerate(x.axes) if i not in dims))
+
+
+def _reduction(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    x = _source(p, node)
+    dims = _dims(node, len(x.axes))
+    name = _name(node)
+    if name == "logsumexp":
+        top = p.reduce("Max", x, dims)
+        top = p.op("pick(vabs({0}) == INF, splat(0.f), {0})", top)
+        total = p.reduce("Sum", p.op("vexp({0} - {1})", x, top, cost=17), dims)
+        made = p.op("vlog({0}) + {1}", total, top)
+    elif name in ("var", "std"):
+        moments = p.reduce("Moments", x, dims)
+        correction = argument(node, "correction")
+        made = p.op("{0} / {1}", p.part(moments, "m2"), p.const(max(p.count(x, dims) - (1 if correction is None else correction), 0)))
+        made = p.op("vsqrt({0})", made) if name == "std" else made
+    elif name == "linalg_vector_norm":
+        made = _norm(p, x, dims, argument(node, "ord"))
+    else:
+        made = p.reduce({"sum": "Sum", "mean": "Sum", "amax": "Max", "max": "Max", "amin": "Min", "min": "Min"}[name], x, dims)
+        made = p.op("{0} / {1}", made, p.const(p.count(x, dims))) if name == "mean" else made
+    return _dropped(p, made, dims, _keep(node))
+
+
+def _norm(p: Program, x: Value, dims: list[int], order: float) -> Value:
+    if order == 2:
+        return p.op("vsqrt({0})", p.reduce("Sum", p.op("{0} * {0}", x), dims))
+    if order == 1:
+        return p.reduce("Sum", p.op("vabs({0})", x), dims)
+    raise Unsupported(f"a norm of order {order}")
+
+
+def _softmax(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    x = _source(p, node)
+    dims = [argument(node, "dim") % len(x.axes)]
+    shifted = p.op("{0} - {1}", x, p.reduce("Max", x, dims))
+    powers = p.op("vexp({0})", shifted, cost=16)
+    total = p.reduce("Sum", powers, dims)
+    if _name(node) == "log_softmax":
+        return p.op("{0} - {1}", shifted, p.op("vlog({0})", total))
+    return p.op("{0} * {1}", powers, p.op("1.f / {0}", total))
+
+
+def _normalised(p: Program, x: Value, dims: list[int], eps: float) -> Value:
+    moments = p.reduce("Moments", x, dims)
+    scale = p.op("1.f / vsqrt({0} / {1} + {2})", p.part(moments, "m2"), p.const(p.count(x, dims)), p.const(eps))
+    return p.op("({0} - {1}) * {2}", x, p.part(moments, "mean"), scale, cost=2)
+
+
+def _affine(p: Program, x: Value, weight: Any, bias: Any, axes: Axes) -> Value:
+    """Return x * weight + bias, the two being tensors over `axes`."""
+    for text, parameter in (("{0} * {1}", weight), ("{0} + {1}", bias)):
+        if parameter is not None:
+            x = p.op(text, x, p.load(parameter, axes))
+    return x
+
+
+def _layer_norm(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    x = _source(p, node)
+    dims = list(range(len(x.axes) - len(argument(node, "normalized_shape")), len(x.axes)))
+    axes = tuple(x.axes[d] for d in dims)
+    if _name(node) == "layer_norm":
+        return _affine(p, _normalised(p, x, dims, argument(node, "eps")), argument(node, "weight"), argument(node, "bias"), axes)
+    eps = argument(node, "eps")
+    mean = p.op("{0} / {1}", p.reduce("Sum", p.op("{0} * {0}", x), dims), p.const(p.count(x, dims)))
+    scale = p.op("1.f / vsqrt({0} + {1})", mean, p.const(torch.finfo(torch.float32).eps if eps is None else eps))
+    return _affine(p, p.op("{0} * {1}", x, scale), argument(node, "weight"), None, axes)
+
+
+def _group_norm(p: Program, node: fx.Node) -> Value:
+    """Group norm and instance norm: the channel dimension is two axes, group and channel in the group."""
+    _float_result(node)
+    x = _source(p, node)
+    if _name(node) == "group_norm":
+        groups = argument(node, "num_groups")
+    else:
+        groups = shape(node)[1]
+        if not argument(node, "use_input_stats") or argument(node, "running_mean") is not None:
+            raise Unsupported("an instance norm with running statistics")
+    if len(x.axes) < 3 or len(x.axes[1]) != 2 or p.sizes[x.axes[1][0]] != groups:
+        raise Unsupported("a channel dimension that is not split into groups")
+    outer, inner = x.axes[1]
+    split = ((*x.axes[:1], (outer,), (inner,), *x.axes[2:]))
+    grouped = p.with_axes(x, split)
+    normal = _normalised(p, grouped, list(range(2, len(split))), argument(node, "eps"))
+    for text, parameter in (("{0} * {1}", argument(node, "weight")), ("{0} + {1}", argument(node, "bias"))):
+        if parameter is not None:
+            loaded = p.with_axes(p.load(parameter, ((outer, inner),)), ((), (outer,), (inner,), *[()] * (len(split) - 3)))
+            normal = p.op(text, normal, loaded)
+    return p.with_axes(normal, x.axes)
+
+
+def _loss(p: Program, node: fx.Node) -> Value:
+    """mse, l1, smooth l1 and huber losses."""
+    _float_result(node)
+    if any(shape(a) != tuple(p.size(d) for d in p.dims) for a in node.args[:2] if isinstance(a, fx.Node)):
+        raise Unsupported("a loss of tensors that are not the whole iteration space")
+    a, b = (_read_float(p, arg, p.dims) for arg in node.args[:2])
+    d = p.op("{0} - {1}", a, b)
+    name = _name(node)
+    if name == "mse_loss":
+        each = p.op("{0} * {0}", d)
+    elif name == "l1_loss":
+        each = p.op("vabs({0})", d)
+    else:
+        beta = argument(node, "beta" if name == "smooth_l1_loss" else "delta")
+        text = "(vabs({0}) < {1} ? 0.5f * {0} * {0} / {1} : vabs({0}) - 0.5f * {1})"
+        if name == "huber_loss":
+            text = "(vabs({0}) <= {1} ? 0.5f * {0} * {0} : {1} * (vabs({0}) - 0.5f * {1}))"
+        if beta == 0:
+            text = "vabs({0})"
+        each = p.op(text, d, p.const(beta), cost=8)
+    reduction = argument(node, "reduction")
+    if reduction == 0:
+        return each
+    dims = list(range(len(each.axes)))
+    total = p.reduce("Sum", each, dims)
+    total = p.op("{0} / {1}", total, p.const(p.count(each, dims))) if reduction == 1 else total
+    return p.with_axes(total, ())
+
+
+def _view(p: Program, node: fx.Node) -> Value:
+    """Views that only add or drop dimensions of size 1."""
+    arg = node.args[0]
+    if arg not in p.env:
+        raise Unsupported("a view of a tensor from outside")
+    x = p.env[arg]  # type: ignore[index]
+    long = iter([dim for dim in x.axes if p.size(dim) != 1])
+    axes = []
+    for size in shape(node):
+        dim = next(long, ()) if size != 1 else ()
+        if size != 1 and p.size(dim) != size:
+            raise Unsupported("a view that regroups dimensions")
+        axes.append(dim)
+    return p.with_axes(x, tuple(axes))
+
+
+_GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
+    (_unary, tuple(getattr(aten, name).default for name in _UNARY if hasattr(aten, name))),
+    (_binary, (
+        aten.add.Tensor, aten.add.Scalar, aten.sub.Tensor, aten.sub.Scalar, aten.mul.Tensor, aten.mul.Scalar, aten.multiply.Tensor,
+        aten.div.Tensor, aten.div.Scalar, aten.rsub.Scalar, aten.maximum.default, aten.minimum.default, aten.max.other, aten.min.other,
+    )),
+    (_compare, tuple(getattr(getattr(aten, name), kind) for name in _COMPARE for kind in ("Scalar", "Tensor"))),
+    (_where, (aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf)),
+    (_masked_fill, (aten.masked_fill.Scalar,)),
+    (_convert, (aten.to.dtype,)),
+    (_logical_not, (aten.logical_not.default,)),
+    (_clamp, (aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default, aten.hardtanh.default)),
+    (_power, (aten.pow.Tensor_Scalar,)),
+    (_with_parameters, (aten.leaky_relu.default, aten.gelu.default, aten.elu.default, aten.softplus.default)),
+    (_reduction, (
+        aten.sum.dim_IntList, aten.sum.default, aten.mean.dim, aten.mean.default, aten.amax.default, aten.amin.default, aten.max.default,
+        aten.min.default, aten.logsumexp.default, aten.var.correction, aten.std.correction, aten.linalg_vector_norm.default,
+    )),
+    (_softmax, (aten.softmax.int, aten.log_softmax.int)),
+    (_layer_norm, (aten.layer_norm.default, aten.rms_norm.default)),
+    (_group_norm, (aten.group_norm.default, aten.instance_norm.default)),
+    (_loss, (aten.mse_loss.default, aten.l1_loss.default, aten.smooth_l1_loss.default, aten.huber_loss.default)),
+    (_view, (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.view.default, aten.reshape.default)),
+)  # fmt: skip
+BUILDERS: dict[Any, Builder] = {op: build for build, ops in _GROUPS for op in ops}
+"""aten overload -> how it is written as a program."""
+
+VIEWS = _GROUPS[-1][1]
+COPIES = (aten.clone.default, aten.contiguous.default, aten.detach.default, aten.alias.default, aten.to.dtype)

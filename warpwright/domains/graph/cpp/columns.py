@@ -1,0 +1,146 @@
+"""The text of a kernel whose vectors run across columns: reduced axes one after the other, a tile of lanes at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warpwright.domains.graph.cpp.program import Value
+
+if TYPE_CHECKING:
+    from warpwright.domains.graph.cpp.generate import _Writer
+
+_EMPTY = {"Sum": "0.f", "Max": "-INF", "Min": "INF"}
+_STEP = {"Max": "vmax({0}, {1})", "Min": "vmin({0}, {1})"}
+_LEVEL = 64
+"""Elements that are summed before the sum moves to a second level: the error grows with the square root of 64 plus that of the levels."""
+
+
+def write(w: _Writer) -> str:
+    """Return the function's text."""
+    lanes = w.layout.lanes
+    assert lanes is not None
+    kept = max(len(w.buffered), 1)
+    tile = max(64, min(1024, lanes.size, (32 << 10) // (w.layout.length * kept) // 64 * 64))
+    tiles = -(-lanes.size // tile)
+    lines = w._preamble()
+    lines += ["#pragma omp parallel for schedule(static) num_threads(threads)", f"    for (long item = 0; item < {w.layout.rows * tiles}L; ++item) {{"]
+    body = [f"const long row = item / {tiles}, lane = item % {tiles} * {tile};"]
+    body += [f"const long L = lane + {tile} < {lanes.size} ? {tile} : {lanes.size} - lane;", "(void)row;"]
+    body += w._row_indices(w.layout.outer) + _pointers(w)
+    body += [f"alignas(64) float b{b}[{w.layout.length * tile} + W];  // v{v.number}" for b, v in enumerate(w.buffered)]
+    body += _level(w, 0, tile)
+    for phase in range(w.last + 1):
+        body += _phase(w, phase, tile)
+        body += _level(w, phase + 1, tile)
+    rows = [v for v in w.results if not w.of_elements(v)]
+    for v in rows:
+        body.append(f"along(0, L, [&](long j, int, auto n) {{ store(p{w.tensor(v)} + j, load(w{v.number} + j, n), n); }}, [] {{}});")
+    lines += [f"        {line}" for line in body]
+    return "\n".join([*lines, "    }", *(["    fence();"] if w._streams() else []), "}"]) + "\n"
+
+
+def _pointers(w: _Writer) -> list[str]:
+    lanes = w.layout.lanes
+    assert lanes is not None
+    lines = []
+    for t in range(w.inputs + len(w.results)):
+        name = f"a{t}" if t < w.inputs else f"o{t - w.inputs}"
+        terms = [f"i{d} * {loop.strides[t]}L" for d, loop in enumerate(w.layout.outer) if loop.strides[t]]
+        lines.append(f"const auto p{t} = {' + '.join([name, *terms, *(['lane'] if lanes.strides[t] else [])])};")
+    return lines
+
+
+def _phase(w: _Writer, phase: int, tile: int) -> list[str]:
+    """Return the loops of one phase."""
+    values = w._elements_of(phase, w.buffered)
+    reductions = [r for r in w.reductions if r.args[0].phase == phase]
+    if not values:
+        return []
+    lines = []
+    for r in reductions:
+        for name in _arrays(r):
+            lines.append(f"alignas(64) float {name}[{tile} + W];")
+            lines.append(f"for (long j = 0; j < {tile}; ++j) {name}[j] = {_EMPTY.get(r.text, '0.f')};")
+    loops = w.layout.inner
+    lines += ["long c = 0;"] if phase == 0 else ["c = 0;"]
+    lines += [f"for (long k{d} = 0; k{d} < {loop.size}; ++k{d}) {{" if d < len(loops) - 1 else f"for (long k{d} = 0; k{d} < {loop.size}; ++k{d}, ++c) {{"
+              for d, loop in enumerate(loops)]  # fmt: skip
+    lines += w._offsets("k", loops, w._touched(values, phase), "q", "p")
+    lines += [f"const long f = c * {tile};"] if w.buffered else []
+    if any(r.text == "Moments" for r in reductions):
+        lines.append("const float share = 1.f / (float)(c + 1);")
+    step = [_row_levels(w, v) for v in _row_values_read(w, values)]
+    step += [_value(w, v, phase) for v in values]
+    step += [_accumulate(w, r) for r in reductions]
+    step += [w._write(v, f"q{w.tensor(v)} + j") for v in w.results if v.phase == phase and w.of_elements(v)]
+    lines += ["along(0, L, [&](long j, int, auto n) {", *(f"    {line}" for line in step), "}, [] {});"]
+    sums = [r for r in reductions if r.text == "Sum"]
+    if sums:
+        moves = " ".join(f"r{r.number}[j] += l{r.number}[j]; l{r.number}[j] = 0.f;" for r in sums)
+        lines.append(f"if (c % {_LEVEL} == {_LEVEL - 1}) for (long j = 0; j < {tile}; ++j) {{ {moves} }}")
+    lines += ["}"] * len(loops)
+    if sums:
+        lines.append(f"for (long j = 0; j < {tile}; ++j) {{ {' '.join(f'r{r.number}[j] += l{r.number}[j];' for r in sums)} }}")
+    return lines
+
+
+def _arrays(r: Value) -> list[str]:
+    return {"Sum": [f"r{r.number}", f"l{r.number}"], "Moments": [f"mean{r.number}", f"m2{r.number}_"]}.get(r.text, [f"r{r.number}"])
+
+
+def _accumulate(w: _Writer, r: Value) -> str:
+    v = w._vector(r.args[0])
+    if r.text == "Sum":
+        return f"store(l{r.number} + j, load(l{r.number} + j, n) + {v}, n);"
+    if r.text == "Moments":
+        mean, m2 = _arrays(r)
+        return (
+            f"const vf d{r.number} = {v} - load({mean} + j, n), m{r.number} = load({mean} + j, n) + d{r.number} * share; "
+            f"store({mean} + j, m{r.number}, n); store({m2} + j, load({m2} + j, n) + d{r.number} * ({v} - m{r.number}), n);"
+        )
+    return f"store(r{r.number} + j, {_STEP[r.text].format(f'load(r{r.number} + j, n)', v)}, n);"
+
+
+def _value(w: _Writer, v: Value, phase: int) -> str:
+    lanes = w.layout.lanes
+    assert lanes is not None
+    if w._is_kept(v, phase, w.buffered):
+        return f"const vf v{v.number} = load(b{w.buffered.index(v)} + f + j, n);"
+    if v.kind == "load":
+        return f"const vf v{v.number} = " + (f"load(q{v.operand} + j, n);" if lanes.strides[v.operand] else f"splat((float)*q{v.operand});")
+    line = w._op(v)
+    if v in w.buffered and any(v in w._elements_of_cached(p) for p in range(phase + 1, w.last + 1)):
+        line += f" store(b{w.buffered.index(v)} + f + j, v{v.number}, n);"
+    return line
+
+
+def _row_values_read(w: _Writer, values: list[Value]) -> list[Value]:
+    """Return the values on the level of rows that a step reads, each once."""
+    return sorted({a for v in values for a in v.args if a.kind != "const" and not w.of_elements(a)}, key=lambda a: a.number)
+
+
+def _row_levels(w: _Writer, v: Value) -> str:
+    return f"const vf v{v.number} = load(w{v.number} + j, n);"
+
+
+def _level(w: _Writer, phase: int, tile: int) -> list[str]:
+    """Return the lines that compute, for all lanes, what becomes known on the level of rows before the loop of `phase`."""
+    lanes = w.layout.lanes
+    assert lanes is not None
+    lines = []
+    for v in w.program.values:
+        if v not in w.used or v.kind == "const" or v.phase != phase or w.of_elements(v) or (v.kind == "reduce" and v.text == "Moments"):
+            continue
+        if v.kind == "load":
+            text = f"const vf v{v.number} = " + (f"load(p{v.operand} + j, n);" if lanes.strides[v.operand] else f"splat((float)*p{v.operand});")
+        elif v.kind == "reduce":
+            text = f"const vf v{v.number} = load(r{v.number} + j, n);"
+        elif v.kind == "part":
+            mean, m2 = _arrays(v.args[0])
+            text = f"const vf v{v.number} = load({mean if v.text == 'mean' else m2} + j, n);"
+        else:
+            given = [_row_levels(w, a) for a in dict.fromkeys(v.args) if a.kind != "const"]
+            text = " ".join([*given, w._op(v)])
+        lines.append(f"alignas(64) float w{v.number}[{tile} + W];")
+        lines.append(f"along(0, L, [&](long j, int, auto n) {{ {text} store(w{v.number} + j, v{v.number}, n); }}, [] {{}});")
+    return lines

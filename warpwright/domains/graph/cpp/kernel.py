@@ -1,0 +1,143 @@
+"""A fused kernel as a callable that stands in the graph: run, it interprets the calls it replaced; lowered, it is C++."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from warpwright.domains.graph.cpp.calls import BUILDERS
+from warpwright.domains.graph.cpp.generate import function
+from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
+from warpwright.domains.graph.emit import expression
+from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, type_text, value
+
+
+def build(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Program:
+    """Return the program of some calls, given in graph order; Unsupported when they cannot be one kernel."""
+    whole = max((sizes for node in nodes for sizes in _spaces(node)), key=lambda sizes: (math.prod(sizes), len(sizes)))
+    groups = next((_groups(node) for node in nodes if is_op(node, aten.group_norm, aten.instance_norm)), None)
+    sizes: list[int] = []
+    dims: list[tuple[int, ...]] = []
+    for d, size in enumerate(whole):
+        parts = [groups, size // groups] if d == 1 and groups and size % groups == 0 else [size]
+        dims.append(tuple(range(len(sizes), len(sizes) + len(parts))) if size != 1 or len(parts) == 2 else ())
+        sizes += parts if dims[-1] else []
+    program = Program(sizes, tuple(dims))
+    for node in nodes:
+        program.env[node] = BUILDERS[node.target](program, node)
+        if tuple(program.size(dim) for dim in program.env[node].axes) != shape(node):
+            raise Unsupported(f"{node.name} does not fit the iteration space")
+    reduced = program.reduced or frozenset()
+    every = frozenset(range(len(sizes)))
+    for node in results:
+        made = program.env[node]
+        if made.over != every and made.over != every - reduced:
+            raise Unsupported("a result that is smaller than the rows")
+        if made.kind != "op":
+            made = program.op("{0}", made, type=made.type)
+        program.outputs.append((node, made))
+    return program
+
+
+def _spaces(node: fx.Node) -> list[tuple[int, ...]]:
+    return [shape(n) for n in (node, *node.all_input_nodes[:1]) if is_tensor(n)]
+
+
+def _groups(node: fx.Node) -> int:
+    return int(argument(node, "num_groups")) if is_op(node, aten.group_norm) else shape(node)[1]
+
+
+class Kernel:
+    """A generated C++ kernel. `inputs` are the placeholders of `calls`, a graph of the calls that it replaces."""
+
+    def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node]) -> None:
+        self.__name__ = name
+        self.sources = tuple(dict.fromkeys(node for node, _ in program.operands))
+        self.calls = _subgraph(nodes, self.sources, [node for node, _ in program.outputs])
+        self.text = function(program, name)
+        self.operands = tuple(self.sources.index(node) for node, _ in program.operands)
+        self.outputs = tuple((shape(node), value(node).dtype) for node, _ in program.outputs)
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+    def __call__(self, *inputs: torch.Tensor) -> Any:
+        """Return what the calls compute, as contiguous tensors of their own."""
+        if inputs and inputs[0].is_meta:
+            made = [torch.empty(sizes, dtype=kind, device="meta") for sizes, kind in self.outputs]
+        else:
+            made = [t.contiguous() for t in _interpret(self.calls, inputs)]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def python_text(self) -> str:
+        """Return the Python function that allocates the results and calls the kernel."""
+        names = [f"a{i}" for i in range(len(self.sources))]
+        called = [node.target for node in self.calls.nodes if node.op == "call_function"]
+        ops = ", ".join(str(getattr(target, "overloadpacket", target)).split(".")[-1] for target in called)
+        lines = [f"def {self.__name__}({', '.join(names)}):", f'    """{ops}: one pass over memory."""', "    if KERNELS is None:"]
+        lines += [f"        {line}" for line in _fallback(self.calls)]
+        lines += [f"    {name} = {name}.contiguous()" for name in names]
+        lines += [f"    o{i} = torch.empty({tuple(sizes)}, dtype={kind})" for i, (sizes, kind) in enumerate(self.outputs)]
+        made = [f"o{i}" for i in range(len(self.outputs))]
+        pointers = [f"{text}.data_ptr()" for text in [*(f"a{i}" for i in self.operands), *made]]
+        lines += [f"    KERNELS.{self.__name__}({', '.join([*pointers, 'torch.get_num_threads()'])})"]
+        return "\n".join([*lines, f"    return {made[0] if len(made) == 1 else '(' + ', '.join(made) + ')'}"])
+
+    @property
+    def pointers(self) -> int:
+        """How many pointers the C++ function takes."""
+        return len(self.operands) + len(self.outputs)
+
+
+def _subgraph(nodes: Sequence[fx.Node], sources: Sequence[fx.Node], results: Sequence[fx.Node]) -> fx.Graph:
+    graph = fx.Graph()
+    twin: dict[fx.Node, Any] = {}
+    for i, node in enumerate(sources):
+        twin[node] = graph.create_node("placeholder", f"a{i}", name=f"a{i}")
+        twin[node].meta = dict(node.meta)
+    for node in nodes:
+        args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: twin[n] if n in twin else n.meta["number"])
+        twin[node] = graph.create_node(node.op, node.target, args, kwargs, name=f"{node.name}_")
+        twin[node].meta = dict(node.meta)
+    graph.output(tuple(twin[node] for node in results))
+    return graph
+
+
+def _interpret(graph: fx.Graph, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    env: dict[fx.Node, Any] = {}
+    given = iter(inputs)
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            env[node] = next(given)
+        elif node.op == "call_function":
+            args, kwargs = fx.map_arg((node.args, node.kwargs), env.__getitem__)
+            env[node] = node.target(*args, **kwargs)
+    results: Any = graph.output_node().args[0]
+    return [env[node] for node in results]
+
+
+def _fallback(graph: fx.Graph) -> list[str]:
+    """Return the same calls as torch code."""
+    names = {node: node.name.rstrip("_") if node.op != "placeholder" else node.name for node in graph.nodes}
+    lines = []
+    for node in graph.nodes:
+        if node.op == "call_function":
+            lines.append(f"{names[node]} = {expression(node, names.__getitem__, 'a0.device')}  # {type_text(node)}")
+    results: Any = graph.output_node().args[0]
+    shown = [f"{names[node]}.contiguous()" for node in results]
+    return [*lines, f"return {shown[0] if len(shown) == 1 else '(' + ', '.join(shown) + ')'}"]
+
+
+@functools.cache
+def head() -> str:
+    """Return the text that every generated source begins with."""
+    return Path(__file__).with_name("vector_math.cpp").read_text()
+
+
+__all__ = ["Axes", "Kernel", "Unsupported", "build", "head"]

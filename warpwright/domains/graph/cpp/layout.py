@@ -1,0 +1,98 @@
+"""How a program's iteration space becomes loops: axes joined where every tensor allows it, and one of three orders chosen.
+
+    flat     nothing is reduced: all axes but the last are rows, the last one runs in vectors
+    rows     the last axis is reduced: one row a time, in cache, in vectors along the reduced axes
+    columns  the last axis is not reduced: a tile of it in vectors, the reduced axes one after the other
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A joined axis: its size, and for every tensor of the program the distance between neighbours (0: broadcast)."""
+
+    size: int
+    reduced: bool
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The loops of a kernel, outermost first. `tensors` counts operands first, then outputs."""
+
+    order: Literal["flat", "rows", "columns"]
+    outer: tuple[Loop, ...]
+    """Not reduced, without the vectorised one."""
+    inner: tuple[Loop, ...]
+    """Reduced (flat: the last axis)."""
+    lanes: Loop | None = None
+    """Columns only: the vectorised axis."""
+
+    @property
+    def rows(self) -> int:
+        """How many independent rows."""
+        return math.prod(loop.size for loop in self.outer)
+
+    @property
+    def length(self) -> int:
+        """Elements of a row, without lanes."""
+        return math.prod(loop.size for loop in self.inner)
+
+    @property
+    def vector(self) -> Loop:
+        """The loop that runs in vectors."""
+        return self.lanes if self.lanes is not None else self.inner[-1]
+
+
+def strides(axes: Axes, sizes: Sequence[int]) -> dict[int, int]:
+    """Return for each axis the distance between neighbours in a contiguous tensor over `axes`."""
+    found, step = {}, 1
+    for dim in reversed(axes):
+        for axis in reversed(dim):
+            found[axis] = step
+            step *= sizes[axis]
+    return found
+
+
+def choose(program: Program) -> Layout:
+    """Return the loops for a finished program; Unsupported when its innermost axis is not contiguous in every tensor."""
+    reduced = program.reduced or frozenset()
+    tensors = [axes for _, axes in program.operands] + [made.axes for _, made in program.outputs]
+    tables = [strides(axes, program.sizes) for axes in tensors]
+    loops = [
+        Loop(size, axis in reduced, tuple(table.get(axis, 0) for table in tables)) for axis, size in enumerate(program.sizes) if size != 1
+    ] or [Loop(1, bool(reduced), (0,) * len(tables))]
+    loops = _joined(loops)
+    outer = tuple(loop for loop in loops if not loop.reduced)
+    inner = tuple(loop for loop in loops if loop.reduced)
+    if not inner and not reduced:
+        layout = Layout("flat", outer[:-1], outer[-1:])
+    elif loops[-1].reduced:
+        layout = Layout("rows", outer, inner)
+    else:
+        layout = Layout("columns", outer[:-1], inner or (Loop(1, True, (0,) * len(tables)),), outer[-1])
+    if any(step > 1 for step in layout.vector.strides):
+        raise Unsupported("a tensor that is not contiguous along the innermost axis")
+    return layout
+
+
+def _joined(loops: list[Loop]) -> list[Loop]:
+    """Join neighbouring axes wherever every tensor runs through both in one stride."""
+    done: list[Loop] = []
+    for loop in loops:
+        before = done[-1] if done else None
+        if before is not None and before.reduced == loop.reduced and all(
+            a == b * loop.size for a, b in zip(before.strides, loop.strides, strict=True)
+        ):
+            done[-1] = Loop(before.size * loop.size, loop.reduced, loop.strides)
+        else:
+            done.append(loop)
+    return done

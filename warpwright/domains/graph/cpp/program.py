@@ -1,0 +1,175 @@
+"""What a kernel computes, element by element, and how aten calls become that.
+
+An iteration space is a list of axes. Every value knows, for each dimension of the tensor it stands for, over which axes it runs (none: size 1).
+A value that runs over a reduced axis lives on the level of elements, any other on the level of rows. A reduction ends a phase: what needs its
+result belongs to the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from warpwright.domains.graph.ir import is_tensor, shape, value
+
+Axes = tuple[tuple[int, ...], ...]
+"""For each dimension of a tensor the axes over which it runs, outermost first; () for a dimension of size 1."""
+
+FLOAT, MASK = "f", "m"
+
+
+class Unsupported(Exception):
+    """These calls cannot be one kernel; the reason is in the message."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One result of the program."""
+
+    number: int
+    kind: str
+    """load, const, op, reduce or part (the mean or the sum of squares of a reduction of kind Moments)."""
+    text: str
+    """For an op the C++ expression with {0}, {1} ... for its arguments; for a reduction its C++ type; for a const its digits; for a part its member."""
+    args: tuple[Value, ...]
+    axes: Axes
+    type: str = FLOAT
+    operand: int = -1
+    phase: int = 0
+    cost: int = 0
+    """About how many cycles it takes to compute again, arguments included."""
+
+    @property
+    def over(self) -> frozenset[int]:
+        """The axes over which it runs."""
+        return frozenset(a for dim in self.axes for a in dim)
+
+
+@dataclass
+class Program:
+    """A kernel being built: calls of the graph are added one by one."""
+
+    sizes: list[int]
+    """Size of each axis, outermost first."""
+    dims: Axes
+    """The axes of each dimension of the whole space."""
+    reduced: frozenset[int] | None = None
+    """The axes over which every reduction of this program runs."""
+    values: list[Value] = field(default_factory=list)
+    operands: list[tuple[fx.Node, Axes]] = field(default_factory=list)
+    env: dict[fx.Node, Value] = field(default_factory=dict)
+    outputs: list[tuple[fx.Node, Value]] = field(default_factory=list)
+
+    # --- making values ---
+
+    def _new(self, kind: str, text: str, args: Sequence[Value], axes: Axes, **rest: Any) -> Value:
+        phase = max((a.phase for a in args), default=0) + (kind == "reduce")
+        made = Value(len(self.values), kind, text, tuple(args), axes, phase=phase, **rest)
+        self.values.append(made)
+        return made
+
+    def const(self, number: float) -> Value:
+        """Return a number."""
+        number = float(number)
+        text = {math.inf: "INF", -math.inf: "-INF"}.get(number, "NAN" if number != number else f"{number!r}f")
+        return self._new("const", text, (), ())
+
+    def op(self, text: str, *args: Value, cost: int = 1, type: str = FLOAT) -> Value:
+        """Return an element-wise function of values that broadcast against each other."""
+        return self._new("op", text, args, self._together([a.axes for a in args]), cost=cost + sum(a.cost for a in args), type=type)
+
+    def _together(self, many: Sequence[Axes]) -> Axes:
+        """Return the axes of a broadcast: dimensions are aligned from the right and have to run over the same axes."""
+        rank = max((len(axes) for axes in many), default=0)
+        joined: list[tuple[int, ...]] = []
+        for dim in range(-rank, 0):
+            found = {axes[dim] for axes in many if len(axes) >= -dim and axes[dim]}
+            if len(found) > 1:
+                raise Unsupported("two values run over different axes in the same dimension")
+            joined.append(found.pop() if found else ())
+        return tuple(joined)
+
+    def reduce(self, kind: str, x: Value, dims: Sequence[int]) -> Value:
+        """Return a reduction (Sum, Max, Min or Moments) over some dimensions of `x`, which are kept with size 1."""
+        axes = frozenset(a for d in dims for a in x.axes[d])
+        kept = tuple(() if i in {d % len(x.axes) for d in dims} else dim for i, dim in enumerate(x.axes))
+        if not axes or (self.reduced is not None and axes != self.reduced):
+            raise Unsupported("two reductions run over different axes")
+        missing = {a for a in range(len(self.sizes)) if a not in x.over}
+        if missing:
+            raise Unsupported("a reduction of a value that is broadcast")
+        self.reduced = axes
+        return self._new("reduce", kind, (x,), kept)
+
+    def part(self, moments: Value, member: str) -> Value:
+        """Return the mean (`mean`) or the sum of squared differences (`m2`) of a Moments reduction."""
+        made = self._new("part", member, (moments,), moments.axes)
+        return made
+
+    def count(self, x: Value, dims: Sequence[int]) -> int:
+        """Return how many elements a reduction of `x` over `dims` joins."""
+        return math.prod(self.sizes[a] for d in dims for a in x.axes[d])
+
+    def with_axes(self, x: Value, axes: Axes) -> Value:
+        """Return `x` as a tensor of other dimensions: squeezed or unsqueezed."""
+        return x if axes == x.axes else self._new("op", "{0}", (x,), axes, cost=x.cost, type=x.type)
+
+    # --- reading arguments ---
+
+    def size(self, dim: tuple[int, ...]) -> int:
+        """Return the size of a dimension."""
+        return math.prod(self.sizes[a] for a in dim)
+
+    def axes_for(self, sizes: Sequence[int], near: Axes) -> Axes:
+        """Return the axes of a tensor of these sizes that is broadcast against values over `near`."""
+        if len(sizes) > len(near):
+            raise Unsupported("a tensor of more dimensions than what it meets")
+        found = []
+        for size, dim in zip(reversed(sizes), reversed(near), strict=False):
+            if size != 1 and size != self.size(dim):
+                raise Unsupported("a tensor whose sizes do not fit the iteration space")
+            found.append(() if size == 1 else dim)
+        return tuple(reversed(found))
+
+    def load(self, node: fx.Node, axes: Axes) -> Value:
+        """Return the elements of a tensor from outside."""
+        if value(node).dtype not in (torch.float32, torch.int64, torch.int32, torch.bool, torch.uint8):
+            raise Unsupported(f"a tensor of {value(node).dtype}")
+        if (node, axes) not in self.operands:
+            self.operands.append((node, axes))
+        return self._new("load", "", (), axes, operand=self.operands.index((node, axes)), cost=2)
+
+    def read(self, arg: Any, near: Axes) -> Value:
+        """Return an argument of a call as a value: a number, a result of this program, or a tensor from outside."""
+        if isinstance(arg, bool) or not isinstance(arg, int | float | fx.Node):
+            raise Unsupported(f"an argument {arg!r}")
+        if not isinstance(arg, fx.Node):
+            return self.const(arg)
+        if arg in self.env:
+            return self.env[arg]
+        if not is_tensor(arg):
+            raise Unsupported("an argument that is no tensor")
+        if arg.meta.get("number") is not None:
+            return self.const(arg.meta["number"])
+        return self.load(arg, self.axes_for(shape(arg), near))
+
+    def axes_of_result(self, node: fx.Node, args: Sequence[Any]) -> Axes:
+        """Return over which axes the result of an element-wise call runs."""
+        known = self._together([self.env[a].axes for a in args if isinstance(a, fx.Node) and a in self.env])
+        sizes = shape(node)
+        whole = len(sizes) == len(self.dims)
+        axes: list[tuple[int, ...]] = []
+        for i, size in enumerate(sizes):
+            back = i - len(sizes)
+            dim = known[back] if len(known) >= -back else ()
+            if not dim and size != 1:
+                if not whole or self.size(self.dims[back]) != size:
+                    raise Unsupported("a result that does not fit the iteration space")
+                dim = self.dims[back]
+            axes.append(dim)
+        return tuple(axes)

@@ -1,0 +1,138 @@
+"""Fuse: element-wise chains, softmax, norms and row reductions as generated C++ kernels, for the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from torch import fx
+
+from warpwright.base import Action
+from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
+from warpwright.domains.graph.cpp.kernel import Kernel, Unsupported, build
+from warpwright.domains.graph.ir import Edit, GraphIR, ancestors, edit, has_effect, is_parameter_only, is_tensor, shape, users, written
+from warpwright.errors import NotApplicable
+
+LEAST_ELEMENTS = 4096
+"""Below this a kernel's call costs more than its work."""
+
+
+@dataclass(frozen=True)
+class FuseCpp:
+    """y = mul(gelu(add(x, b)), c)  ->  y = kernel(x, b), one C++ function: several threads, one pass over memory, vectors.
+
+    `calls` is how many calls a kernel has to replace at least. Sums are formed in another order; functions are within 4 ulp of the exact ones.
+    """
+
+    name: str = "fuse_cpp"
+    legality: str = "S"
+    least: tuple[int, ...] = (1, 2)
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield one action for all kernels together, for each least number of calls that makes a difference."""
+        if ir.unreadable or ir.scheduled(self.name) or ir.scheduled("compile"):
+            return
+        found = regions(ir)
+        counts = [sum(_weight(region) >= least for region in found) for least in self.least]
+        for i, least in enumerate(self.least):
+            if counts[i] and counts[i] not in counts[:i]:
+                yield Action(self.name, params=(("calls", least),))
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with every region that is large enough replaced by a kernel."""
+        if action not in list(self.sites(ir)):
+            raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
+        least = dict(action.params)["calls"]
+        e = edit(ir)
+        for number, region in enumerate(r for r in regions(e.ir) if _weight(r) >= int(least)):
+            _replace(e, region, number)
+        return e.finish().with_schedule(action)
+
+
+def _weight(region: Sequence[fx.Node]) -> int:
+    """Return how many calls do something: views and copies are for free."""
+    return sum(node.target not in VIEWS for node in region)
+
+
+def regions(ir: GraphIR) -> list[list[fx.Node]]:
+    """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets."""
+    fixed = ir.scheduled("fold_parameters") is not None
+    found: list[list[fx.Node]] = []
+    for node in ir.graph.nodes:
+        if not _fusable(node) or (fixed and is_parameter_only(node)):
+            continue
+        for region in reversed([r for r in found if any(arg in r for arg in node.all_input_nodes)]):
+            if _buildable([*region, node]):
+                region.append(node)
+                _absorb(found, region, node)
+                break
+        else:
+            if node.target not in VIEWS and _buildable([node]):
+                found.append([node])
+    return [trimmed for region in found if (trimmed := _trimmed(region)) and _worthwhile(trimmed)]
+
+
+def _absorb(found: list[list[fx.Node]], region: list[fx.Node], node: fx.Node) -> None:
+    """Join other regions that `node` reads to its own."""
+    for other in [r for r in found if r is not region and any(arg in r for arg in node.all_input_nodes)]:
+        joined = sorted([*region, *other])
+        if _buildable(joined):
+            region[:] = joined
+            found.remove(other)
+
+
+def _fusable(node: fx.Node) -> bool:
+    if node.op != "call_function" or node.target not in BUILDERS or not is_tensor(node) or has_effect(node):
+        return False
+    later = [user for arg in node.all_input_nodes for user in arg.users if arg in written(user)]
+    return not later and math.prod(shape(node)) > 0
+
+
+def _buildable(region: list[fx.Node]) -> bool:
+    """Can the calls be one kernel, and does nothing outside lie between them?"""
+    inside = set(region)
+    between = {arg for node in region for arg in node.all_input_nodes if arg not in inside}
+    if any(ancestors(arg) & inside for arg in between):
+        return False
+    try:
+        build(region, _results(region))
+    except Unsupported:
+        return False
+    return True
+
+
+def _results(region: Sequence[fx.Node]) -> list[fx.Node]:
+    inside = set(region)
+    return [node for node in region if any(user not in inside for user in users(node))]
+
+
+def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
+    """Drop views and copies at the end: torch does them for free."""
+    while region and region[-1].target in VIEWS:
+        region = region[:-1]
+    return region if region and _buildable(region) else []
+
+
+def _worthwhile(region: list[fx.Node]) -> bool:
+    if all(node.target in VIEWS or node.target in COPIES for node in region):
+        return False
+    sizes = [math.prod(shape(n)) for node in region for n in (node, *node.all_input_nodes) if is_tensor(n)]
+    try:
+        Kernel("trial", build(region, _results(region)), region)
+    except Unsupported:
+        return False
+    return max(sizes) >= LEAST_ELEMENTS
+
+
+def _replace(e: Edit, region: list[fx.Node], number: int) -> None:
+    results = _results(region)
+    shown = [node.target.overloadpacket.__name__ for node in region if node.target not in VIEWS]  # type: ignore[union-attr]
+    kernel = Kernel(f"kernel_{number}_{'_'.join(dict.fromkeys(shown[:1] + shown[-1:]))}", build(region, results), region)
+    at = e.before(max(region))
+    made = at.call(kernel, *kernel.sources)
+    for i, node in enumerate(results):
+        e.replace(node, made if len(results) == 1 else at.item(made, i))
+
+
+TECHNIQUES = (FuseCpp(),)
