@@ -17,8 +17,8 @@ def short_traceback(error: BaseException, lines: int = 12) -> str:
     return "".join(text).strip()[-4000:] if len(text) <= lines else "".join(["...\n", *text[-lines:]]).strip()[-4000:]
 
 
-def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], None] | None = None) -> None:
-    """Answer requests until the parent closes the pipe. `call` is the timed call, which has nine bytes each way.
+def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None) -> None:
+    """Answer requests until the parent closes the pipe. `call` is the timed call: nine bytes in, nine and what it returns out.
 
     What an operation raises goes back as {"error", "kind"}; only SystemExit inside an operation is an error like any other.
     """
@@ -36,12 +36,12 @@ def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Oper
         if data[:1] == b"g" and call is not None:
             nonce = data[1:9]
             try:
-                call()
+                places = call()
             except BaseException as error:
                 failure = short_traceback(error)
                 send(b"e" + nonce)
             else:
-                write(reply_fd, b"d" + nonce)
+                send(b"d" + nonce + places)
             continue
         while not data.endswith(b"\n"):
             data += read(request_fd, 1 << 20)

@@ -35,6 +35,21 @@ def _special(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return values
 
 
+def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A few elements replaced: a fingerprint of some elements does not see it.
+
+    By mask, not by indices: on CUDA, of several writes to one place any may win, and inputs have to come out of their seed the same each time.
+    """
+    chosen = _random(tensor, generator, normal=False) < max(1 / 256, min(1.0, 4 / tensor.numel()))
+    return torch.where(chosen, 2 * _random(tensor, generator), tensor)
+
+
+def _permuted(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The same values elsewhere: sums and other symmetric fingerprints do not see it."""
+    shift = int(torch.randint(1, max(2, tensor.numel()), (1,), generator=generator, device=tensor.device))
+    return tensor.reshape(-1).roll(shift).reshape(tensor.shape)
+
+
 _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     "nominal": lambda tensor, generator: tensor,
     "normal": _random,
@@ -42,6 +57,9 @@ _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor
     "small": lambda tensor, generator: tensor * 0.01,
     "negated": lambda tensor, generator: -tensor,
     "offset": lambda tensor, generator: tensor + 10,
+    "near_one": lambda tensor, generator: 1 + 0.01 * _random(tensor, generator),
+    "edited": _edited,
+    "permuted": _permuted,
     "zeros": lambda tensor, generator: torch.zeros_like(tensor),
     "heavy_tail": lambda tensor, generator: torch.sign(tensor - tensor.mean()) * torch.exp(2 * _random(tensor, generator)),
     "spikes": _spikes,
@@ -88,12 +106,12 @@ def perturb(inputs: Any, seed: int) -> Any:
 # --- state ---------------------------------------------------------------------------------------------------------------------------
 
 
-def random_state(state: Mapping[str, torch.Tensor], buffers: set[str], seed: int, strength: float = 1.0) -> dict[str, torch.Tensor]:
+def random_state(state: Mapping[str, torch.Tensor], buffers: set[str], seed: int, strength: float = 2.0) -> dict[str, torch.Tensor]:
     """Return other, well-conditioned values for a module's state, by name.
 
-    Weights keep the mean and scale of their initialisation. Constants leave it: ones become 0.5 to 1.5, zeros +-0.5, so that no scale is 1
-    and no bias 0. Values of one sign keep it. Integers, and buffers of zeros, ones and infinities (masks), stay. `strength` below 1 stays
-    nearer to the initial values. Tied entries stay tied.
+    Weights keep the mean and scale of their initialisation. Constants leave it: ones become 0.5 to 1.5, one in four of them negative, zeros
+    become +-0.5, so that no scale is 1 and no bias 0. Other values of one sign keep it. Integers, and buffers that mix zeros, ones and
+    infinities (masks), stay. `strength` below 2 leaves the signs, below 1 it stays nearer to the initial values. Tied entries stay tied.
     """
     values: dict[str, torch.Tensor] = {}
     seen: dict[tuple[int, tuple[int, ...]], torch.Tensor] = {}
@@ -103,15 +121,19 @@ def random_state(state: Mapping[str, torch.Tensor], buffers: set[str], seed: int
             values[name] = seen[key]
             continue
         generator = torch.Generator(tensor.device).manual_seed((seed + 7919 * number) % (1 << 63))
-        values[name] = seen[key] = _random_tensor(tensor.detach(), name, name in buffers, generator, strength)
+        values[name] = seen[key] = _random_tensor(tensor.detach(), name in buffers, generator, strength)
     return values
 
 
-def _random_tensor(tensor: torch.Tensor, name: str, buffer: bool, generator: torch.Generator, strength: float) -> torch.Tensor:
-    if not _is_real(tensor) or (buffer and _is_structural(tensor, name)):
+def _random_tensor(tensor: torch.Tensor, buffer: bool, generator: torch.Generator, strength: float) -> torch.Tensor:
+    if not _is_real(tensor) or (buffer and _is_structural(tensor)):
         return tensor.clone()
     low, high = float(tensor.min()), float(tensor.max())
     between = _random(tensor, generator, normal=False) - 0.5  # -0.5 .. 0.5
+    if strength > 1:
+        strength = 1.0
+        if low == high and not buffer:
+            tensor = torch.where(_random(tensor, generator, normal=False) < 0.25, -tensor, tensor)
     if low == high == 0.0:
         return between * strength
     if low >= 0 or high <= 0 or low == high:
@@ -123,8 +145,8 @@ def _random_tensor(tensor: torch.Tensor, name: str, buffer: bool, generator: tor
     return fresh if strength >= 1 else tensor + strength * (fresh - tensor)
 
 
-def _is_structural(tensor: torch.Tensor, name: str) -> bool:
-    """Whether a buffer is a mask rather than a statistic. Running statistics start at zeros and ones and are no masks."""
-    if name.rsplit(".", 1)[-1] in ("running_mean", "running_var"):
-        return False
+def _is_structural(tensor: torch.Tensor) -> bool:
+    """Whether a buffer is a mask rather than a statistic: statistics start all zero or all one, masks are mixed."""
+    if bool((tensor == tensor.reshape(-1)[0]).all()):
+        return bool(tensor.isinf().any())
     return bool(((tensor == 0) | (tensor == 1) | tensor.isinf()).all())

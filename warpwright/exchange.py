@@ -11,7 +11,8 @@ import base64
 import os
 import pickle
 import stat
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,8 @@ def _fill(descriptor: Descriptor, target: Any, folder: str) -> None:
     return None
 
 
-def _read(path: str, target: memoryview, folder: str) -> None:
+def _read(path: str, target: memoryview, folder: str, offset: int | None = None) -> None:
+    """Fill `target` from a file: all of it, which has to be of that size, or a piece at `offset`."""
     if folder and os.path.dirname(path) != folder:
         raise WorkerProtocol(f"expected a file in {folder}, saw {path!r}")
     try:
@@ -157,16 +159,38 @@ def _read(path: str, target: memoryview, folder: str) -> None:
         raise WorkerProtocol(f"a tensor's file cannot be opened: {error}") from error
     try:
         found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size != len(target):
+        if not stat.S_ISREG(found.st_mode) or (offset is None and found.st_size != len(target)):
             raise WorkerProtocol(f"expected a file of {len(target)} bytes, saw {found.st_size}")
         done = 0
         while done < len(target):
-            count = os.readv(handle, [target[done : done + READ_CHUNK]])
+            count = os.preadv(handle, [target[done : done + READ_CHUNK]], (offset or 0) + done)
             if count == 0:
                 raise WorkerProtocol(f"a tensor's file ended after {done} of {len(target)} bytes")
             done += count
     finally:
         os.close(handle)
+
+
+def descriptors(tree: Any) -> Iterator[Descriptor]:
+    """Yield the tensors' descriptors of an encoded value, in order."""
+    if isinstance(tree, list):
+        for item in tree:
+            yield from descriptors(item)
+    elif isinstance(tree, dict):
+        for key, item in tree.items():
+            if key == "tensor" and isinstance(item, dict) and "shape" in item:
+                yield item
+            elif isinstance(item, dict | list):
+                yield from descriptors(item)
+
+
+def peek(descriptor: Descriptor, offset: int, size: int, folder: str) -> bytes:
+    """Return some bytes of a shipped CPU tensor."""
+    if "data" in descriptor:
+        return base64.b64decode(descriptor["data"])[offset : offset + size]
+    buffer = bytearray(size)
+    _read(str(descriptor.get("file")), memoryview(buffer), folder, offset)
+    return bytes(buffer)
 
 
 # --- trees of values: what a forward takes and returns ------------------------------------------------------------------------------
@@ -185,11 +209,18 @@ def encode(value: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> A
         return {"value": value}
     if type(value) is float:
         return {"float": value.hex()}
-    if isinstance(value, tuple | list):
-        return {"tuple" if isinstance(value, tuple) else "list": [encode(item, tensor, trusted) for item in value]}
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+    if type(value) is list:
+        return {"list": [encode(item, tensor, trusted) for item in value]}
+    if type(value) is tuple or _is_named_tuple(type(value)):
+        return {"tuple": [encode(item, tensor, trusted) for item in tuple.__iter__(value)]}
+    if type(value) in (dict, OrderedDict) and all(type(key) is str for key in value):
         return {"dict": {key: encode(item, tensor, trusted) for key, item in value.items()}}
     return {"pickle": base64.b64encode(pickle.dumps(value)).decode()} if trusted else {"other": type(value).__name__}
+
+
+def _is_named_tuple(kind: type) -> bool:
+    """Whether it is a namedtuple or one of torch.return_types; other subclasses could answer anything."""
+    return issubclass(kind, tuple) and (hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields"))
 
 
 def decode(data: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> Any:

@@ -8,30 +8,30 @@ census of threads and children, and the judge's comparison do not depend on it.
 
 from __future__ import annotations
 
-import builtins
+import ctypes
 import gc
 import hashlib
 import importlib
-import json
-import math
 import os
 import random
-import select
 import signal
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 MODULES = (
     "torch", "torch._C", "torch._C._nn", "torch.cuda", "torch.nn.functional", "torch.random", "torch.testing", "torch.autograd",
     "torch.backends.cudnn", "torch.backends.cuda", "torch.utils._pytree", "torch.overrides", "torch.linalg", "torch.fft", "torch.special",
 )  # fmt: skip
+NOT_WATCHED = {"excepthook", "displayhook", "unraisablehook", "breakpointhook", "showwarning", "formatwarning", "_showwarnmsg"}
+"""Hooks of the standard library that programs are meant to replace."""
+
 CLASSES = ("torch.Tensor", "torch._C.TensorBase", "torch.nn.Module", "torch.UntypedStorage", "torch.Generator", "torch.cuda.Event", "torch.cuda.Stream")
 HARNESS = ("warpwright.runner", "warpwright.channel", "warpwright.exchange", "warpwright.integrity", "warpwright.isolation", "warpwright.cuda_ipc")
-STANDARD = (builtins, gc, json, math, os, select, signal, subprocess, sys, threading, time)
+
+AF_UNIX = 1
 
 HARMLESS_VARIABLES = (
     "TORCH_CUDA_ARCH_LIST", "MAX_JOBS", "CUDA_HOME", "CUDA_PATH", "TORCHINDUCTOR_", "TRITON_", "TORCH_EXTENSIONS_DIR", "TORCH_COMPILE_",
@@ -46,8 +46,15 @@ REPLACED_BY_TORCH = {
 }  # fmt: skip
 """What importing torch._dynamo wraps, with functions of torch's own files."""
 
-LOOKING = {"sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile", "gc.get_objects", "gc.get_referrers", "gc.get_referents"}
-STARTING = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "socket.connect", "socket.bind", "os.kill", "os.killpg"}  # noqa: E501
+FOLLOWS_SETTINGS = {"torch.Storage"}  # an alias that changes with the default dtype, which is reported as such
+MACHINE_CODE = ("clock_gettime", "gettimeofday", "nanosleep", "read", "write", "poll", "cudaDeviceSynchronize", "cudaStreamSynchronize")
+"""Functions whose first bytes are compared: native code may overwrite them without touching a Python object."""
+
+LOOKING = {"sys._getframe", "sys._getframemodulename", "sys._current_frames", "sys.settrace", "sys.setprofile", "gc.get_objects", "gc.get_referrers", "gc.get_referents"}
+STARTING = {
+    "subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.kill", "os.killpg",
+    "socket.connect", "socket.bind", "socket.getaddrinfo", "socket.__new__",
+}  # fmt: skip
 CHANGING = {"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.truncate", "shutil.rmtree"}
 
 
@@ -77,34 +84,65 @@ class Watch:
 
 
 def watch_functions() -> Callable[[], list[str]]:
-    """Note the function objects of torch and of the standard modules; the result names those that were replaced since."""
-    holders: list[tuple[str, Mapping[str, Any]]] = [(module.__name__, vars(module)) for module in STANDARD]
-    for name in (*MODULES, *HARNESS):
-        module = sys.modules.get(name)
-        if module is not None:
-            holders.append((name, vars(module)))
-    for name in CLASSES:
-        holders.append((name, vars(_resolve(name))))
+    """Note the function objects of torch and of the standard library; the result names those that were replaced since."""
     notes = [
-        (where, holder, {key: (value, getattr(value, "__code__", None)) for key, value in holder.items() if callable(value)})
-        for where, holder in holders
+        (where, holder, {key: (value, value.__code__ if type(value) is FunctionType else None) for key, value in holder.items() if callable(value)})
+        for where, holder in _holders()
     ]
-    read, torch_folder = getattr, os.path.dirname(os.path.abspath(str(sys.modules["torch"].__file__)))
+    modules = sys.modules
+    kept_modules = {name: module for name, module in modules.items() if name.split(".")[0] == "torch" or name in sys.stdlib_module_names}
+    callbacks, kept_callbacks = gc.callbacks, list(gc.callbacks)
+    read, kind, function = getattr, type, FunctionType
+    torch_folder = os.path.dirname(os.path.abspath(str(sys.modules["torch"].__file__)))
+    changed_code = watch_machine_code()
+    skipped = NOT_WATCHED
 
     def changed() -> list[str]:
-        found = []
+        found = changed_code()
+        found += [f"sys.modules[{name!r}]" for name, module in kept_modules.items() if modules.get(name) is not module]
+        found += ["gc.callbacks"] if callbacks != kept_callbacks else []
         for where, holder, noted in notes:
             for key, (value, code) in noted.items():
                 now = holder.get(key)
-                code_now = read(now, "__code__", None)
-                if now is value and (code is None or code_now is code):
+                code_now = read(now, "__code__", None) if kind(now) is function else None
+                if (now is value and (code is None or code_now is code)) or key in skipped:
                     continue
                 by_torch = read(code_now, "co_filename", "").startswith(torch_folder)
-                if not (by_torch and f"{where}.{key}" in REPLACED_BY_TORCH):
-                    found.append(f"{where}.{key}")
+                name = f"{where}.{key}"
+                if not (by_torch and name in REPLACED_BY_TORCH) and name not in FOLLOWS_SETTINGS:
+                    found.append(name)
         return found
 
     return changed
+
+
+def _holders() -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the modules and classes whose functions are noted."""
+    holders: list[tuple[str, Mapping[str, Any]]] = []
+    for name, module in list(sys.modules.items()):
+        standard = name.split(".")[0] in sys.stdlib_module_names and module is not None
+        if standard or name in MODULES or name in HARNESS:
+            holders.append((name, vars(module)))
+        if standard:
+            inside = (value for value in list(vars(module).values()) if isinstance(value, type) and value.__module__ == name)
+            holders += [(f"{name}.{kind.__qualname__}", vars(kind)) for kind in inside]
+    return holders + [(name, vars(_resolve(name))) for name in CLASSES]
+
+
+def watch_machine_code() -> Callable[[], list[str]]:
+    """Note the first bytes of a few native functions; the result names those that were overwritten."""
+    read_bytes = ctypes.string_at
+    try:
+        libraries = [ctypes.CDLL(None)]
+    except OSError:
+        return lambda: []
+    noted = {}
+    for name in MACHINE_CODE:
+        function = getattr(libraries[0], name, None)
+        if function is not None:
+            address = ctypes.cast(function, ctypes.c_void_p).value or 0
+            noted[name] = (address, read_bytes(address, 16))
+    return lambda: [f"machine code of {name}" for name, (address, code) in noted.items() if read_bytes(address, 16) != code]
 
 
 def _resolve(name: str) -> Any:
@@ -149,13 +187,20 @@ def _settings() -> dict[str, Callable[[], Any]]:
         "flush denormal": lambda one=torch.tensor(1e-40): float(one * 1.0) == 0.0,
         "working folder": os.getcwd,
         "signal handlers": lambda get=signal.getsignal: [str(get(number)) for number in range(1, 32) if number not in (9, 19)],
+        "torch function modes": lambda get=torch._C._len_torch_function_stack: get(),
+        "torch dispatch modes": lambda get=torch._C._len_torch_dispatch_stack: get(),
+        "garbage collector": lambda get=gc.get_threshold: get(),
         "umask": lambda set_mask=os.umask: [set_mask(0o022)],
     }
     for name in ("fp32_precision",):
         for where, backend in (("torch.backends", torch.backends), ("torch.backends.cudnn", cudnn), ("torch.backends.cuda.matmul", cuda.matmul)):
             if hasattr(backend, name):
-                readers[f"{where}.{name}"] = lambda backend=backend, name=name: getattr(backend, name)
+                readers[f"{where}.{name}"] = lambda backend=backend, name=name: _PRECISION.get(getattr(backend, name), getattr(backend, name))
     return readers
+
+
+_PRECISION = {"none": "ieee"}
+"""Writing `allow_tf32 = False` back turns an unset precision into the explicit name of the same thing."""
 
 
 def _read(reader: Callable[[], Any]) -> str:
@@ -215,6 +260,7 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
     found: dict[str, list[str]] = {"inspection": [], "forbidden": []}
     frame_of, busy, state = sys._getframe, threading.local(), {"locked": False}
     own = folders[0]
+    trusted = _trusted_folders()
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     harmless = ("/dev/null", "/dev/nvidia", "/dev/shm/torch_", "/proc/")
 
@@ -243,9 +289,9 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
         if event == "open":
             opened(arguments)
         elif event in LOOKING:
-            if not getattr(busy, "on", False) and caller(2).startswith(own):
+            if not getattr(busy, "on", False) and not caller(2).startswith(trusted):
                 note("inspection", event)
-        elif event in STARTING and state["locked"]:
+        elif event in STARTING and state["locked"] and not (event == "socket.__new__" and arguments[1] == AF_UNIX):
             note("forbidden", f"{event}{str(arguments)[:120]}")
         elif event in CHANGING and state["locked"] and arguments and isinstance(arguments[0], str | bytes):
             full = os.path.realpath(os.path.join(own, os.fsdecode(arguments[0])))
@@ -258,6 +304,13 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
         state["locked"] = True
 
     return (lambda: {kind: list(texts) for kind, texts in found.items()}), lock
+
+
+def _trusted_folders() -> tuple[str, ...]:
+    """Return where installed code lies: the standard library, torch and other packages, and this package."""
+    files = [os.__file__, str(sys.modules["torch"].__file__), str(sys.modules["torch"].__path__[0]), __file__]
+    folders = {os.path.dirname(os.path.abspath(file)) for file in files}
+    return (*sorted(folder + os.sep for folder in folders), "<frozen ")
 
 
 def watch_threads(folder: str) -> Callable[[], list[str]]:

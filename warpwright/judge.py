@@ -13,7 +13,7 @@ from warpwright.checks import DISTRIBUTIONS, Certificate
 from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerProtocol, WorkerTimeout
 from warpwright.sandbox import Limits, Worker
 
-MINIMUM_CASES = 3
+VARIATIONS = ("edited", "permuted")  # of the first nominal input
 SEEDS = 1 << 31
 
 
@@ -44,8 +44,10 @@ class Comparison:
 def cases(task: Task, seed: int) -> tuple[Case, ...]:
     """Return the cases of a task: nominal inputs of two seeds, then one case a distribution, `special` only if the task declares it."""
     generator = random.Random(seed)
-    names = ["nominal", "nominal", *(name for name in DISTRIBUTIONS if name != "nominal" and (name != "special" or task.special_values))]
-    return tuple(Case(name, generator.randrange(SEEDS)) for name in names)
+    first = generator.randrange(SEEDS)
+    names = ["nominal", *(name for name in DISTRIBUTIONS if name != "nominal" and (name != "special" or task.special_values))]
+    made = (Case(name, generator.randrange(SEEDS), {"of": first} if name in VARIATIONS else {}) for name in names)
+    return (Case("nominal", first), *made)
 
 
 class Judge:
@@ -56,6 +58,7 @@ class Judge:
         self.secret = int.from_bytes(os.urandom(8)) if secret is None else secret
         self._random = random.Random(self.secret ^ 0x5DEECE66D)
         self.worker = Worker("judge", device, limits)
+        self.warm_up = Case("nominal", self._random.randrange(SEEDS))
         self._cases: tuple[Case, ...] | None = None
         self._certificate: Certificate | None = None
         self.dropped: dict[str, str] = {}

@@ -159,7 +159,7 @@ class Original:
         self.buffers = {name for name, _ in self.model.named_buffers()}
         initial = self.model.state_dict()
         self.initial = {name: tensor.detach().clone() for name, tensor in initial.items()}
-        self.strength = 1.0
+        self.strength = 2.0
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
         self.answers: OrderedDict[Key, Answer] = OrderedDict()
@@ -203,7 +203,7 @@ class Original:
 
     def inputs(self, case: Case) -> list[Any]:
         """Return the inputs of a case, made afresh."""
-        nominal = self.reference.make_inputs(case.seed, self.device)
+        nominal = self.reference.make_inputs(int(case.params.get("of", case.seed)), self.device)
         made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
         return made
 

@@ -1,19 +1,21 @@
 """Worker processes with limits: started, asked, timed, and killed with all their descendants. The parent's side.
 
 The protocol is one JSON line each way over a private pair of pipes. Each request carries a nonce that its reply must echo; anything
-else in the reply pipe, at any time, is a forgery. A timed call is nine bytes each way and is timed by the parent's clock.
+else in the reply pipe, at any time, is a forgery. A timed call is nine bytes in and a few more out, and is timed by the parent's clock.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import json
 import os
 import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -29,6 +31,8 @@ from warpwright.zygote import descendants
 Role = Literal["judge", "candidate", "baseline"]
 ISOLATIONS = ("auto", "limits", "none")
 REPLY_BYTES = 64 << 20
+BLOCK = struct.Struct("=QQ")
+SETTLE_SECONDS = 0.1
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 SHARED_MEMORY = Path("/dev/shm")
 SHARED_MEMORY_WANTED = 2 << 30  # containers often have 64 MiB there: then the ordinary temporary folder is used
@@ -45,7 +49,7 @@ class Limits:
     build_seconds: float = 300.0
     call_seconds: float = 60.0
     memory_bytes: int = 0
-    """0: nine tenths of the machine's."""
+    """0: seven tenths of the machine's."""
     processes: int = 0
     """Processes and threads together; 0: 256, or 16 a core if that is more."""
     log_bytes: int = 1 << 18
@@ -59,7 +63,7 @@ class Limits:
         """Return these limits with the zeros replaced by this machine's values."""
         if self.isolation not in ISOLATIONS:
             raise UsageError(f"expected isolation {' or '.join(ISOLATIONS)}, saw {self.isolation!r}")
-        memory = self.memory_bytes or _memory_bytes() * 9 // 10
+        memory = self.memory_bytes or _memory_bytes() * 7 // 10
         processes = self.processes or max(256, 16 * (os.cpu_count() or 1))
         return Limits(**{**asdict(self), "memory_bytes": memory, "processes": processes})
 
@@ -128,6 +132,15 @@ def start_zygote() -> None:
 
 
 @dataclass(frozen=True)
+class Block:
+    """Where in a worker's memory an output lies, as it said at the end of the call."""
+
+    address: int
+    bytes: int
+    """0: unknown (no dense CPU memory)."""
+
+
+@dataclass(frozen=True)
 class Activity:
     """What a worker's processes did while they should have been idle."""
 
@@ -167,6 +180,10 @@ class Worker:
         """Whether the system call filter is to be set at `lock`."""
         message = self._control_message(limits.call_seconds)
         self.pid = int(message["pid"])
+        self._guard_pid = _parent_of(self.pid)
+        self.blocks: tuple[Block, ...] = ()
+        """Where the last call's output lies."""
+        self.call_seconds = 0.0
 
     def _start(self, zygote: _Zygote, user: int | None, limited: bool) -> None:
         control, guard_control = socket.socketpair()
@@ -175,7 +192,7 @@ class Worker:
         order = {
             "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
-            "log_bytes": self.limits.log_bytes, "environment": _environment(self.folder),
+            "log_bytes": self.limits.log_bytes, "environment": _environment(self.folder, self.role != "candidate"),
         }  # fmt: skip
         try:
             socket.send_fds(zygote.socket, [json.dumps(order).encode()], [guard_control.fileno(), request_read, reply_write])
@@ -219,9 +236,12 @@ class Worker:
         answer = self._read_some()
         if answer == b"e" + nonce:
             raise CallRaised(str(self.request("error").get("error", "")))
-        if answer != wanted:
-            raise self._forged("the answer to a call does not carry its nonce")
-        return (end - start) * 1e-9
+        places = answer[len(wanted) :]
+        if answer[: len(wanted)] != wanted or len(places) % BLOCK.size:
+            raise self._forged("the answer to a call does not have the nonce and the form that it should")
+        self.blocks = tuple(Block(*BLOCK.unpack_from(places, at)) for at in range(0, len(places), BLOCK.size))
+        self.call_seconds = (end - start) * 1e-9
+        return self.call_seconds
 
     def _send(self, data: bytes) -> None:
         try:
@@ -358,11 +378,37 @@ class Worker:
         time.sleep(seconds)
         after = self._cpu_seconds()
         used = sum(after[key] - before.get(key, 0.0) for key in after)
-        return Activity(used, time.monotonic() - start, len(descendants(self.pid)), self._waiting())
+        return Activity(used, time.monotonic() - start, self.children(), self._waiting())
+
+    def children(self) -> int:
+        """Return how many processes live that the worker started, daemons included."""
+        return sum(pid != self.pid for pid in descendants(self._guard_pid))
+
+    def threads(self) -> frozenset[str]:
+        """Return the ids of the worker's threads."""
+        try:
+            return frozenset(os.listdir(f"/proc/{self.pid}/task"))
+        except OSError:
+            return frozenset()
+
+    def settle(self) -> float:
+        """Wait until the main thread sleeps, for at most a tenth of a second; return the CPU time that it still used."""
+        folder, deadline = f"/proc/{self.pid}/task/{self.pid}", time.monotonic() + SETTLE_SECONDS
+        try:
+            before = _thread_seconds(folder)
+            while not self._waiting() and time.monotonic() < deadline:
+                time.sleep(0.0002)
+            return _thread_seconds(folder) - before
+        except OSError:
+            return 0.0
+
+    def peek(self, address: int, size: int) -> bytes | None:
+        """Return bytes of the worker's memory, read without its doing; None where the machine does not permit it."""
+        return peek_memory(self.pid, address, size)
 
     def _cpu_seconds(self) -> dict[tuple[int, str], float]:
         used = {}
-        for pid in [self.pid, *descendants(self.pid)]:
+        for pid in {self.pid, *descendants(self._guard_pid)}:
             with contextlib.suppress(OSError):
                 for thread in os.listdir(f"/proc/{pid}/task"):
                     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -374,6 +420,30 @@ class Worker:
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
         except OSError:
             return False
+
+
+def _parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return pid
+
+
+class _Vector(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]  # noqa: RUF012
+
+
+def peek_memory(pid: int, address: int, size: int) -> bytes | None:
+    """Return `size` bytes at `address` of another process, or None where that is not permitted or not mapped."""
+    buffer = ctypes.create_string_buffer(size)
+    ours, theirs = _Vector(ctypes.addressof(buffer), size), _Vector(address, size)
+    try:
+        read = ctypes.CDLL(None, use_errno=True).process_vm_readv
+    except AttributeError:
+        return None
+    read.restype = ctypes.c_ssize_t
+    got = read(pid, ctypes.byref(ours), ctypes.c_ulong(1), ctypes.byref(theirs), ctypes.c_ulong(1), ctypes.c_ulong(0))
+    return buffer.raw if got == size else None
 
 
 def _thread_seconds(folder: str) -> float:
@@ -389,13 +459,22 @@ class CallRaised(WorkerError):
     """The program raised in a call; the message holds its last lines. The worker itself still answers."""
 
 
-def _environment(folder: str) -> dict[str, str]:
-    """Return the variables that keep every cache of a worker in its own folder."""
+SHARED_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+def _environment(folder: str, trusted: bool) -> dict[str, str]:
+    """Return the variables that keep every cache of a worker in its own folder.
+
+    A trusted worker uses the compile caches that this process was given, if any: compiling a baseline anew takes up to minutes. An
+    untrusted one never does, because it could leave a slow or a wrong program there.
+    """
     inside = {
         "HOME": ".", "TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton",
         "TORCH_EXTENSIONS_DIR": "extensions", "CUDA_CACHE_PATH": "cuda", "XDG_CACHE_HOME": "cache", "MPLCONFIGDIR": "cache",
     }  # fmt: skip
-    return {name: os.path.normpath(os.path.join(folder, place)) for name, place in inside.items()}
+    own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in inside.items()}
+    given = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if trusted and os.environ.get(name)}
+    return own | given | {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for a name, and a dropped user has no entry in passwd
 
 
 @contextlib.contextmanager

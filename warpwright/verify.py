@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from warpwright import exchange
 from warpwright.base import Build, Case, Source, Task, Verdict
 from warpwright.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
@@ -39,11 +40,15 @@ QUIET_SECONDS = 0.05
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
 STATE_EXPORT_BYTES = 1 << 28  # state is exported to see that nothing else changed, up to this size
+SETTLED_SECONDS, SETTLED_SHARE = 0.002, 0.25  # CPU time that the answering thread may use before it sleeps again, and share of the call
+NEW_THREAD_SECONDS = 0.0005
+PEEK_ALL, PEEK_WINDOW, PEEK_WINDOWS = 4 << 20, 1 << 15, 64
 FORBIDDEN_TEXT = (
     (r"/proc/[^\s\"']*/mem\b", "the memory of a process"),
     (r"\bprocess_vm_(read|write)v\b", "the memory of another process"),
     (r"\bptrace\s*\(", "tracing of another process"),
     (r"\bLD_PRELOAD\b", "replacement of library functions"),
+    (r"\b(f_back|tb_frame|f_locals|gi_frame|cr_frame)\b", "the frames of whoever calls"),
 )
 
 
@@ -83,7 +88,8 @@ def build(judge: Judge, worker: Worker, entry: str, source: Source) -> tuple[Bui
         with _as_rejections():
             resources = _build(judge, worker, entry, source)
     except Rejected as rejected:
-        return Build(False, f"{rejected.verdict.reason}\n{worker.log()}".strip(), time.monotonic() - start), rejected.verdict
+        verdict = deliberate(worker, rejected.verdict)
+        return Build(False, f"{verdict.reason}\n{worker.log()}".strip(), time.monotonic() - start), verdict
     return Build(True, worker.log(), time.monotonic() - start, resources), None
 
 
@@ -113,14 +119,14 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
         filtered = _good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
         worker.isolation += ("filter",) if filtered == "" else ()
         census(worker)
-        children = worker.activity(0.0).children
+        children = worker.children()
         if children:
-            raise Rejected(rejection("background", f"{children} child processes are left after the build; end them in the constructor"))
+            raise Rejected(rejection("background", f"{children} processes are left from the build; end them before the constructor returns"))
     return {"import_seconds": seconds}
 
 
 def _warm_up(judge: Judge, worker: Worker, entry: str) -> None:
-    shipment = judge.fresh()
+    shipment = judge.ship(judge.warm_up)
     for _ in range(WARM_UPS):
         _prepare(worker, entry, shipment)
         try:
@@ -158,7 +164,9 @@ def _prepare(worker: Worker, entry: str | None, shipment: Shipment | None, **opt
 
 def census(worker: Worker) -> dict[str, Any]:
     """Ask the worker's watch what it found; reject for the first check that found something."""
-    reply = _good(worker.request("census"), "exited")
+    reply = _good(worker.request("census"), "patched")
+    if not isinstance(reply.get("found"), dict):
+        raise Rejected(rejection("patched", "the runner's census did not answer as it should: its code was replaced"))
     for check, found in reply["found"].items():
         if found:
             raise Rejected(rejection(check, f"{CHECKS[check].meaning}; saw: {'; '.join(map(str, found[:5]))}"))
@@ -177,7 +185,20 @@ def verify(judge: Judge, worker: Worker, entry: str, task: Task) -> Verdict:
         with _as_rejections():
             return _Verification(judge, worker, entry).run()
     except Rejected as rejected:
-        return rejected.verdict
+        return deliberate(worker, rejected.verdict)
+
+
+def deliberate(worker: Worker, verdict: Verdict) -> Verdict:
+    """Return the watch's own finding instead of a failure that a trick brought with it, if it has one."""
+    if verdict.status not in ("wrong", "not_built", "crashed") or worker.role != "candidate" or not worker.alive:
+        return verdict
+    try:
+        with _as_rejections(verdict.case):
+            census(worker)
+    except Rejected as rejected:
+        if rejected.verdict.status == "cheated":
+            return rejected.verdict
+    return verdict
 
 
 class _Verification:
@@ -186,7 +207,7 @@ class _Verification:
     def __init__(self, judge: Judge, worker: Worker, entry: str) -> None:
         self.judge, self.worker, self.entry = judge, worker, entry
         self.random = random.Random(os.urandom(16))
-        self.seen: list[tuple[Case, int]] = []
+        self.seen: list[tuple[Case, int]] = [(judge.warm_up, WARM_UP_STATE)]
         self.nearest = (-1.0, Verdict(True, "ok"))
 
     def run(self) -> Verdict:
@@ -196,21 +217,20 @@ class _Verification:
         self.first_call(first)
         self.worker.request("keep")
         self.call(second, 0, slot="same")
-        self.kept(first)
         self.call(first, 0, check="repeat")
         for case in others:
             self.call(case, 0)
         self.second_state(first, others)
         _load(self.judge, self.worker, self.entry, "load_state", TIMED_STATE)
         self.call(second, TIMED_STATE, check="stale_state")
+        self.kept(first)
         self.idle("")
         census(self.worker)
         return self.nearest[1]
 
     def first_call(self, case: Case) -> None:
         """The call after which everything around the output is looked at as well."""
-        self.call(case, 0)
-        self.idle(case.name)
+        self.call(case, 0, watched=True)
         if not self.judge.unchanged(self.export(), self.worker):
             raise Rejected(rejection("late_output", "the output was another one a moment after the call had returned", case.name))
         self.judged(self.judge.compare_inputs(self.export("inputs"), case, 0, self.worker), case)
@@ -225,16 +245,26 @@ class _Verification:
             if case is first or self.judge.viable(case, 1):
                 self.call(case, 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
 
-    def call(self, case: Case, which: int, slot: str = "", check: str = "") -> None:
-        """Make one call and have its output judged. A mere difference in values is reported as `check`, if that is given."""
-        if self.judge.facts["stateful"] and self.seen:
+    def call(self, case: Case, which: int, slot: str = "", check: str = "", watched: bool = False) -> None:
+        """Make one call and have its output judged. A mere difference in values is reported as `check`, if that is given.
+
+        `watched`: look at the process and at the output in its memory for a while before anything is asked of it.
+        """
+        if self.judge.facts["stateful"] and len(self.seen) > 1:
             _load(self.judge, self.worker, self.entry, "load_state", which)
         shipment = self.judge.ship(case)
         poison = self.random.choice((0, 0x55, 0xFF))
         _prepare(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
         with _as_rejections(case.name):
+            before = self.worker.threads()
             self.worker.go()
-            comparison = self.judge.compare(self.export(), case, which, self.worker, self.seen)
+            self.after = Aftermath(self.worker, before, self.random)
+            if watched:
+                self.idle(case.name)
+                self.after.expect_same_memory()
+            export = self.export()
+            self.after.expect_same_bytes(export)
+            comparison = self.judge.compare(export, case, which, self.worker, self.seen)
         self.seen.append((case, which))
         if comparison.check == "values":
             comparison = self.explained(comparison, shipment, check)
@@ -245,7 +275,9 @@ class _Verification:
             self.nearest = (comparison.excess, Verdict(True, "ok", "", case.name, comparison.errors, comparison.original))
 
     def explained(self, comparison: Comparison, shipment: Shipment, check: str) -> Comparison:
-        """Find out whether wrong values come from memory that was never written: does the answer change with what fresh memory holds?"""
+        """Find out why values are wrong: are they still being computed, or does the answer change with what fresh memory holds?"""
+        time.sleep(QUIET_SECONDS)
+        self.after.expect_same_memory()
         if self.depends_on_memory(shipment):
             text = f"the output changes with what fresh memory held: not every element is written ({comparison.reason})"
             return Comparison("uninitialised", text, comparison.excess, comparison.errors, comparison.original)
@@ -283,6 +315,54 @@ class _Verification:
             raise Rejected(rejection(comparison.check, comparison.reason, case.name, comparison))
 
 
+class Aftermath:
+    """What a call left in the worker's memory when it returned, read at once and without the worker's doing."""
+
+    def __init__(self, worker: Worker, threads_before: frozenset[str], generator: random.Random) -> None:
+        self.worker = worker
+        self.windows: list[tuple[int, int, bytes]] = []
+        """(output, offset, bytes)."""
+        for number, block in enumerate(worker.blocks):
+            for offset, size in _windows(block.bytes, generator):
+                seen = worker.peek(block.address + offset, size)
+                if seen is not None:
+                    self.windows.append((number, offset, seen))
+        busy = worker.settle()
+        if busy > SETTLED_SECONDS + SETTLED_SHARE * worker.call_seconds:
+            raise Rejected(rejection("background", f"after the call had answered, its thread worked on for {busy:.4f} s"))
+        self._expect_no_new_threads(threads_before)
+
+    def _expect_no_new_threads(self, before: frozenset[str]) -> None:
+        if self.worker.device != "cpu" or not self.worker.threads() - before:
+            return
+        time.sleep(NEW_THREAD_SECONDS)  # a thread that was joined takes some microseconds to disappear
+        new = self.worker.threads() - before
+        if new:
+            raise Rejected(rejection("background", f"{len(new)} threads that the call started were alive after it had returned"))
+
+    def expect_same_memory(self) -> None:
+        """The output in the worker's memory is what it was when the call returned, though nothing was asked of the worker since."""
+        for number, offset, seen in self.windows:
+            if self.worker.peek(self.worker.blocks[number].address + offset, len(seen)) not in (seen, None):
+                raise Rejected(rejection("background", f"output {number} was still being written after the call had returned"))
+
+    def expect_same_bytes(self, export: dict[str, Any]) -> None:
+        """What the worker exports is what lay in its memory when the call returned."""
+        descriptors = list(exchange.descriptors(export.get("tree")))
+        for number, offset, seen in self.windows:
+            there = exchange.peek(descriptors[number], offset, len(seen), self.worker.exchange) if number < len(descriptors) else b""
+            if there != seen:
+                text = f"output {number} came out differently from what was in memory when the call returned: it was computed or changed later"
+                raise Rejected(rejection("late_output", text))
+
+
+def _windows(size: int, generator: random.Random) -> list[tuple[int, int]]:
+    """Return what to read of a block: all of a small one, random pieces of a large one."""
+    if size <= PEEK_ALL:
+        return [(0, size)] if size else []
+    return [(generator.randrange(size - PEEK_WINDOW), PEEK_WINDOW) for _ in range(PEEK_WINDOWS)]
+
+
 # --- timing -------------------------------------------------------------------------------------------------------------------------
 
 
@@ -294,11 +374,13 @@ class TimedProgram:
         self.name = name or entry
         self._random = random.Random(os.urandom(16))
         self._case: Case | None = None
+        self._threads: frozenset[str] = frozenset()
 
     def prepare(self, inputs: Shipment) -> None:
         """Copy the inputs in and empty the caches. Not timed."""
         self._case = inputs.case
         _prepare(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
+        self._threads = self.worker.threads()
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""
@@ -310,7 +392,10 @@ class TimedProgram:
             return None
         try:
             with _as_rejections(self._case.name):
+                after = Aftermath(self.worker, self._threads, self._random) if self.worker.role == "candidate" else None
                 export = _good(self.worker.request("export"), "resources")
+                if after is not None:
+                    after.expect_same_bytes(export)
                 comparison = self.judge.compare(export, self._case, TIMED_STATE, self.worker)
                 if comparison.check:
                     return rejection(comparison.check, f"in a timed call: {comparison.reason}", self._case.name, comparison)
