@@ -16,7 +16,7 @@ class Model(nn.Module):
         return torch.mean(self.conv(x) * self.factor, dim=(2, 3), keepdim=True)
 
 
-BATCH, CHANNELS, FILTERS, SIZE = 8, 32, 64, 32
+BATCH, CHANNELS, FILTERS, SIZE = 16, 32, 16, 32
 
 
 def get_inputs() -> list[torch.Tensor]:

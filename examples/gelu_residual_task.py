@@ -4,7 +4,7 @@ import torch
 
 import warpwright
 
-ROWS, COLUMNS = 1024, 3072
+ROWS, COLUMNS = 512, 2048
 
 
 def make_inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

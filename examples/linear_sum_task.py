@@ -17,7 +17,7 @@ class Model(nn.Module):
         return torch.logsumexp(x, dim=1, keepdim=True)
 
 
-BATCH, INPUTS, OUTPUTS = 512, 1024, 1024
+BATCH, INPUTS, OUTPUTS = 1024, 1024, 256
 
 
 def get_inputs() -> list[torch.Tensor]:

@@ -4,7 +4,7 @@ import torch
 
 import warpwright
 
-ROWS, COLUMNS = 512, 8192
+ROWS, COLUMNS = 256, 4096
 
 
 def make_inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

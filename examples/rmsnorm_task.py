@@ -17,7 +17,7 @@ class Model(nn.Module):
         return total * scale * self.weight, total
 
 
-ROWS, COLUMNS = 1024, 2048
+ROWS, COLUMNS = 512, 2048
 
 
 def get_inputs() -> list[torch.Tensor]:

@@ -4,7 +4,7 @@ import torch
 
 import warpwright
 
-ROWS, COLUMNS = 1024, 4096
+ROWS, COLUMNS = 512, 4096
 
 
 def make_inputs() -> tuple[torch.Tensor, torch.Tensor]:

@@ -176,6 +176,7 @@ def test_audit_exits_0_only_for_a_pass(run: Run, status: str, code: int) -> None
     StandIn.status = status
     seen, said, _ = run("audit", "candidate.py", "--task", "task.py", "--json")
     assert seen == code and said["status"] == status and said.keys() >= KEYS
+    assert (said["verdict"] is None) == (said["speedup"]["best"] is None) == (code == 1)
 
 
 def test_bench_prints_one_object_a_line(run: Run) -> None:

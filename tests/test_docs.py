@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,14 @@ def test_the_architecture_names_every_module() -> None:
     modules = {path.name for path in (ROOT / "warpwright").glob("*.py")} - {"__init__.py"}
     assert not {name for name in modules if name not in text}
     assert not {name for name in re.findall(r"\b(\w+\.py)\b", text) if not list((ROOT / "warpwright").rglob(name))} - {"optimized.py"}
+
+
+def test_every_module_is_in_a_layer_of_the_import_contract() -> None:
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    named = [name for layer in layers for name in re.findall(r"\w+", layer)]
+    packages = {path.parent.name for path in (ROOT / "warpwright").glob("*/__init__.py")}
+    modules = {path.stem for path in (ROOT / "warpwright").glob("*.py")} - {"__init__"}
+    assert sorted(named) == sorted(packages | modules)
 
 
 def test_the_vocabulary_defines_each_word_once() -> None:
