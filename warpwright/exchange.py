@@ -184,6 +184,13 @@ def descriptors(tree: Any) -> Iterator[Descriptor]:
                 yield from descriptors(item)
 
 
+def has_foreign(tree: Any) -> bool:
+    """Whether an encoded value holds anything that is neither a plain tensor nor a number."""
+    if isinstance(tree, dict):
+        return "other" in tree or "not_plain" in tree or any(has_foreign(item) for item in tree.values())
+    return isinstance(tree, list) and any(has_foreign(item) for item in tree)
+
+
 def peek(descriptor: Descriptor, offset: int, size: int, folder: str) -> bytes:
     """Return some bytes of a shipped CPU tensor."""
     if "data" in descriptor:

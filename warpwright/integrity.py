@@ -94,11 +94,12 @@ def watch_functions() -> Callable[[], list[str]]:
     callbacks, kept_callbacks = gc.callbacks, list(gc.callbacks)
     read, kind, function = getattr, type, FunctionType
     torch_folder = os.path.dirname(os.path.abspath(str(sys.modules["torch"].__file__)))
+    shadowing = watch_shadows()
     changed_code = watch_machine_code()
     skipped = NOT_WATCHED
 
     def changed() -> list[str]:
-        found = changed_code()
+        found = changed_code() + shadowing()
         found += [f"sys.modules[{name!r}]" for name, module in kept_modules.items() if modules.get(name) is not module]
         found += ["gc.callbacks"] if callbacks != kept_callbacks else []
         for where, holder, noted in notes:
@@ -127,6 +128,13 @@ def _holders() -> list[tuple[str, Mapping[str, Any]]]:
             inside = (value for value in list(vars(module).values()) if isinstance(value, type) and value.__module__ == name)
             holders += [(f"{name}.{kind.__qualname__}", vars(kind)) for kind in inside]
     return holders + [(name, vars(_resolve(name))) for name in CLASSES]
+
+
+def watch_shadows() -> Callable[[], list[str]]:
+    """Note what the watched classes define; the result names methods that a class has gained over one that it inherits."""
+    notes = [(name, vars(_resolve(name)), set(vars(_resolve(name))), _resolve(name).__mro__[1:]) for name in CLASSES]
+    inherited = {name: {key for base in bases for key in vars(base)} for name, _, _, bases in notes}
+    return lambda: [f"{name}.{key}" for name, holder, known, _ in notes for key in holder if key not in known and key in inherited[name]]
 
 
 def watch_machine_code() -> Callable[[], list[str]]:

@@ -18,6 +18,8 @@ import sys
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE = 1, 38, 36, 4
+PR_SET_KEEPCAPS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 8, 47, 2
+CAP_DAC_READ_SEARCH, CAPABILITY_VERSION = 2, 0x20080522
 SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC = 1, 1
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 EPERM, ENOSYS = 1, 38
@@ -61,9 +63,14 @@ def _lower(kind: int, value: int) -> None:
     resource.setrlimit(kind, (value, value))
 
 
-def can_change_user(paths: list[str]) -> bool:
-    """Whether this process is root and an unprivileged user could still read `paths` (python, torch, this package)."""
-    return os.getuid() == 0 and all(_readable_by_others(Path(path).resolve()) for path in paths)
+def can_change_user() -> bool:
+    """Whether this process may become another user."""
+    return os.getuid() == 0
+
+
+def readable_by_all(paths: list[str]) -> bool:
+    """Whether any user can read `paths` (python, torch, this package)."""
+    return all(_readable_by_others(Path(path).resolve()) for path in paths)
 
 
 def _readable_by_others(path: Path) -> bool:
@@ -73,16 +80,31 @@ def _readable_by_others(path: Path) -> bool:
         return False
 
 
-def change_user(user: int) -> bool:
-    """Become `user`, with no group and no capability. False where the kernel has no such user (user namespaces)."""
+def change_user(user: int, read_all: bool) -> bool:
+    """Become `user`, with no group and no capability. False where the kernel has no such user (user namespaces).
+
+    `read_all` keeps one capability, to read files of other users: for a Python that lies in root's home.
+    """
+    if read_all:
+        _libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     try:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
     except OSError:
         return False
+    if read_all:
+        _keep_only(CAP_DAC_READ_SEARCH)
     _libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # /proc/<pid> stays readable for the parent's census
     return True
+
+
+def _keep_only(capability: int) -> None:
+    """Drop all capabilities but one, which programs that are started (compilers) inherit."""
+    header = struct.pack("=Ii", CAPABILITY_VERSION, 0)
+    data = struct.pack("=6I", *[1 << capability] * 3, 0, 0, 0)
+    _libc.capset(ctypes.create_string_buffer(header, len(header)), ctypes.create_string_buffer(data, len(data)))
+    _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0)
 
 
 def needed_paths() -> list[str]:

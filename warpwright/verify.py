@@ -40,7 +40,7 @@ QUIET_SECONDS = 0.05
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
 STATE_EXPORT_BYTES = 1 << 28  # state is exported to see that nothing else changed, up to this size
-SETTLED_SECONDS, SETTLED_SHARE = 0.002, 0.25  # CPU time that the answering thread may use before it sleeps again, and share of the call
+SETTLED_SECONDS, SETTLED_SHARE = 0.0015, 0.25  # CPU time that the answering thread may use before it sleeps again, and share of the call
 NEW_THREAD_SECONDS = 0.0005
 PEEK_ALL, PEEK_WINDOW, PEEK_WINDOWS = 4 << 20, 1 << 15, 64
 FORBIDDEN_TEXT = (
@@ -48,8 +48,9 @@ FORBIDDEN_TEXT = (
     (r"\bprocess_vm_(read|write)v\b", "the memory of another process"),
     (r"\bptrace\s*\(", "tracing of another process"),
     (r"\bLD_PRELOAD\b", "replacement of library functions"),
-    (r"\b(f_back|tb_frame|f_locals|gi_frame|cr_frame)\b", "the frames of whoever calls"),
 )
+FRAMES = ((r"\b(f_back|tb_frame|f_locals|gi_frame|cr_frame)\b", "the frames of whoever calls"),)
+"""Looked for after the warm-up, when the watch has seen what `sys._getframe` was asked for: there are roads to a frame that it does not see."""
 
 
 class Rejected(Exception):
@@ -119,6 +120,7 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
         filtered = _good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
         worker.isolation += ("filter",) if filtered == "" else ()
         census(worker)
+        scan(source, FRAMES)
         children = worker.children()
         if children:
             raise Rejected(rejection("background", f"{children} processes are left from the build; end them before the constructor returns"))
@@ -135,10 +137,10 @@ def _warm_up(judge: Judge, worker: Worker, entry: str) -> None:
             raise Rejected(rejection("build", f"the warm-up call raised: {error}")) from error
 
 
-def scan(source: Source) -> None:
+def scan(source: Source, patterns: tuple[tuple[str, str], ...] = FORBIDDEN_TEXT) -> None:
     """Reject texts that can only be meant to get at other processes or at the harness."""
     for name, text in source.files:
-        for pattern, what in FORBIDDEN_TEXT:
+        for pattern, what in patterns:
             match = re.search(pattern, text)
             if match:
                 raise Rejected(rejection("source", f"{name} names {match[0]!r}: {what}"))
@@ -320,6 +322,7 @@ class Aftermath:
 
     def __init__(self, worker: Worker, threads_before: frozenset[str], generator: random.Random) -> None:
         self.worker = worker
+        self._expect_no_new_threads(threads_before)
         self.windows: list[tuple[int, int, bytes]] = []
         """(output, offset, bytes)."""
         for number, block in enumerate(worker.blocks):
@@ -330,7 +333,6 @@ class Aftermath:
         busy = worker.settle()
         if busy > SETTLED_SECONDS + SETTLED_SHARE * worker.call_seconds:
             raise Rejected(rejection("background", f"after the call had answered, its thread worked on for {busy:.4f} s"))
-        self._expect_no_new_threads(threads_before)
 
     def _expect_no_new_threads(self, before: frozenset[str]) -> None:
         if self.worker.device != "cpu" or not self.worker.threads() - before:
@@ -349,8 +351,11 @@ class Aftermath:
     def expect_same_bytes(self, export: dict[str, Any]) -> None:
         """What the worker exports is what lay in its memory when the call returned."""
         descriptors = list(exchange.descriptors(export.get("tree")))
+        if self.worker.device == "cpu" and len(descriptors) != len(self.worker.blocks) and not exchange.has_foreign(export.get("tree")):
+            text = f"the call answered with {len(self.worker.blocks)} output tensors, {len(descriptors)} were exported"
+            raise Rejected(rejection("forged_reply", text))
         for number, offset, seen in self.windows:
-            there = exchange.peek(descriptors[number], offset, len(seen), self.worker.exchange) if number < len(descriptors) else b""
+            there = exchange.peek(descriptors[number], offset, len(seen), self.worker.exchange) if number < len(descriptors) else seen
             if there != seen:
                 text = f"output {number} came out differently from what was in memory when the call returned: it was computed or changed later"
                 raise Rejected(rejection("late_output", text))

@@ -29,6 +29,8 @@ from warpwright import isolation
 MAINS = {"judge": "warpwright.judging", "candidate": "warpwright.runner", "baseline": "warpwright.runner"}
 WATCH_SECONDS = 0.5  # memory and process count of the tree; a scan takes 0.1 ms for a worker without children
 KILL_SECONDS = 5.0
+_read_all = False
+"""Whether an unprivileged worker needs leave to read what other users cannot: Python lies in root's home."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -44,7 +46,9 @@ def main() -> None:
     isolation.adopt_orphans()
     gc.collect()
     gc.freeze()
-    server.sendall(json.dumps({"can_change_user": isolation.can_change_user(isolation.needed_paths())}).encode())
+    global _read_all
+    _read_all = not isolation.readable_by_all(isolation.needed_paths())
+    server.sendall(json.dumps({"can_change_user": isolation.can_change_user()}).encode())
     while True:
         message, descriptors, _, _ = socket.recv_fds(server, 65536, 3)
         if not message:
@@ -118,7 +122,7 @@ def _isolate(order: dict[str, Any]) -> list[str]:
         data = order["memory"] if order["device"] == "cpu" else None  # CUDA reserves far more address space than it uses
         isolation.limit_resources(data, order["file_bytes"], order["processes"] if own_user else None)
         level.append("limits")
-    if user is not None and isolation.change_user(user):
+    if user is not None and isolation.change_user(user, _read_all):
         level.append("user")
     return level
 
