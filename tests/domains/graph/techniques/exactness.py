@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from warpwright.domains.graph.capture import from_module
-from warpwright.domains.graph.ir import GraphIR, run
+from warpwright.domains.graph.ir import GraphIR, copy, run
 
 KINDS = ("normal", "scaled", "negated", "offset", "zeros", "heavy", "spikes")
 
@@ -53,12 +53,21 @@ def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: t.detach().clone() for name, t in (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))}
 
 
+def _widened(ir: GraphIR) -> GraphIR:
+    """Return the graph with every conversion to float32 a conversion to float64."""
+    wide = copy(ir)
+    for node in wide.graph.nodes:
+        node.args = tuple(torch.float64 if a is torch.float32 else a for a in node.args)
+        node.kwargs = {k: torch.float64 if a is torch.float32 else a for k, a in node.kwargs.items()}
+    return wide
+
+
 def double_run(ir: GraphIR, inputs: Sequence[Any], state: dict[str, torch.Tensor]) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
     """Return the results in float64 and the state after the call."""
     wide = {k: v.double() if v.is_floating_point() else v.clone() for k, v in state.items()}
     cast = pytree.tree_map(lambda x: x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x, list(inputs))
     constants = {k: v.double() if v.is_floating_point() else v for k, v in ir.constants.items()}
-    out = run(dataclasses.replace(ir, constants=constants), cast, wide, flat=True)
+    out = run(dataclasses.replace(_widened(ir), constants=constants), cast, wide, flat=True)
     return list(out), wide
 
 

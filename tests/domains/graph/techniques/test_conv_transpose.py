@@ -47,3 +47,15 @@ def test_float32_error_stays_near_the_original() -> None:
         after, fired = fixpoint(before, conv_transpose.TECHNIQUES)
         assert fired
         assert_numerically_sound(before, after, size, model)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(3, 2, 1), (4, 2, 1), (2, 3, 0), (5, [2, 1], [2, 0])])
+def test_statistics_come_before_the_interleaving(kernel: int, stride: int, padding: int) -> None:
+    conv = nn.ConvTranspose2d(3, 4, kernel, stride=stride, padding=padding)
+    model = randomised(nn.Sequential(conv, Apply(lambda y: torch.var_mean(y, [0, 2, 3], correction=0))), 0)
+    size = (3, 3, 6, 5)
+    before = captured(model, torch.zeros(size))
+    after, fired = fixpoint(before, conv_transpose.TECHNIQUES)
+    assert fired == ["statistics_before_interleaving"]
+    assert_equal_in_double(before, after, [torch.randn(size)], model)
+    assert_numerically_sound(before, after, size, model)

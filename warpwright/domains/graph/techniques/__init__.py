@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.domains.graph.techniques import (
+    common,
     conv_pool,
     conv_reduce,
     conv_transpose,
@@ -30,6 +31,7 @@ REWRITES: tuple[Any, ...] = (
     *conv_pool.TECHNIQUES,
     *scalars.TECHNIQUES,
     *conv_transpose.TECHNIQUES,
+    *common.TECHNIQUES,
 )
 """What changes the graph, for any target.
 

@@ -1,12 +1,16 @@
 """Sums and means of a convolution over spatial axes or channels: reduce the input and the kernel, not the output.
 
-Along one axis, kernel index k meets the input positions [a_k, b_k) (every stride-th of them, for a strided convolution), so the
-sum of the output over that axis is  sum_k W[k] * S_k  with the box sums  S_k = sum of x over those positions. Kernel indices with equal
-ranges share a box sum. Box sums are formed from the sums of the segments between all range ends, each element read once and nothing
-subtracted, so no digits cancel. Axes that are not reduced stay a convolution, with kernel ranges as extra channels.
+Along one axis, kernel index k meets the input positions [a_k, b_k) (every stride-th of them, for a strided convolution), so the sum of the
+output over that axis is  sum_k W[k] * S_k  with the box sums  S_k = sum of x over those positions.  With T the sum over everything that any k
+meets, and B the few border segments that some k miss,
 
-Special cases: stride 1 without padding, transposed: every range is everything, sum(y) = sum(x) @ sum(W) (notes 2.5, L2-42). Border
-corrections of L2-44 and the three-plane form of L2-13 come out as segments. The general form is our own derivation.
+    sum_k W[k] S_k  =  (sum_k W[k]) T  -  sum_B (sum of W[k] over the k that miss B) (sum of x over B)
+
+so T is one reduction of x and the borders are slices of it. (The form with every S_k of its own has more products of the same size to add up,
+and errs three times as much on input with a large mean.) Axes that are not reduced stay a convolution, with T and the borders as channels.
+
+Special cases: stride 1 without padding, transposed: no borders, sum(y) = sum(x) @ sum(W) (notes 2.5, L2-42). Border corrections of L2-44 and the
+three-plane form of L2-13. The general form is our own derivation.
 """
 
 from __future__ import annotations
@@ -33,6 +37,17 @@ class Box:
     step: int
     count: int
     taps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A sum of `x` over some positions, and the kernel indices whose entries it is multiplied by, with a sign."""
+
+    first: int
+    step: int
+    count: int
+    taps: tuple[int, ...]
+    sign: int
 
 
 def boxes(conv: Convolution, axis: int) -> tuple[Box, ...]:
@@ -85,8 +100,8 @@ def collapse(at: Inserter, conv: Convolution, spatial: tuple[int, ...], mean: bo
     x, weight = reduce(at, x, plain, True, False), reduce(at, weight, plain, True, False)
     for axis in spatial:
         if axis + 2 not in plain:
-            x = _box_sums(at, x, axis + 2, ranges[axis])
-            weight = _tap_sums(at, weight, axis + 2, ranges[axis])
+            planes = _planes(conv, axis)
+            x, weight = _plane_sums(at, x, axis + 2, planes), _tap_sums(at, weight, axis + 2, planes)
     count = math.prod(conv.out[a] for a in spatial)
     bias = conv.bias
     if mean:
@@ -101,55 +116,48 @@ def collapse(at: Inserter, conv: Convolution, spatial: tuple[int, ...], mean: bo
     return at.call(aten.reshape.default, new, [*shape(conv.node)[:2], *sizes])
 
 
-def _box_sums(at: Inserter, x: fx.Node, dim: int, ranges: tuple[Box, ...]) -> fx.Node:
-    """Return `x` with axis `dim` replaced by one of box sums, in the order of `ranges`."""
-    segments: dict[tuple[int, int], list[tuple[int, fx.Node]]] = {}
-    totals: dict[tuple[fx.Node, ...], fx.Node] = {}
+def _planes(conv: Convolution, axis: int) -> tuple[Plane, ...]:
+    """Return the planes of one axis: for each residue of its stride everything that its kernel indices meet, and what some of them miss."""
+    ranges = boxes(conv, axis)
+    found = []
+    for residue in sorted({box.first % box.step for box in ranges}):
+        group = [box for box in ranges if box.first % box.step == residue]
+        step = group[0].step
+        spans = [(box.first // step, box.first // step + box.count, box.taps) for box in group]
+        low, high = min(a for a, _, _ in spans), max(b for _, b, _ in spans)
+        found.append(Plane(residue + low * step, step, high - low, tuple(k for _, _, taps in spans for k in taps), 1))
+        ends = sorted({low, high, *(a for a, _, _ in spans), *(b for _, b, _ in spans)})
+        for start, stop in itertools.pairwise(ends):
+            missed_by = tuple(k for a, b, taps in spans if not (a <= start and stop <= b) for k in taps)
+            if missed_by:
+                found.append(Plane(residue + start * step, step, stop - start, missed_by, -1))
+    return tuple(found)
+
+
+def _plane_sums(at: Inserter, x: fx.Node, dim: int, planes: tuple[Plane, ...]) -> fx.Node:
+    """Return `x` with axis `dim` replaced by the sums over its planes."""
     sums = []
-    for box in ranges:
-        residue = box.first % box.step
-        key = (residue, box.step)
-        if key not in segments:
-            segments[key] = _segments(at, x, dim, residue, [b for b in ranges if b.first % b.step == residue])
-        start = box.first // box.step
-        parts = [node for first, node in segments[key] if start <= first < start + box.count]
-        sums.append(_total(at, tuple(parts), totals))
+    for plane in planes:
+        end = plane.first + (plane.count - 1) * plane.step + 1
+        if plane.step > 1 and plane.count > 1:
+            part = at.call(aten.slice.Tensor, x, dim, plane.first, end, plane.step)
+        else:
+            part = x if plane.count == shape(x)[dim] else at.call(aten.narrow.default, x, dim, plane.first, plane.count)
+        sums.append(part if plane.count == 1 else reduce(at, part, (dim,), True, False))
     return sums[0] if len(sums) == 1 else at.call(aten.cat.default, sums, dim)
 
 
-def _total(at: Inserter, parts: tuple[fx.Node, ...], known: dict[tuple[fx.Node, ...], fx.Node]) -> fx.Node:
-    """Return the sum of `parts`; boxes that begin alike share its beginning."""
-    if len(parts) == 1:
-        return parts[0]
-    if parts not in known:
-        known[parts] = at.call(aten.add.Tensor, _total(at, parts[:-1], known), parts[-1])
-    return known[parts]
-
-
-def _segments(at: Inserter, x: fx.Node, dim: int, residue: int, ranges: list[Box]) -> list[tuple[int, fx.Node]]:
-    """Return the sums of `x` between all ends of `ranges`, each with its first index, counted in steps."""
-    step = ranges[0].step
-    if step > 1:
-        x = at.call(aten.slice.Tensor, x, dim, residue, shape(x)[dim], step)
-    spans = [(b.first // step, b.first // step + b.count) for b in ranges]
-    ends = sorted({end for span in spans for end in span})
-    found = []
-    for low, high in itertools.pairwise(ends):
-        if any(a <= low and high <= b for a, b in spans):
-            part = x if high - low == shape(x)[dim] else at.call(aten.narrow.default, x, dim, low, high - low)
-            found.append((low, part if high - low == 1 else reduce(at, part, (dim,), True, False)))
-    return found
-
-
-def _tap_sums(at: Inserter, weight: fx.Node, dim: int, ranges: tuple[Box, ...]) -> fx.Node:
-    """Return the kernel with axis `dim` replaced by one entry for each range: the sum over the kernel indices that have it."""
+def _tap_sums(at: Inserter, weight: fx.Node, dim: int, planes: tuple[Plane, ...]) -> fx.Node:
+    """Return the kernel with axis `dim` replaced by one entry for each plane: the signed sum over the plane's kernel indices."""
     parts = []
-    for box in ranges:
-        consecutive = box.taps == tuple(range(box.taps[0], box.taps[-1] + 1))
-        runs = [(box.taps[0], len(box.taps))] if consecutive else [(k, 1) for k in box.taps]
-        pieces = [at.call(aten.narrow.default, weight, dim, k, length) for k, length in runs]
+    for plane in planes:
+        taps = sorted(plane.taps)
+        runs = [(taps[0], len(taps))] if taps == list(range(taps[0], taps[-1] + 1)) else [(k, 1) for k in taps]
+        whole = runs == [(0, shape(weight)[dim])]
+        pieces = [weight] if whole else [at.call(aten.narrow.default, weight, dim, k, length) for k, length in runs]
         piece = pieces[0] if len(pieces) == 1 else at.call(aten.cat.default, pieces, dim)
-        parts.append(piece if len(box.taps) == 1 else reduce(at, piece, (dim,), True, False))
+        piece = piece if len(taps) == 1 else reduce(at, piece, (dim,), True, False)
+        parts.append(piece if plane.sign > 0 else at.call(aten.neg.default, piece))
     return parts[0] if len(parts) == 1 else at.call(aten.cat.default, parts, dim)
 
 

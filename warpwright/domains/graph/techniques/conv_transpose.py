@@ -9,13 +9,14 @@ interleaving. Sources: notes 2.5 (L1-57 ... 81; L2-58, 78, 96); shift and paddin
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
 
 from torch import fx
 
-from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, is_op, only_user, shape
+from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, only_user, shape
 from warpwright.domains.graph.techniques.convolution import TRANSPOSED, Convolution, correlate, read, swap_channels
 from warpwright.domains.graph.techniques.reduction import MAX_POOLS, Pool, read_max_pool
 from warpwright.domains.graph.techniques.rewrite import Rewrite
@@ -227,10 +228,65 @@ POOL_BEFORE_INTERLEAVING = Rewrite(
 )
 
 
-def is_interleaved(node: Any) -> bool:
-    """Is this the call of a transposed convolution that `transposed_in_phases` would take?"""
-    conv = read(node) if is_op(node, *TRANSPOSED) else None
-    return conv is not None and in_phases(conv)
+def _match_statistics(node: fx.Node) -> Any:
+    conv = read(node.args[0])
+    if conv is None or only_user(conv.node) is not node or not in_phases(conv) or argument(node, "correction") != 0:
+        return None
+    over = {a % (conv.d + 2) for a in argument(node, "dim") or ()}
+    whole = {0, *range(2, conv.d + 2)}
+    axes = [phase_axis(conv, axis) for axis in range(conv.d)]
+    empty = any(_living(phase, r, conv.out[axis])[1] <= 0 for axis, phase in enumerate(axes) for r in range(phase.s))
+    return (conv, axes) if over == whole and not argument(node, "keepdim") and not empty else None
 
 
-TECHNIQUES = (CHANNELS_BEFORE_INTERLEAVING, POOL_BEFORE_INTERLEAVING, FLIP_TRANSPOSED, TRANSPOSED_IN_PHASES)
+def _living(phase: Phase, r: int, out: int) -> tuple[int, int]:
+    """Return the first place of phase `r` that is an output, and how many are."""
+    first = 1 if r < phase.shift else 0
+    return first, (out - 1 + phase.shift - r) // phase.s - first + 1
+
+
+def _emit_statistics(e: Edit, node: fx.Node, found: tuple[Convolution, list[Phase]]) -> None:
+    conv, axes = found
+    at = e.before(node)
+    dense = phases(at, conv, axes, conv.bias)
+    shares, variances, means = [], [], []
+    for index, remainders in enumerate(itertools.product(*(range(phase.s) for phase in axes))):
+        part = at.call(aten.select.int, dense, 1, index)
+        count = 1
+        for axis, (phase, r) in enumerate(zip(axes, remainders, strict=True)):
+            first, living = _living(phase, r, conv.out[axis])
+            count *= living
+            part = part if living == phase.places else at.call(aten.narrow.default, part, axis + 2, first, living)
+        statistics = at.call(aten.var_mean.correction, part, [0, *range(2, conv.d + 2)], correction=0)
+        shares.append(count / math.prod(conv.out))
+        variances.append(at.item(statistics, 0))
+        means.append(at.item(statistics, 1))
+    mean = _weighted(at, shares, at.call(aten.stack.default, means))
+    apart = at.call(aten.square.default, at.call(aten.sub.Tensor, at.call(aten.stack.default, means), mean))
+    variance = _weighted(at, shares, at.call(aten.add.Tensor, at.call(aten.stack.default, variances), apart))
+    for user in list(node.users):
+        e.replace(user, variance if user.args[1] == 0 else mean)
+
+
+def _weighted(at: Inserter, shares: list[float], stacked: fx.Node) -> fx.Node:
+    """Insert the mean over axis 0 with the given shares, which sum to 1."""
+    if len(set(shares)) == 1:
+        return at.call(aten.mean.dim, stacked, [0])
+    total = at.call(aten.mul.Tensor, at.call(aten.select.int, stacked, 0, 0), shares[0])
+    for index, share in enumerate(shares[1:], 1):
+        total = at.call(aten.add.Tensor, total, at.call(aten.select.int, stacked, 0, index), alpha=share)
+    return total
+
+
+STATISTICS_BEFORE_INTERLEAVING = Rewrite(
+    name="statistics_before_interleaving",
+    legality="E",
+    ops=(aten.var_mean.correction,),
+    match=_match_statistics,
+    emit=_emit_statistics,
+    doc="var_mean(conv_transpose(x)) for each channel -> the same for each phase, put together by Chan's formula: var = sum of w (var_i + (mean_i -"
+    " mean)^2). Nothing is interleaved, and no difference of squares is taken.",
+)
+
+
+TECHNIQUES = (STATISTICS_BEFORE_INTERLEAVING, CHANNELS_BEFORE_INTERLEAVING, POOL_BEFORE_INTERLEAVING, FLIP_TRANSPOSED, TRANSPOSED_IN_PHASES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from torch import fx
@@ -82,6 +83,20 @@ IDENTITY = Rewrite(
     "identity", "E", _MAY_DO_NOTHING, _match_identity, _emit_existing,
     "dropout(x) in eval mode, x * 1, x + 0, x / 1, x ** 1, x.contiguous(), x.view(x.shape), pools with windows of one element  ->  x. "
     "The sign of a zero may change.",
+)  # fmt: skip
+
+
+def _match_broadcast(node: fx.Node) -> Any:
+    source = node.args[0]
+    if not is_op(source, aten.broadcast_tensors.default):
+        return None
+    x = source.args[0][node.args[1]]  # type: ignore[index, union-attr]
+    return x if is_tensor(x) and can_stand_for(x, node) else None
+
+
+BROADCAST = Rewrite(
+    "needless_broadcast", "E", (operator.getitem,), _match_broadcast, _emit_existing,
+    "broadcast_tensors(x, y)  ->  x, y for tensors of one shape.",
 )  # fmt: skip
 
 
@@ -242,4 +257,4 @@ MERGE_VIEWS = Rewrite(
     "x.view(a).view(b)  ->  x.reshape(b), for x contiguous.",
 )  # fmt: skip
 
-TECHNIQUES = (IDENTITY, SIZE_ONE, SIZE_ONE_SOFTMAX, NEEDLESS_CLAMP, MERGE_CLAMPS, CLAMP_BEFORE_SCALE, MERGE_LEAKY, MERGE_VIEWS)
+TECHNIQUES = (IDENTITY, BROADCAST, SIZE_ONE, SIZE_ONE_SOFTMAX, NEEDLESS_CLAMP, MERGE_CLAMPS, CLAMP_BEFORE_SCALE, MERGE_LEAKY, MERGE_VIEWS)

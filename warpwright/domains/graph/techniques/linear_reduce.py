@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, is_op, is_parameter_only, is_tensor, only_user, shape
@@ -62,22 +63,27 @@ def _match_columns(node: fx.Node) -> Any:
 def _emit_columns(e: Edit, node: fx.Node, found: tuple[Reduction, Product]) -> None:
     red, product = found
     at = e.before(node)
-    matrix = product.matrix
-    last = len(shape(red.x)) - 1
-    column = reduce(at, matrix, (0,) if product.turned else (len(shape(matrix)) - 1,), False, red.mean)
+    matrix, x = product.matrix, product.x
+    rank = len(shape(red.x))
+    axis = 0 if product.turned else len(shape(matrix)) - 1
+    # one dot product replaces the mean of many, whose rounding errors average out: float64, unless x is what costs most
+    wide = dtype(node) == torch.float32 and math.prod(shape(x)) <= math.prod(shape(matrix))
+    options = {"dtype": torch.float64} if wide else {}
+    column = at.call(aten.mean.dim if red.mean else aten.sum.dim_IntList, matrix, [axis], False, **options)
+    x = at.call(aten.to.dtype, x, torch.float64) if wide else x
     if len(shape(column)) == 1:
-        new = at.call(aten.unsqueeze.default, at.call(aten.matmul.default, product.x, column), -1)
+        new = at.call(aten.unsqueeze.default, at.call(aten.matmul.default, x, column), -1)
     else:
-        new = at.call(aten.matmul.default, product.x, at.call(aten.unsqueeze.default, column, -1))
+        new = at.call(aten.matmul.default, x, at.call(aten.unsqueeze.default, column, -1))
     if product.bias is not None:
         bias = product.bias
-        whole = len(shape(bias)) > 0 and shape(bias)[-1] == shape(red.x)[last]
-        if whole:
-            bias = reduce(at, bias, (len(shape(bias)) - 1,), True, red.mean)
+        if len(shape(bias)) > 0 and shape(bias)[-1] == shape(red.x)[rank - 1]:
+            bias = at.call(aten.mean.dim if red.mean else aten.sum.dim_IntList, bias, [len(shape(bias)) - 1], True, **options)
         elif not red.mean:
-            bias = at.call(aten.mul.Tensor, bias, shape(red.x)[last])
+            bias = at.call(aten.mul.Tensor, bias, shape(red.x)[rank - 1])
         new = at.call(aten.add.Tensor, new, bias)
     new = reduce(at, new, red.axes[:-1], True, red.mean)
+    new = at.call(aten.to.dtype, new, torch.float32) if wide else new
     _finish(e, at, node, new)
 
 
@@ -300,6 +306,27 @@ def _reduced_summand(at: Inserter, other: Any, red: Reduction, rank: int) -> Any
     return new if red.mean or repeats == 1 else at.call(aten.mul.Tensor, new, repeats)
 
 
+def _match_conversion(node: fx.Node) -> Any:
+    inner: Any = node.args[0]
+    if not is_op(inner, aten.to.dtype) or not is_tensor(inner.args[0]) or argument_or(node, "dtype", None) is not None:
+        return None
+    x = inner.args[0]
+    return x if dtype(x) == torch.float32 and dtype(node) == torch.float64 and only_user(inner) is node else None
+
+
+def _emit_conversion(e: Edit, node: fx.Node, x: fx.Node) -> None:
+    e.replace(node, e.before(node).call(node.target, x, *node.args[1:], **{**node.kwargs, "dtype": torch.float64}))
+
+
+ACCUMULATE_WIDE = Rewrite(
+    name="accumulate_wide",
+    legality="E",
+    ops=(aten.sum.dim_IntList, aten.mean.dim),
+    match=_match_conversion,
+    emit=_emit_conversion,
+    doc="x.to(float64).sum(dim) -> x.sum(dim, dtype=float64): the same additions without the converted copy.",
+)
+
 COMMUTE_REDUCTION = Rewrite(
     name="commute_reduction",
     legality="E",
@@ -310,4 +337,4 @@ COMMUTE_REDUCTION = Rewrite(
     " -> the reduction of x, then the same step on fewer elements. Linearity; notes 2.5.",
 )
 
-TECHNIQUES = (COMMUTE_REDUCTION, REDUCE_COLUMNS, REDUCE_ROWS, POOL_FEATURES)
+TECHNIQUES = (ACCUMULATE_WIDE, COMMUTE_REDUCTION, REDUCE_COLUMNS, REDUCE_ROWS, POOL_FEATURES)

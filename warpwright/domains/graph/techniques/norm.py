@@ -13,10 +13,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, is_op, is_parameter_only, is_tensor, only_user, shape, users
-from warpwright.domains.graph.techniques.convolution import read, same_form
+from warpwright.domains.graph.techniques.conv_pool import merge_axis
+from warpwright.domains.graph.techniques.convolution import Convolution, read, same_form
 from warpwright.domains.graph.techniques.linear_reduce import read_product
 from warpwright.domains.graph.techniques.reduction import REDUCTIONS, read_average_pool, read_reduction
 from warpwright.domains.graph.techniques.rewrite import Rewrite
@@ -182,33 +184,41 @@ def _scale(at: Inserter, node: fx.Node, variance: fx.Node) -> fx.Node:
     return scale if weight is None else at.call(aten.mul.Tensor, scale, weight)
 
 
-def _again(at: Inserter, node: fx.Node) -> fx.Node:
-    """Insert a linear map once more, so that statistics and pool each have one of their own to simplify; return anything else as it is."""
+def _twin(at: Inserter, node: fx.Node) -> fx.Node:
+    """Insert a transposed convolution once more, with the scalars and biases behind it, in float64."""
+
+    def wide(item: Any) -> Any:
+        return at.call(aten.to.dtype, item, torch.float64) if is_tensor(item) else item
+
     if read(node) is not None:
-        return at.call(node.target, *node.args, **node.kwargs)
-    if is_op(node, aten.mul.Tensor, aten.div.Tensor, aten.add.Tensor, aten.sub.Tensor):
-        first: Any = node.args[0]
-        if is_tensor(first) and shape(first) == shape(node):
-            return at.call(node.target, _again(at, first), *node.args[1:], **node.kwargs)
-    return node
+        return at.call(node.target, *(wide(a) for a in node.args[:3]), *node.args[3:], **node.kwargs)
+    first: Any = node.args[0]
+    return at.call(node.target, _twin(at, first), *(wide(a) for a in node.args[1:]), **node.kwargs)
 
 
-def _comes_from_transposed(node: Any) -> bool:
-    """Is this a transposed convolution, with at most scalars and biases behind it?"""
-    while is_op(node, aten.mul.Tensor, aten.div.Tensor, aten.add.Tensor, aten.sub.Tensor) and is_tensor(node.args[0]) and only_user(node.args[0]):
-        node = node.args[0]
+def _transposed_above(node: Any) -> Convolution | None:
+    """Return the transposed convolution that a node is, but for scalars and biases behind it; None for any other node."""
+    while is_op(node, aten.mul.Tensor, aten.div.Tensor, aten.add.Tensor, aten.sub.Tensor):
+        first = node.args[0]
+        if not is_tensor(first) or only_user(first) is None or shape(first) != shape(node) or not all(is_parameter_only(a) for a in node.args[1:]):
+            return None
+        node = first
     conv = read(node)
-    return conv is not None and conv.transposed
+    return conv if conv is not None and conv.transposed else None
 
 
 def _match_pooled(node: fx.Node) -> Any:
     inner: Any = node.args[0]
-    if not _usable(inner) or only_user(inner) is not node or dtype(inner) != dtype(node) or not _comes_from_transposed(inner.args[0]):
+    if not _usable(inner) or only_user(inner) is not node or dtype(inner) != dtype(node) or _transposed_above(inner.args[0]) is None:
         return None
     red = read_reduction(node)
     if red is not None:
         return inner if red.mean and min(red.axes) >= 2 else None
-    return inner if read_average_pool(node) is not None else None
+    pool, conv = read_average_pool(node), _transposed_above(inner.args[0])
+    if pool is None or conv is None or len(pool.kernel) != conv.d or read_average_pool(only_user(node)) is not None:
+        return None  # a pool behind a pool merges with it first
+    merges = all(merge_axis(conv, axis, pool.kernel[axis], pool.stride[axis]) is not None for axis in range(conv.d))
+    return inner if merges else None
 
 
 def _emit_pooled(e: Edit, node: fx.Node, norm: fx.Node) -> None:
@@ -219,13 +229,13 @@ def _emit_pooled(e: Edit, node: fx.Node, norm: fx.Node) -> None:
     variance, mean = at.item(statistics, 0), at.item(statistics, 1)
     _remember(at, norm, mean, variance)
     at = e.before(node)
+    # Both means cancel in part, and neither averages over rounded values as the original does: float64, on little data.
     red = read_reduction(node)
-    twin = _again(at, y)
-    pooled = at.call(aten.mean.dim, twin, list(red.axes), True) if red else at.call(node.target, twin, *node.args[1:], **node.kwargs)
-    if red is not None and len(red.axes) == rank - 2:
-        # the mean of the means is the batch mean: taken from these very numbers, rounding errors common to all of them cancel
-        mean = at.call(aten.reshape.default, at.call(aten.mean.dim, pooled, [0], True), [-1])
-    new = at.call(aten.sub.Tensor, pooled, _channel_view(at, mean, rank))
+    pooled = at.call(aten.mean.dim, _twin(at, y), list(red.axes), True) if red else at.call(node.target, _twin(at, y), *node.args[1:], **node.kwargs)
+    everything = list(range(2, rank))
+    spatial = pooled if red and list(red.axes) == everything else at.call(aten.mean.dim, _twin(at, y), everything, True)
+    new = at.call(aten.sub.Tensor, pooled, at.call(aten.mean.dim, spatial, [0], True))
+    new = at.call(aten.to.dtype, new, dtype(node))
     new = at.call(aten.mul.Tensor, new, _channel_view(at, _scale(at, norm, variance), rank))
     bias = argument(norm, "bias")
     if bias is not None:
@@ -240,9 +250,8 @@ def _emit_pooled(e: Edit, node: fx.Node, norm: fx.Node) -> None:
 POOL_BEFORE_BATCH_NORM = Rewrite(
     "pool_before_batch_norm", "E", REDUCTIONS, _match_pooled, _emit_pooled,
     "pool(batch_norm(y)), y a transposed convolution, training mode -> (pool(y) - mean) * weight / sqrt(var + eps) + bias: the normalised tensor is"
-    " never made, and pool(y) may merge into the convolution that gives y. Not done for other y: where a large constant in the input gives"
-    " a nearly constant y, the difference of two means has fewer digits than the mean of the differences; the phases and borders of a"
-    " transposed convolution vary even then.",
+    " never made. pool(y) merges into the convolution, and the mean is that of reduced inputs: both come from x in float64, little as they are, so"
+    " that their difference is as good as the original's mean of differences.",
 )  # fmt: skip
 
 
