@@ -1,6 +1,6 @@
 """The ladder: what a good engineer tries first, in order. The default search, and the portfolio of `warpwright bench`.
 
-    1  the original as it is, re-lowered
+    1  the original as it is: not proposed, since it is a baseline, and so are torch.compile and a CUDA graph of it
     2  every exact rewrite and every removal of dead code, until none is left      (classes E, D)
     3  the same and everything that depends on parameters only, folded             (class P)
     4  the same and the rewrites that a guard on the inputs makes exact            (class Q)
@@ -37,7 +37,9 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     rungs: list[Recipe] = [()]
     for classes in ("ED", "EDP", "EDPQ"):
         rungs.append(moves.fixpoint(rungs[-1], classes))
-    rungs = distinct(rungs)
+    rungs = distinct(rungs)[1:]
+    if not rungs:
+        return (), 0.0
     records = yield from ask(rungs, batch)
     ranked = _ranked(records, rungs)
     return ranked[0]
@@ -45,7 +47,8 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
 
 def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung:
     """Rungs 5 and 6."""
-    scheduled = [longer for longer in moves.additions(recipe) if moves.space.technique(longer[-1].technique).legality in "SN"]
+    found = [(longer, moves.space.technique(longer[-1].technique)) for longer in moves.additions(recipe)]
+    scheduled = [longer for longer, t in found if t.legality in "SN" and (recipe or not getattr(t, "in_baselines", False))]
     records = yield from ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > GAIN * speedup]
     for longer, gain in gained:

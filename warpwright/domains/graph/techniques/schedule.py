@@ -20,6 +20,8 @@ class Compile:
     name: str = "compile"
     legality: str = "S"
     modes: tuple[str, ...] = ("default", "max-autotune-no-cudagraphs")
+    in_baselines: bool = True
+    """Alone, it is a baseline: a search need not propose it on the unchanged original."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action a mode. Not before another schedule that has to come last, and not round generated kernels."""
@@ -42,6 +44,7 @@ class CudaGraph:
 
     name: str = "cuda_graph"
     legality: str = "S"
+    in_baselines: bool = True
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action where a recording means the same as the calls."""
