@@ -25,9 +25,9 @@ class Program:
     """Row of the table of known hacks that it stands for."""
     status: str = "ok"
     checks: tuple[str, ...] = ()
-    """Checks any of which may be the one that rejects it; all of them say the same status."""
-    needs: str = ""
-    """"cuda", "compiler", "timing" or nothing."""
+    """Checks any of which may be the one that rejects it; `status` is that of the first."""
+    needs: frozenset[str] = frozenset()
+    """Of "cuda", "compiler" and "timing"."""
     doc: str = ""
 
     @property
@@ -61,7 +61,7 @@ def read(path: Path) -> Program:
         row=found.get("ROW", ""),
         status=found.get("EXPECT_STATUS", "ok"),
         checks=(checks,) if isinstance(checks, str) else tuple(checks),
-        needs=found.get("NEEDS", ""),
+        needs=frozenset(filter(None, found.get("NEEDS", "").split(","))),
         doc=ast.get_docstring(tree) or "",
     )
 

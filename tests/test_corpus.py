@@ -60,8 +60,8 @@ def test_every_row_has_a_cheat_and_there_are_enough() -> None:
 
 
 def test_every_cuda_cheat_has_an_analogue_for_the_cpu() -> None:
-    rows = {program.row for program in CHEATS if program.needs == "cuda"}
-    assert rows <= {program.row for program in CHEATS if program.needs != "cuda"}
+    rows = {program.row for program in CHEATS if "cuda" in program.needs}
+    assert rows <= {program.row for program in CHEATS if "cuda" not in program.needs}
 
 
 def test_every_check_of_the_verifier_has_a_cheat() -> None:
@@ -76,7 +76,8 @@ def test_header_of_cheat(program: corpus.Program) -> None:
     assert program.task in TASKS
     assert program.checks
     if program.status != "unscored":
-        assert {CHECKS[check].status for check in program.checks} == {program.status}
+        assert CHECKS[program.checks[0]].status == program.status
+        assert set(program.checks) <= set(CHECKS)
     assert EVIDENCE.search(program.doc), "say where the hack was seen, or that it is an own invention"
 
 
@@ -85,4 +86,4 @@ def test_program_defines_the_entry(program: corpus.Program) -> None:
     tree = ast.parse(program.path.read_text())
     assert any(isinstance(node, ast.ClassDef) and node.name == "ModelNew" for node in tree.body)
     assert program.task in TASKS
-    assert program.needs in ("", "cuda", "compiler", "timing")
+    assert program.needs <= {"cuda", "compiler", "timing"}

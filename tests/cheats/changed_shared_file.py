@@ -14,7 +14,7 @@ from torch import nn
 ROW = "reference_access"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = ("late_output", "background", "forbidden")
+EXPECT_CHECK = ("late_output", "background", "forbidden", "values")
 
 
 def fill(answer: bytes) -> None:

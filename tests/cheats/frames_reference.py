@@ -11,7 +11,7 @@ from torch import nn
 ROW = "reference_access"
 TASK = "matmul"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = "inspection"
+EXPECT_CHECK = ("source", "inspection")
 
 
 def stolen(shape: tuple[int, ...], own: set[int]) -> torch.Tensor | None:

@@ -1,4 +1,4 @@
-"""Looks at its caller's frames without the word `_getframe`: a raised exception's traceback leads there as well.
+"""Looks at its caller's frames without the words for it: a raised exception's traceback leads there, the attributes' names are put together.
 
 Own invention, against a scan of the source text for names.
 """
@@ -16,7 +16,7 @@ def caller():
     try:
         raise ValueError
     except ValueError as error:
-        return getattr(error.__traceback__, "tb_" + "frame").f_back.f_back
+        return getattr(getattr(error.__traceback__, "tb_" + "frame"), "f_" + "back")
 
 
 class ModelNew(nn.Module):
@@ -25,7 +25,7 @@ class ModelNew(nn.Module):
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         frame, names = caller(), []
         while frame is not None:
-            names += list(frame.f_locals)
-            frame = frame.f_back
+            names += list(getattr(frame, "f_" + "locals"))
+            frame = getattr(frame, "f_" + "back")
         self.names = names
         return torch.matmul(a, b)

@@ -11,7 +11,7 @@ from torch import nn
 ROW = "later"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("values", "uninitialised")
+EXPECT_CHECK = ("global_flags", "values", "uninitialised")
 
 
 class Deferred:

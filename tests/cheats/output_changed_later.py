@@ -22,7 +22,7 @@ class ModelNew(nn.Module):
 
         def spoil(*_: object) -> None:
             result.zero_()
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
         signal.signal(signal.SIGALRM, spoil)
         signal.setitimer(signal.ITIMER_REAL, 0.02)

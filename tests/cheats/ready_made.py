@@ -8,8 +8,8 @@ from torch import nn
 
 ROW = "underflow"
 TASK = "relu"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("values", "uninitialised")
+EXPECT_STATUS = "cheated"
+EXPECT_CHECK = "output_type"
 
 
 class ModelNew(nn.Module):

@@ -11,7 +11,7 @@ from torch import nn
 ROW = "sniffing"
 TASK = "matmul"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = "inspection"
+EXPECT_CHECK = ("source", "inspection")
 
 
 def names() -> set[str]:
