@@ -19,6 +19,9 @@ TASK = Task("rows", "/nowhere/rows.py", source_digest="1")
 ACTIONS = (Action("collapse", "sum_1"), Action("fold", "weight"), Action("channels_last"))
 
 
+ROOF = {"floor_seconds": 5e-4, "work_flops": 1e8, "work_bytes": 1e6, "peak_flops_per_second": 1e11, "peak_bytes_per_second": 1e10}
+
+
 def timing(milliseconds: float) -> Timing:
     samples = tuple(milliseconds * 1e-3 * factor for factor in (0.99, 1.0, 1.01))
     return Timing(samples, milliseconds * 1e-3, samples[0], samples[-1])
@@ -33,7 +36,7 @@ def make_record(actions: tuple[Action, ...] = ACTIONS, ours: float = 1.0, propos
     verdict = Verdict(True, "ok", "", "heavy_tail", Errors(1e-6, 1e-7, 1e-8), Errors(2e-6, 1e-7, 1e-8), "values")
     said: Comparison = "FASTER" if ours < 1.9 else "SAME"
     interval = (1.9 / ours, 2.1 / ours)
-    measured = Measurement("time", "s", "lower", timing(ours), baselines, "compile", 2.0 / ours, interval, said, {"floor_seconds": 5e-4})
+    measured = Measurement("time", "s", "lower", timing(ours), baselines, "compile", 2.0 / ours, interval, said, ROOF)
     return Record(TASK, candidate, "cpu", "ok", verdict, measured, versions={"torch": "2.x"}, when="2026-01-01T00:00:00+00:00")
 
 
@@ -143,6 +146,14 @@ def test_the_interval_picture_shows_every_program_in_order() -> None:
     at = [float(found) for found in re.findall(r'circle cx="([\d.]+)"', picture)]
     assert len(at) == 2 and at[0] > at[1] and "roofline floor 500 µs" in picture
     assert plots.intervals([]) == ""
+
+
+def test_the_roofline_picture_puts_the_faster_program_higher() -> None:
+    bars = [plots.Bar("eager", 4e-3, 3e-3, 5e-3), plots.Bar("ours", 1e-3, 1e-3, 1e-3, ours=True)]
+    picture = plots.roofline(1e9, 1e7, 1e12, 1e11, bars)
+    heights = [float(found) for found in re.findall(r'cy="([\d.]+)"', picture)]
+    assert len(heights) == 2 and heights[1] < heights[0] and "1e+03 Gflop/s" not in picture and "1 Tflop/s" in picture
+    assert plots.roofline(0.0, 1e7, 1e12, 1e11, bars) == ""
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(2.0, "2 s"), (1.5e-3, "1.5 ms"), (2.5e-6, "2.5 µs"), (3e-9, "3 ns")])

@@ -22,6 +22,7 @@ from typing import Any
 from warpwright import loop, report, taskfile
 from warpwright.archive import Archive
 from warpwright.base import Budget, Precision, Record, Task, digest
+from warpwright.device_lock import DeviceLock
 from warpwright.errors import TaskError, UsageError, WarpwrightError
 from warpwright.space import Space
 
@@ -229,7 +230,8 @@ def local_evaluator(settings: Settings, task: Task) -> Any:
 
 def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -> tuple[Line, bool]:
     """Return the line of a task, and whether its job is finished."""
-    space, why_not = open_space(task, loop.target_of(work.settings.device))
+    with DeviceLock(work.settings.device).shared():  # another job that is timing on these cores is not disturbed
+        space, why_not = open_space(task, loop.target_of(work.settings.device))
     deadline = work.deadline
     with evaluators(work.settings, task) as evaluator:
         outcome = loop.optimize(

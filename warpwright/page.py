@@ -24,6 +24,7 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 tr.ours { background: var(--soft); font-weight: 600; }
 pre { background: var(--soft); padding: .7rem; overflow-x: auto; font-size: 13px; } pre .add { color: var(--ours); } pre .del { color: var(--bad); }
 svg { width: 100%; max-width: 760px; font-size: 12px; } svg text { fill: currentColor; } svg .small { font-size: 10px; }
+svg .roof { fill: none; stroke: currentColor; stroke-width: 2; }
 svg .grid { stroke: var(--line); } svg .floor { stroke: var(--bad); stroke-dasharray: 4 3; }
 svg .ours line, svg .ours circle { stroke: var(--ours); fill: var(--ours); }
 svg .base line, svg .base circle { stroke: var(--base); fill: var(--base); }
@@ -64,7 +65,7 @@ def _task(group: Sequence[Record], one: Mapping[str, Any], archive: str) -> str:
     if record is not None and record.measurement is not None:
         parts += [
             _section("Baselines", _baselines(record, record.measurement)),
-            _section("Intervals", _intervals(record, record.measurement)),
+            _section("Intervals", _intervals(record.measurement)),
             _section("Roofline", _roofline(record.measurement)),
             _section("Recipe", _recipe(record, group)),
             _section("Correctness", _correctness(record)),
@@ -108,11 +109,15 @@ def _name(record: Record) -> str:
     return escape(f"{record.candidate.proposer.removeprefix(BASELINE)} (baseline, kept)" if is_baseline(record) else "ours")
 
 
-def _intervals(record: Record, measured: Measurement) -> str:
+def _intervals(measured: Measurement) -> str:
+    return plots.intervals(_bars(measured), _floor(measured))
+
+
+def _bars(measured: Measurement) -> list[plots.Bar]:
     timed = [(name, timing) for name, timing in measured.baselines.items() if timing.samples]
     bars = [plots.Bar(name, timing.median, timing.low, timing.high) for name, timing in timed]
     ours = measured.candidate
-    return plots.intervals([*bars, plots.Bar("ours", ours.median, ours.low, ours.high, ours=True)], _floor(measured))
+    return [*bars, plots.Bar("ours", ours.median, ours.low, ours.high, ours=True)]
 
 
 def _floor(measured: Measurement) -> float | None:
@@ -123,15 +128,21 @@ def _floor(measured: Measurement) -> float | None:
 def _roofline(measured: Measurement) -> str:
     floor = _floor(measured)
     if floor is None:
-        return "<p>No floor is known for this task: its bytes and flops could not be counted, or this device's peaks were not measured.</p>"
+        note = str(measured.conditions.get("floor_note", "its bytes could not be counted, or this device's peaks were not measured"))
+        return f"<p>No floor is known for this task: {escape(note)}.</p>"
     share = floor / measured.candidate.median if measured.candidate.median else 0.0
-    said = (
-        f"No correct program can take less than {plots.time_text(floor)} a call here (bytes and flops of the task at this device's measured peaks; "
-        f"a lower bound). Ours is at {100 * share:.3g} % of that limit"
-    )
+    limit = plots.time_text(floor)
+    said = f"No correct program can take less than {limit} a call here: its inputs and outputs at this device's measured bandwidth, with a margin."
     timed = [(name, timing) for name, timing in measured.baselines.items() if timing.samples and timing.median]
     others = [f"{escape(name)} at {100 * floor / timing.median:.3g} %" for name, timing in timed]
-    return f"<p>{said}; {', '.join(others)}.</p>" if others else f"<p>{said}.</p>"
+    return f"<p>{said} Ours is at {100 * share:.3g} % of that limit{''.join(', ' + other for other in others)}.</p>{_roofline_picture(measured)}"
+
+
+def _roofline_picture(measured: Measurement) -> str:
+    names = ("work_flops", "work_bytes", "parameter_bytes", "peak_flops_per_second", "peak_bytes_per_second")
+    flops, moved, parameters, peak_flops, peak_bytes = (float(measured.conditions.get(name, 0.0)) for name in names)
+    picture = plots.roofline(flops, moved + parameters, peak_flops, peak_bytes, _bars(measured))
+    return f"{picture}<p class=small>Flops of the original's products; a program above the roof does fewer.</p>" if picture else ""
 
 
 def _recipe(record: Record, group: Iterable[Record]) -> str:

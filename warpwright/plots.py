@@ -43,6 +43,42 @@ def intervals(bars: Sequence[Bar], floor_seconds: float | None = None) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="time per call with 95 % intervals">{"".join(parts)}</svg>'
 
 
+def roofline(flops: float, moved: float, peak_flops: float, peak_bytes: float, bars: Sequence[Bar]) -> str:
+    """Return the roofline: flops a second over flops a byte, both logarithmic, with a point for each program.
+
+    All programs stand at the intensity of the task as written, so that one above another is faster; one above the roof avoids arithmetic.
+    """
+    shown = [bar for bar in bars if bar.median > 0]
+    if not (flops and moved and peak_flops and peak_bytes and shown):
+        return ""
+    intensity, ridge, height = flops / moved, peak_flops / peak_bytes, 240
+    left, right = min(intensity, ridge) / 8, max(intensity, ridge) * 8
+    rates = [flops / bar.median for bar in shown]
+    low, high = min([*rates, left * peak_bytes]) / 2, max([*rates, peak_flops]) * 3
+
+    def x(value: float) -> float:
+        return 70 + (WIDTH - 260) * math.log(value / left) / math.log(right / left)
+
+    def y(value: float) -> float:
+        return (height - 30) * (1 - math.log(value / low) / math.log(high / low))
+
+    roof = f"{x(left):.1f},{y(left * peak_bytes):.1f} {x(ridge):.1f},{y(peak_flops):.1f} {x(right):.1f},{y(peak_flops):.1f}"
+    label = f'<text x="{x(right):.1f}" y="{y(peak_flops) - 6:.1f}" text-anchor="end">{_rate(peak_flops)}</text>'
+    parts = [f'<polyline points="{roof}" class="roof"/>', label]
+    parts += [_point(x(intensity), y(rate), f"{bar.name} {_rate(rate)}", bar.ours) for bar, rate in zip(shown, rates, strict=True)]
+    axis = f'<text x="{(WIDTH - 120) / 2}" y="{height - 6}" text-anchor="middle" class="small">flops a byte of the task: {intensity:.3g}</text>'
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="roofline">{"".join(parts)}{axis}</svg>'
+
+
+def _point(x: float, y: float, said: str, ours: bool) -> str:
+    label = f'<title>{escape(said)}</title><text x="{x + 10:.1f}" y="{y + 4:.1f}">{escape(said)}</text>'
+    return f'<g class="{"ours" if ours else "base"}">{label}<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/></g>'
+
+
+def _rate(flops: float) -> str:
+    return f"{flops / 1e12:.3g} Tflop/s" if flops >= 1e12 else f"{flops / 1e9:.3g} Gflop/s"
+
+
 def _row(index: int, bar: Bar, median: float, low: float, high: float) -> str:
     y = ROW * index + 18
     mark = "ours" if bar.ours else "base"

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from warpwright.base import Task, from_json, to_json
+from warpwright.base import Scalar, Task, from_json, to_json
 from warpwright.errors import WarpwrightError
 from warpwright.facts import machine_name
 
@@ -96,6 +96,20 @@ def position(work: Work, peaks: Peaks, seconds: float, tf32: bool = False) -> Po
     """Return where a program that takes `seconds` a call stands. `tf32`: float32 products may use TF32."""
     arithmetic = sum(flops / _rate(peaks, kind, tf32) for kind, flops in work.flops.items())
     return Position((work.bytes + work.parameter_bytes) / peaks.memory / seconds, arithmetic / seconds)
+
+
+def facts(work: Work, peaks: Peaks) -> dict[str, Scalar]:
+    """Return what a record keeps of the roofline: enough to draw it again."""
+    flops = sum(work.flops.values())
+    seconds = sum(count / _rate(peaks, kind, False) for kind, count in work.flops.items())
+    known: dict[str, Scalar] = {
+        "work_bytes": work.bytes,
+        "parameter_bytes": work.parameter_bytes,
+        "work_flops": flops,
+        "peak_bytes_per_second": peaks.memory,
+        "peak_flops_per_second": flops / seconds if seconds else max(peaks.flops.values(), default=0.0),
+    }
+    return {**known, "floor_note": work.note} if work.note else known
 
 
 def _rate(peaks: Peaks, kind: str, tf32: bool) -> float:
