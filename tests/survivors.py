@@ -130,7 +130,7 @@ SURVIVORS: dict[str, Survivor] = {
     "keyboard_interrupt": Survivor("Raises KeyboardInterrupt, which nobody has typed.", ("crashed",), forward="raise KeyboardInterrupt"),
     "recursion": Survivor(
         "Overflows the C stack.",
-        ("crashed",),
+        ("crashed", "timeout"),
         forward="sys.setrecursionlimit(10**9)\ndeep = lambda n: repr([n]) and deep(n + 1) + sum([deep(n + 1)])\ndeep(0)",
     ),
     "fork_bomb": Survivor("Doubles itself up to 512 times in a call.", ("crashed", "cheated", "timeout", "not_built"), top=BOMB, forward="bomb(9)"),
@@ -144,7 +144,7 @@ SURVIVORS: dict[str, Survivor] = {
     ),
     "memory_hog": Survivor(
         "Takes memory until it is refused.",
-        ("crashed",),
+        ("crashed", "timeout"),
         forward="self.hoard = []\nwhile time.monotonic() < END:\n    self.hoard.append(torch.ones(1 << 24))",
     ),
     "loud": Survivor(

@@ -8,13 +8,21 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from warpwright.errors import WarpwrightError
+
+LINE = 500
+
 Operation = Callable[..., dict[str, Any] | None]
 
 
-def short_traceback(error: BaseException, lines: int = 12) -> str:
-    """Return the end of an error's traceback, as a reply carries it."""
-    text = traceback.format_exception(error)
-    return "".join(text).strip()[-4000:] if len(text) <= lines else "".join(["...\n", *text[-lines:]]).strip()[-4000:]
+def short_traceback(error: BaseException, lines: int = 16) -> str:
+    """Return the end of an error's traceback, as a reply carries it; long lines are cut."""
+    try:
+        text = "".join(traceback.format_exception(error)).strip().splitlines()
+    except BaseException:  # an error whose own __str__ raises
+        return f"{type(error).__name__}, which cannot be printed"
+    kept = text if len(text) <= lines else ["...", *text[-lines:]]
+    return "\n".join(line[:LINE] for line in kept)
 
 
 def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None) -> None:
@@ -58,4 +66,6 @@ def _answer(operations: Mapping[str, Operation], op: str, request: dict[str, Any
     try:
         return operations[op](**request) or {}
     except BaseException as error:
-        return {"error": short_traceback(error), "kind": type(error).__name__, "message": str(error)[-2000:]}
+        text = short_traceback(error)
+        message = error.message if isinstance(error, WarpwrightError) else text.splitlines()[-1] if text else ""
+        return {"error": text, "kind": type(error).__name__, "message": message}
