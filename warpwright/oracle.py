@@ -2,6 +2,7 @@
 
     tolerance = 2 x error(original in its own precision) + floor,   for each output tensor, as maximum, RMS and centred RMS
 
+Where the original was more exact than it usually is (the median of its relative error over the cases), its usual error stands in for it.
 The floor, in units in the last place of the output's dtype, is there because the original is sometimes exact by luck or by nature: 4 of the
 largest value for the maximum, 2 of the RMS for the RMS. Over few elements luck weighs more (one sum over a million terms may be off by 0.1
 or by 10 ulp), so the floor grows by 1 + 7 / sqrt(elements); and where all outputs are small, the original is also run on inputs moved by one
@@ -11,6 +12,8 @@ ulp, and the worst of the runs counts. For comparison, in ulp of float32: TF32 8
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +97,21 @@ def errors_of(values: torch.Tensor, reference: torch.Tensor) -> Errors:
 def worst(first: Errors, second: Errors) -> Errors:
     """Return the larger of each error."""
     return Errors(max(first.max, second.max), max(first.rms, second.rms), max(first.centred, second.centred))
+
+
+def relative(error: Errors, scale: Scale) -> Errors:
+    """Return an error in units of the answer's size, which is not zero."""
+    return Errors(error.max / scale.max, error.rms / scale.rms, error.centred / scale.rms)
+
+
+def absolute(error: Errors, scale: Scale) -> Errors:
+    """Return what a relative error means for an answer of this size."""
+    return Errors(error.max * scale.max, error.rms * scale.rms, error.centred * scale.rms)
+
+
+def median(errors: Sequence[Errors]) -> Errors:
+    """Return the median of each kind of error."""
+    return Errors(*(statistics.median(getattr(error, kind) for error in errors) for kind in ("max", "rms", "centred")))
 
 
 def tolerance(original: Errors, scale: Scale, dtype: torch.dtype) -> Errors:

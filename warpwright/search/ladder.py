@@ -37,7 +37,7 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     rungs: list[Recipe] = [()]
     for classes in ("ED", "EDP", "EDPQ"):
         rungs.append(moves.fixpoint(rungs[-1], classes))
-    rungs = distinct(rungs)[1:]
+    rungs = distinct(rungs)[:0:-1]  # the highest first: it is the likeliest best, and the budget may end here
     if not rungs:
         return (), 0.0
     records = yield from ask(rungs, batch)
@@ -49,6 +49,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     """Rungs 5 and 6."""
     found = [(longer, moves.space.technique(longer[-1].technique)) for longer in moves.additions(recipe)]
     scheduled = [longer for longer, t in found if t.legality in "SN" and (recipe or not getattr(t, "in_baselines", False))]
+    scheduled.sort(key=lambda longer: not getattr(moves.space.technique(longer[-1].technique), "in_baselines", False))  # stable
     records = yield from ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > GAIN * speedup]
     for longer, gain in gained:
