@@ -39,8 +39,8 @@ NOISES = [{}, {"drift": 0.02}, {"memory": 0.9}, {"outliers": 0.2}, {"spread": 0.
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_a_program_against_itself_is_the_same(noise: dict[str, float]) -> None:
-    seen = verdicts(1.0, 60, **noise)
-    assert seen["SAME"] >= 57
+    seen = verdicts(1.0, 30, **noise)
+    assert seen["SAME"] >= 28
     assert seen["FASTER"] + seen["SLOWER"] <= 1
 
 
@@ -52,14 +52,15 @@ def test_too_little_time_is_unsure_and_seldom_wrong() -> None:
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_five_percent_are_found(noise: dict[str, float]) -> None:
-    assert verdicts(1.05, 25, **noise)["FASTER"] >= 24
-    assert verdicts(1 / 1.05, 25, **noise)["SLOWER"] >= 24
+    least = 9 if noise.get("outliers") == 0.2 else 11  # many outliers raise the margin
+    assert verdicts(1.05, 12, **noise)["FASTER"] >= least
+    assert verdicts(1 / 1.05, 12, **noise)["SLOWER"] >= least
 
 
 @pytest.mark.parametrize("speedup", [0.8, 0.97, 1.0, 1.04, 1.5, 2.5])
 def test_interval_holds_the_truth(speedup: float) -> None:
-    intervals = [two(speedup, seed, drift=0.01).interval for seed in range(40)]
-    assert sum(low <= speedup <= high for low, high in intervals) >= 36
+    intervals = [two(speedup, seed, drift=0.01).interval for seed in range(20)]
+    assert sum(low <= speedup <= high for low, high in intervals) >= 18
 
 
 def test_a_quotable_speedup_is_precise() -> None:
@@ -99,11 +100,11 @@ def test_headline_is_against_the_best_eligible_baseline() -> None:
 
 def test_equal_baselines_do_not_make_the_candidate_slower() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(40):
+    for seed in range(15):
         machine = Machine(Random(seed))
         rows = {f"b{i}": Fake(f"b{i}", machine, 2e-3) for i in range(5)}
         seen[compare(machine, Fake("new", machine, 2e-3), rows, 120.0).verdict] += 1
-    assert seen["SAME"] >= 37 and seen["SLOWER"] + seen["FASTER"] <= 1
+    assert seen["SAME"] >= 13 and seen["SLOWER"] + seen["FASTER"] <= 1
 
 
 def test_no_eligible_baseline_is_an_error() -> None:
@@ -252,3 +253,20 @@ def test_rank_of_one_program() -> None:
 )  # fmt: skip
 def test_what_an_interval_allows(low: float, high: float, verdict: str) -> None:
     assert measure.judge(low, high) == verdict
+
+
+def test_a_busy_machine_raises_the_margin() -> None:
+    assert measure.margin(0.08) == measure.MARGIN
+    assert measure.margin(0.5) == pytest.approx(1.01 * math.exp(0.19))
+    assert two(1.12, 3, spread=0.5, outliers=0.0).verdict == "UNSURE"
+    assert two(2.0, 3, spread=0.5, outliers=0.0).verdict == "FASTER"
+
+
+def test_a_neighbour_that_stays_for_a_second_does_not_decide() -> None:
+    machine = Machine(Random(13), spread=0.02)
+
+    class Disturbed(Fake):
+        def go(self) -> float:
+            return super().go() * (1.3 if self.machine.now < 1.5 else 1.0)
+
+    assert compare(machine, Disturbed("new", machine, 2e-3), {"eager": Fake("eager", machine, 2e-3)}).verdict == "SAME"

@@ -111,3 +111,15 @@ def test_coverage_with_outliers_and_memory() -> None:
 
     # 99.5 % is promised for independent pairs; with memory the estimate of the correlation time costs a little.
     assert coverage(draw, 100, 300) >= 288
+
+
+def test_long_memory_is_seen() -> None:
+    rng = Random(4)
+    regimes = [rng.gauss(0.3 if i // 40 % 2 else -0.3, 0.5) for i in range(400)]
+    assert sequential.correlation_time(regimes) > 3
+
+
+def test_spread_is_the_standard_deviation_without_the_outliers() -> None:
+    rng = Random(5)
+    values = [rng.gauss(1, 0.2) for _ in range(2000)] + [50.0] * 40
+    assert sequential.spread(values) == pytest.approx(0.2, rel=0.1)

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from warpwright.base import Comparison, Measurement, Scalar, Timing, Verdict
 from warpwright.errors import UsageError, WarpwrightError
-from warpwright.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look
+from warpwright.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look, spread
 
 MARGIN = 1.01
 """FASTER: the interval lies above this; SLOWER: below its inverse. Smaller differences are not worth a claim."""
@@ -28,11 +28,24 @@ MARGIN = 1.01
 BAND = 1.02
 """SAME: the interval lies within 1/BAND .. BAND."""
 
+QUIET = 0.12
+"""Spread of the pairs' log-ratios up to which a machine counts as quiet; 0.06 to 0.10 was seen for calls of 1.5 ms while little else ran."""
+
+BUSY_MARGIN = 0.5
+"""What the spread beyond QUIET adds to the margin of FASTER and SLOWER, in log-ratio. On a busy machine (five to ten programs on two cores)
+the same program in two processes differed, for as long as they lived, by up to half the spread of the pairs: no count of pairs helps then."""
+
 PRECISE = 1.10
 """A FASTER program is timed on until the interval's ends are this close, so that its speed-up can be quoted ..."""
 
 PRECISE_SHARE = 0.5
 """... but for no more than this share of the time."""
+
+SPAN_SECONDS = 2.0
+"""Calls have to be spread over this long (or a quarter of the time), since a busy neighbour stays for a second or so and may hit one program ..."""
+
+PLAIN = 1.5
+"""... unless the interval lies beyond this."""
 
 CONFIRM_ABOVE = 3.0
 """A larger speed-up is claimed only after a second block, with its own warm-up, has found it too."""
@@ -99,6 +112,8 @@ class _Look:
     speedup: float
     low: float
     high: float
+    spread: float
+    """Of the log-ratios of the pairs."""
     verdict: Comparison
 
 
@@ -185,17 +200,18 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
         next_at = next_look(pairs)
         look = _look(block)
         _check_floor(block, floor_seconds)
-        if over or _decided(look, spent=(block.clock() - block.began) / seconds):
+        if over or _decided(look, block.clock() - block.began, seconds):
             if not block.checks and block.check_share > 0:
                 _check(block)
             return look
         _retire(block)
 
 
-def _decided(look: _Look, spent: float) -> bool:
-    if look.verdict == "FASTER":
-        return look.high / look.low <= PRECISE or spent >= PRECISE_SHARE
-    return look.verdict != "UNSURE"
+def _decided(look: _Look, spent: float, seconds: float) -> bool:
+    """Whether a look ends the run after `spent` of its `seconds`."""
+    if look.verdict == "UNSURE" or (spent < min(SPAN_SECONDS, seconds / 4) and look.high >= 1 / PLAIN and look.low <= PLAIN):
+        return False
+    return look.verdict != "FASTER" or look.high / look.low <= PRECISE or spent >= PRECISE_SHARE * seconds
 
 
 # --- taking rounds -----------------------------------------------------------------------------------------------------------------
@@ -301,17 +317,32 @@ def _look(block: _Block) -> _Look:
     best = min(speedups, key=lambda name: speedups[name])
     low = min(_pair_bound(block, name, error, upper=False) for name in block.eligible)
     high = min(_pair_bound(block, name, error / len(block.eligible), upper=True) for name in block.eligible)
-    verdict = "UNSURE" if _too_short(block, best) else judge(low, high)
-    return _Look(best, speedups[best], low, high, verdict)
+    pairs = _pairs(block, best, block.overhead)
+    noise = spread(pairs)
+    verdict = judge(low, high, margin(noise))
+    if _too_short(block, best) or (verdict in ("FASTER", "SLOWER") and not _steady(pairs)):
+        verdict = "UNSURE"
+    return _Look(best, speedups[best], low, high, noise, verdict)
 
 
-def judge(low: float, high: float) -> Comparison:
+def _steady(pairs: Sequence[float]) -> bool:
+    """Whether every third of the run shows the difference, or at least a third of it: a disturbance of one program would end some time."""
+    whole, third = median(pairs), len(pairs) // 3
+    return all(median(part) / whole > 1 / 3 for part in (pairs[:third], pairs[third:-third], pairs[-third:])) if third and whole else True
+
+
+def margin(noise: float) -> float:
+    """Return the speed-up that an interval has to lie above for FASTER, when the pairs have a spread of `noise`."""
+    return MARGIN * math.exp(BUSY_MARGIN * max(0.0, noise - QUIET))
+
+
+def judge(low: float, high: float, least: float = MARGIN) -> Comparison:
     """Return the verdict that an interval of the speed-up allows."""
     if low >= 1 / BAND and high <= BAND:
         return "SAME"
-    if low > MARGIN:
+    if low > least:
         return "FASTER"
-    if high < 1 / MARGIN:
+    if high < 1 / least:
         return "SLOWER"
     return "UNSURE"
 
@@ -353,6 +384,8 @@ def _measurement(block: _Block, look: _Look, floor_seconds: float, confirmed: fl
         "overhead_seconds": block.overhead,
         "floor_seconds": floor_seconds,
         "seconds": block.clock() - block.began,
+        "spread_of_pairs": round(look.spread, 4),
+        "margin": round(margin(look.spread), 4),
         "correlation_time": round(correlation_time(_pairs(block, look.best, block.overhead)), 3),
         "eligible": ",".join(sorted(block.eligible)),
     }
@@ -360,6 +393,8 @@ def _measurement(block: _Block, look: _Look, floor_seconds: float, confirmed: fl
         conditions[f"speedup_over_{name}"] = math.exp(median(_pairs(block, name, block.overhead)))
     if confirmed is not None:
         conditions["speedup_in_second_block"] = confirmed
+    if look.spread > QUIET:
+        conditions["note"] = f"the machine was busy: pairs of calls differed by {look.spread:.0%}, so that {margin(look.spread):.2f}x was asked for"
     if _too_short(block, look.best):
         conditions["note"] = "the call is hardly longer than an empty one; no verdict"
     if floor_seconds and _floor_contradicted(block, floor_seconds):

@@ -21,6 +21,11 @@ FIRST_LOOK = 10
 
 LOOK_GROWTH = 1.5
 
+STRETCHES = 10
+
+CHANCE = 1.9
+"""Ratio that the variance of ten means exceeds by chance in 5 % of runs."""
+
 
 def next_look(pairs: int) -> int:
     """Return the number of pairs at which to look next, after a look at `pairs` (0: none yet)."""
@@ -45,19 +50,40 @@ def tail_rank(count: int, error: float) -> int:
 def correlation_time(values: Sequence[float]) -> float:
     """Return by how much the dependence of successive values shrinks their effective number: 1.0 for independent ones.
 
-    Measured on the signs about the median, so that an outlier counts once; only lags that stand out of the noise are summed.
+    Measured on the signs about the median, so that an outlier counts once. Two estimates, the larger counts: the sum over lags sees short
+    memory (a burst of noise), the scatter of ten stretches of the run sees long memory (a program that sits on the busier core for seconds).
     """
     middle = median(values)
     signs = [(value > middle) - (value < middle) for value in values]
-    count = len(signs)
-    power = sum(sign * sign for sign in signs)
-    total = 1.0
+    return max(_short_memory(signs), _long_memory(signs))
+
+
+def _short_memory(signs: Sequence[int]) -> float:
+    """Return 1 + 2 x the correlations of the first lags that stand out of the noise."""
+    count, power, total = len(signs), sum(sign * sign for sign in signs), 1.0
     for lag in range(1, count // 5):
         correlation = sum(a * b for a, b in zip(signs, signs[lag:], strict=False)) / power if power else 0.0
         if correlation < 2 / math.sqrt(count):
             break
         total += 2 * correlation
     return total
+
+
+def _long_memory(signs: Sequence[int]) -> float:
+    """Return the variance of the means of STRETCHES stretches over what it is for independent signs, or 1 if that may be chance."""
+    length = len(signs) // STRETCHES
+    if length < 4:
+        return 1.0
+    means = [sum(signs[i * length : (i + 1) * length]) / length for i in range(STRETCHES)]
+    middle = sum(means) / STRETCHES
+    ratio = length * sum((mean - middle) ** 2 for mean in means) / (STRETCHES - 1)
+    return ratio if ratio > CHANCE else 1.0
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return the standard deviation that normal values with the same median distance from their median would have."""
+    middle = median(values)
+    return 1.4826 * median([abs(value - middle) for value in values])
 
 
 def median(values: Sequence[float]) -> float:
