@@ -128,6 +128,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gpu", default="a100", help="whose programs: a100 h100 l40 3090 h20")
     parser.add_argument("--which", default="known", help="known, all, or level:task pairs such as 1:9,2:44")
     parser.add_argument("--target", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--baselines", default="eager", help="what a program that passes is timed beside")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=9.0, help="no program is begun after this")
     parser.add_argument("--program-minutes", type=float, default=4.0, help="limit for one program")
@@ -191,13 +192,15 @@ def _audit(program: Program, options: argparse.Namespace, archive: Path, deadlin
     if program.candidate is None:
         return {**line, "status": "no program", "check": "", "reason": "the release has none for this task", "speedup": None, "as_expected": None}
     command = [sys.executable, "-m", "warpwright.cli", "audit", str(program.candidate), "--task", str(program.task)]
-    command += ["--target", options.target, "--archive", str(archive), "--json"]
+    command += ["--target", options.target, "--baselines", options.baselines, "--archive", str(archive), "--json"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=60 * options.program_minutes, env=environment, check=False)
         said = json.loads(ran.stdout) if ran.stdout.strip() else {"status": "crashed", "reason": f"audit said nothing: {ran.stderr[-500:]}"}
     except subprocess.TimeoutExpired:
         said = {"status": "timeout", "reason": f"not finished in {options.program_minutes:g} minutes"}
+    if "error" in said and "status" not in said:
+        said = {"status": "crashed", "reason": f"audit failed: {said['error']}; {said.get('hint', '')}"}
     check = _check(archive, said.get("record"))
     line |= {"status": said["status"], "check": check, "reason": said.get("reason") or ""}
     line |= {"speedup": said.get("speedup"), "error": said.get("error"), "error_original": said.get("error_original")}
