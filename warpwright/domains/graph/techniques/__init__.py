@@ -11,6 +11,8 @@ from warpwright.domains.graph.techniques import (
     conv_transpose,
     dead,
     fold,
+    forms,
+    fourier,
     fuse,
     identity,
     linear_reduce,
@@ -30,6 +32,7 @@ REWRITES: tuple[Any, ...] = (
     *conv_reduce.TECHNIQUES,
     *conv_pool.TECHNIQUES,
     *scalars.TECHNIQUES,
+    *fourier.TECHNIQUES,
     *conv_transpose.TECHNIQUES,
     *common.TECHNIQUES,
 )
@@ -39,8 +42,8 @@ Reductions come before scalars (a factor is cheaper on a reduced result than on 
 convolution, which hide it from the rules that look for one.
 """
 
-ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES)
-ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *precision.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
+ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES)
+ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *precision.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""
 
 TECHNIQUES: tuple[Any, ...] = (*REWRITES, *dict.fromkeys((*ON_CPU, *ON_CUDA)))
