@@ -5,7 +5,7 @@
 
 The repository is given by path; its reference and its program of each task are written to a temporary folder, and neither is kept. Where a
 program renamed the original's parameters, its constructor is wrapped so that the state still goes in by the original's names (same name,
-else same shape in order). So a verdict is about what the program computes, or about a parameter that it does not have at all.
+else same shape in order; one that the program lacks altogether is held but not read). So a verdict is about what the program computes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,17 +56,23 @@ def _rename(model):
     spare = {{name: where for name, where in owners.items() if name not in wanted}}
     for name, shape in wanted.items():
         found = next((own for own, (module, last) in spare.items() if tuple(module._parameters[last].shape) == shape), None)
-        if name in owners or found is None:
+        if name in owners:
             continue
-        module, last = spare.pop(found)
-        value = module._parameters.pop(last)
-        module.__dict__[last] = value  # where the program's own code reads it
         *path, last = name.split(".")
         place = model
         for part in path:
             if part not in place._modules:
                 place.add_module(part, torch.nn.Module())
             place = place._modules[part]
+        if found is None:
+            print(f"lacks {{name}}", flush=True)
+            if hasattr(place, last):
+                place.__dict__[last] = getattr(place, last)  # read before the parameter below, which nothing reads then
+            place._parameters[last] = torch.nn.Parameter(torch.zeros(shape))
+            continue
+        module, own = spare.pop(found)
+        value = module._parameters.pop(own)
+        module.__dict__[own] = value  # where the program's own code reads it
         place._parameters[last] = value
 
 
@@ -201,20 +208,23 @@ def _audit(program: Program, options: argparse.Namespace, archive: Path, deadlin
         said = {"status": "timeout", "reason": f"not finished in {options.program_minutes:g} minutes"}
     if "error" in said and "status" not in said:
         said = {"status": "crashed", "reason": f"audit failed: {said['error']}; {said.get('hint', '')}"}
-    check = _check(archive, said.get("record"))
-    line |= {"status": said["status"], "check": check, "reason": said.get("reason") or ""}
+    check, lacks = _detail(archive, said.get("record"))
+    line |= {"status": said["status"], "check": check, "reason": said.get("reason") or "", "lacks": lacks}
     line |= {"speedup": said.get("speedup"), "error": said.get("error"), "error_original": said.get("error_original")}
     _, checks = KNOWN_BAD.get((program.level, program.number), ("", set()))
     return {**line, "as_expected": (said["status"] != "ok" and check in checks) if checks and options.gpu == "a100" else None}
 
 
-def _check(archive: Path, key: str | None) -> str:
-    """Return the name of the check that decided."""
+def _detail(archive: Path, key: str | None) -> tuple[str, list[str]]:
+    """Return the name of the check that decided, and the parameters that the program lacks."""
     if not key or not archive.exists():
-        return ""
+        return "", []
     with Archive(archive, readonly=True) as opened:
         record = opened.get(key)
-    return record.verdict.check if record is not None and record.verdict is not None else ""
+    if record is None:
+        return "", []
+    log = record.build.log if record.build is not None else ""
+    return record.verdict.check if record.verdict is not None else "", sorted(set(re.findall(r"^lacks (\S+)$", log, re.M)))
 
 
 # --- the page ----------------------------------------------------------------------------------------------------------------------
@@ -231,7 +241,7 @@ def _document(options: argparse.Namespace, lines: Sequence[dict[str, Any]]) -> s
         f"programs released for {options.gpu}, at the shapes of the release, target {options.target}",
         "; ".join(f"{count} {status}" for status, count in sorted(counts.items(), key=lambda item: -item[1])),
     ]
-    head = "| program | known to be wrong | published | status | check | speed-up over eager | reason |\n|" + " --- |" * 7
+    head = "| program | known to be wrong | published | status | check | speed-up over eager | lacks | reason |\n|" + " --- |" * 8
     return "# CUDA-L1 programs through the audit\n\n" + "".join(f"- {fact}\n" for fact in facts) + f"\n{head}\n" + "".join(map(_row, lines))
 
 
@@ -240,7 +250,7 @@ def _row(line: dict[str, Any]) -> str:
     eager = (line.get("speedup") or {}).get("eager")
     reason = " ".join(line["reason"].replace("|", "\\|").split())[:200]
     published = f"{line['published']:.2f}x" if line["published"] else ""
-    cells = [line["program"], known, published, line["status"], line["check"], f"{eager:.2f}x" if eager else ""]
+    cells = [line["program"], known, published, line["status"], line["check"], f"{eager:.2f}x" if eager else "", ", ".join(line.get("lacks", []))]
     return "| " + " | ".join([*cells, reason]) + " |\n"
 
 

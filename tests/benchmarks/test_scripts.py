@@ -128,7 +128,7 @@ def released(folder: Path, *codes: str | None) -> Path:
     return folder
 
 
-def test_renamed_parameters_are_found_and_missing_ones_are_not_made_up(tmp_path: Path) -> None:
+def test_renamed_parameters_are_found(tmp_path: Path) -> None:
     audit = script("cuda_l1_audit")
     release = released(tmp_path, RENAMED, LACKING, None)
     options = audit._options(["--cuda-l1", str(release), "--which", "1:1,1:2,1:3"])
@@ -143,4 +143,17 @@ def test_renamed_parameters_are_found_and_missing_ones_are_not_made_up(tmp_path:
     program.inner.weight.data.zero_()
     assert torch.equal(program(x), torch.relu(program.offset).expand(len(x), -1)), "the program reads the renamed parameter itself"
     lacking = taskfile.run_text(second.candidate.read_text(), str(second.candidate), "second").ModelNew(512)
-    assert set(lacking.state_dict()) == {"inner.weight"} and third.candidate is None
+    lacking.load_state_dict(model.state_dict())
+    assert third.candidate is None
+    torch.testing.assert_close(lacking(x), torch.relu(x @ model.inner.weight.t()), msg="what it lacks is held, and not read")
+
+
+def test_a_layer_without_its_bias_does_not_get_one(tmp_path: Path) -> None:
+    audit = script("cuda_l1_audit")
+    code = TASK.split("batch_size")[0].replace("Model", "ModelNew").replace("features, features)", "features, features, bias=False)")
+    (program,) = audit._programs(audit._options(["--cuda-l1", str(released(tmp_path, code)), "--which", "1:1"]), tmp_path)
+    model = taskfile.load(taskfile.describe(program.task)).make_model()
+    candidate = taskfile.run_text(program.candidate.read_text(), str(program.candidate), "own").ModelNew(512)
+    candidate.load_state_dict(model.state_dict())
+    x = torch.rand(4, 512)
+    torch.testing.assert_close(candidate(x), torch.relu(x @ model.inner.weight.t()))
