@@ -130,8 +130,9 @@ SURVIVORS: dict[str, Survivor] = {
     "keyboard_interrupt": Survivor("Raises KeyboardInterrupt, which nobody has typed.", ("crashed",), forward="raise KeyboardInterrupt"),
     "recursion": Survivor(
         "Overflows the C stack.",
-        ("crashed", "timeout"),
-        forward="sys.setrecursionlimit(10**9)\ndeep = lambda n: repr([n]) and deep(n + 1) + sum([deep(n + 1)])\ndeep(0)",
+        ("crashed",),
+        forward="sys.setrecursionlimit(10**9)\nnest = []\nfor _ in range(2 * 10**5):\n    nest = [nest]\nrepr(nest)",
+        words=("SIGSEGV",),
     ),
     "fork_bomb": Survivor("Doubles itself up to 512 times in a call.", ("crashed", "cheated", "timeout", "not_built"), top=BOMB, forward="bomb(9)"),
     "fork_bomb_import": Survivor(
@@ -143,7 +144,7 @@ SURVIVORS: dict[str, Survivor] = {
         forward="for _ in range(2000):\n    threading.Thread(target=lambda: time.sleep(max(0.0, END - time.monotonic())), daemon=True).start()",
     ),
     "memory_hog": Survivor(
-        "Takes memory until it is refused.",
+        "Takes memory until it is refused, or time is up.",
         ("crashed", "timeout"),
         forward="self.hoard = []\nwhile time.monotonic() < END:\n    self.hoard.append(torch.ones(1 << 24))",
     ),

@@ -19,7 +19,7 @@ from warpwright.sandbox import Limits
 
 pytest.importorskip("torch")
 
-LIMITS = Limits(build_seconds=10, call_seconds=4, memory_bytes=2 << 30, processes=96, log_bytes=1 << 16, file_bytes=64 << 20)
+LIMITS = Limits(build_seconds=10, call_seconds=5, memory_bytes=2 << 30, processes=96, log_bytes=1 << 16, file_bytes=64 << 20)
 RELU = corpus.task("relu")
 HONEST = corpus.read(corpus.HERE / "honest" / "value_memo.py").source
 GONE_WITHIN = 5.0
@@ -84,7 +84,7 @@ def test_next_candidate_is_verified_after_all_of_them(judge: verify.Judge) -> No
 def test_holds_without_own_user_and_filter(judge: verify.Judge, name: str) -> None:
     """What an unprivileged user of warpwright gets: rlimits, the guard's watch and its kill."""
     mark = f"wl{os.getpid() % 10000}{abs(hash(name)) % 100000}"
-    limits = Limits(build_seconds=10, call_seconds=4, memory_bytes=2 << 30, processes=96, log_bytes=1 << 16, isolation="limits")
+    limits = Limits(build_seconds=10, call_seconds=5, memory_bytes=2 << 30, processes=96, log_bytes=1 << 16, isolation="limits")
     verdict = verify.audit(RELU, source_of(name, mark), "cpu", limits, judge)[1]
     assert verdict.status in SURVIVORS[name].status, verdict
     assert_gone(mark)
