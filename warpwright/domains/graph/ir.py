@@ -265,9 +265,9 @@ class Inserter:
 
 
 def _short_name(op: Any) -> str:
-    """Return `conv2d` for aten.conv2d.default."""
+    """Return `conv2d` for aten.conv2d.default, and for a generated function a name that is not its own."""
     schema = getattr(op, "_schema", None)
-    return str(schema.name.split("::")[1]) if schema is not None else str(op.__name__)
+    return str(schema.name.split("::")[1]) if schema is not None else f"{op.__name__}_result"
 
 
 def _plain(value_: Any) -> Any:

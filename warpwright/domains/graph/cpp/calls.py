@@ -64,7 +64,8 @@ def _binary(p: Program, node: fx.Node) -> Value:
     if "rounding_mode" in node.kwargs:
         raise Unsupported("division with rounding")
     near = p.axes_of_result(node, node.args)
-    a, b = (_read_float(p, arg, near) for arg in node.args[:2])
+    vectors = _name(node) in ("maximum", "minimum", "max", "min")
+    a, b = (_splat(p, arg, near) if vectors else _read_float(p, arg, near) for arg in node.args[:2])
     alpha = argument(node, "alpha") if _name(node) in ("add", "sub", "rsub") else 1
     text, cost = _BINARY[_name(node)]
     if alpha != 1:
@@ -81,7 +82,8 @@ def _is_power_of_two(number: Any) -> bool:
 def _compare(p: Program, node: fx.Node) -> Value:
     near = p.axes_of_result(node, node.args)
     a, b = node.args[:2]
-    if not all(value(x).dtype == torch.float32 if is_tensor(x) else isinstance(x, int | float) for x in (a, b)) and b != 0:
+    operands: tuple[Any, ...] = (a, b)
+    if not all(value(x).dtype == torch.float32 if is_tensor(x) else isinstance(x, int | float) for x in operands) and b != 0:
         raise Unsupported("a comparison of integers other than with 0, which float32 need not hold")
     return p.op(f"({{0}} {_COMPARE[_name(node)]} {{1}})", p.read(a, near), p.read(b, near), type=MASK)
 
@@ -100,14 +102,14 @@ def _where(p: Program, node: fx.Node) -> Value:
 
 def _splat(p: Program, arg: Any, near: Axes) -> Value:
     made = _read_float(p, arg, near)
-    return p.op("splat({0})", made) if made.kind == "const" else made
+    return p.op("{0}", made) if made.kind == "const" else made
 
 
 def _masked_fill(p: Program, node: fx.Node) -> Value:
     _float_result(node)
     near = p.axes_of_result(node, node.args)
     x, mask, number = node.args
-    return p.op("pick({0}, {1}, {2})", _mask(p, mask, near), p.op("splat({0})", p.read(number, near)), _read_float(p, x, near))
+    return p.op("pick({0}, {1}, {2})", _mask(p, mask, near), _splat(p, number, near), _read_float(p, x, near))
 
 
 def _convert(p: Program, node: fx.Node) -> Value:
@@ -135,12 +137,17 @@ def _clamp(p: Program, node: fx.Node) -> Value:
     return p.op("vclamp({0}, {1}, {2})", x, p.const(-math.inf if low is None else low), p.const(math.inf if high is None else high), cost=2)
 
 
+_POWERS: Mapping[float, tuple[str, int]] = {
+    1: ("{0}", 0), 2: ("{0} * {0}", 1), 3: ("{0} * {0} * {0}", 2), 0.5: ("vsqrt({0})", 8), -0.5: ("1.f / vsqrt({0})", 14), -1: ("1.f / {0}", 6),
+}  # fmt: skip
+
+
 def _power(p: Program, node: fx.Node) -> Value:
     _float_result(node)
-    forms = {1: ("{0}", 0), 2: ("{0} * {0}", 1), 3: ("{0} * {0} * {0}", 2), 0.5: ("vsqrt({0})", 8), -0.5: ("1.f / vsqrt({0})", 14), -1: ("1.f / {0}", 6)}
-    text, cost = forms.get(node.args[1], ("", 0))  # type: ignore[call-overload]
+    exponent: Any = node.args[1]
+    text, cost = _POWERS.get(exponent, ("", 0))
     if not text:
-        raise Unsupported(f"the power {node.args[1]}")
+        raise Unsupported(f"the power {exponent}")
     return p.op(text, _read_float(p, node.args[0], p.axes_of_result(node, node.args[:1])), cost=cost)
 
 
@@ -158,9 +165,10 @@ def _with_parameters(p: Program, node: fx.Node) -> Value:
         text = "({0} > 0.f ? {0} * {1} : {2} * vexpm1({0} * {3}))"
         return p.op(text, x, p.const(scale), p.const(alpha * scale), p.const(inner), cost=24)
     beta, threshold = argument(node, "beta"), argument(node, "threshold")  # softplus
-    scaled = x if beta == 1 else p.op("{0} * {1}", x, p.const(beta))
-    soft = p.op("({0} > {1} ? {0} : vsoftplus({0}))", scaled, p.const(threshold), cost=60)
-    return soft if beta == 1 else p.op("{0} * {1}", soft, p.const(1 / beta))
+    if beta == 1:
+        return p.op("({0} > {1} ? {0} : vsoftplus({0}))", x, p.const(threshold), cost=60)
+    text = "({0} > {1} ? {2} : vsoftplus({0}) * {3})"
+    return p.op(text, p.op("{0} * {1}", x, p.const(beta)), p.const(threshold), x, p.const(1 / beta), cost=60)
 
 
 # --- reductions ----------------------------------------------------------------------------------------------------------
@@ -288,14 +296,17 @@ def _group_norm(p: Program, node: fx.Node) -> Value:
 
 
 def _loss(p: Program, node: fx.Node) -> Value:
-    """mse, l1, smooth l1 and huber losses."""
+    """Losses: mse, l1, smooth l1, huber, and the Kullback-Leibler divergence."""
     _float_result(node)
     if any(shape(a) != tuple(p.size(d) for d in p.dims) for a in node.args[:2] if isinstance(a, fx.Node)):
         raise Unsupported("a loss of tensors that are not the whole iteration space")
     a, b = (_read_float(p, arg, p.dims) for arg in node.args[:2])
     d = p.op("{0} - {1}", a, b)
     name = _name(node)
-    if name == "mse_loss":
+    if name == "kl_div":
+        text = "vexp({1}) * ({1} - {0})" if argument(node, "log_target") else "({1} == 0.f ? splat(0.f) : {1} * vlog({1})) - {1} * {0}"
+        each = p.op(text, a, b, cost=24)
+    elif name == "mse_loss":
         each = p.op("{0} * {0}", d)
     elif name == "l1_loss":
         each = p.op("vabs({0})", d)
@@ -353,7 +364,7 @@ _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
     (_softmax, (aten.softmax.int, aten.log_softmax.int)),
     (_layer_norm, (aten.layer_norm.default, aten.rms_norm.default)),
     (_group_norm, (aten.group_norm.default, aten.instance_norm.default)),
-    (_loss, (aten.mse_loss.default, aten.l1_loss.default, aten.smooth_l1_loss.default, aten.huber_loss.default)),
+    (_loss, (aten.mse_loss.default, aten.l1_loss.default, aten.smooth_l1_loss.default, aten.huber_loss.default, aten.kl_div.default)),
     (_view, (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.view.default, aten.reshape.default)),
 )  # fmt: skip
 BUILDERS: dict[Any, Builder] = {op: build for build, ops in _GROUPS for op in ops}

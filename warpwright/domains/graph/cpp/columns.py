@@ -23,7 +23,8 @@ def write(w: _Writer) -> str:
     tile = max(64, min(1024, lanes.size, (32 << 10) // (w.layout.length * kept) // 64 * 64))
     tiles = -(-lanes.size // tile)
     lines = w._preamble()
-    lines += ["#pragma omp parallel for schedule(static) num_threads(threads)", f"    for (long item = 0; item < {w.layout.rows * tiles}L; ++item) {{"]
+    lines.append("#pragma omp parallel for schedule(static) num_threads(threads)")
+    lines.append(f"    for (long item = 0; item < {w.layout.rows * tiles}L; ++item) {{")
     body = [f"const long row = item / {tiles}, lane = item % {tiles} * {tile};"]
     body += [f"const long L = lane + {tile} < {lanes.size} ? {tile} : {lanes.size} - lane;", "(void)row;"]
     body += w._row_indices(w.layout.outer) + _pointers(w)
@@ -63,8 +64,9 @@ def _phase(w: _Writer, phase: int, tile: int) -> list[str]:
             lines.append(f"for (long j = 0; j < {tile}; ++j) {name}[j] = {_EMPTY.get(r.text, '0.f')};")
     loops = w.layout.inner
     lines += ["long c = 0;"] if phase == 0 else ["c = 0;"]
-    lines += [f"for (long k{d} = 0; k{d} < {loop.size}; ++k{d}) {{" if d < len(loops) - 1 else f"for (long k{d} = 0; k{d} < {loop.size}; ++k{d}, ++c) {{"
-              for d, loop in enumerate(loops)]  # fmt: skip
+    for d, loop in enumerate(loops):
+        count = ", ++c" if d == len(loops) - 1 else ""
+        lines.append(f"for (long k{d} = 0; k{d} < {loop.size}; ++k{d}{count}) {{")
     lines += w._offsets("k", loops, w._touched(values, phase), "q", "p")
     lines += [f"const long f = c * {tile};"] if w.buffered else []
     if any(r.text == "Moments" for r in reductions):

@@ -35,7 +35,7 @@ class Value:
     kind: str
     """load, const, op, reduce or part (the mean or the sum of squares of a reduction of kind Moments)."""
     text: str
-    """For an op the C++ expression with {0}, {1} ... for its arguments; for a reduction its C++ type; for a const its digits; for a part its member."""
+    """An op's C++ expression, with {0}, {1} ... for its arguments; a reduction's C++ type; a const's digits; a part's member."""
     args: tuple[Value, ...]
     axes: Axes
     type: str = FLOAT

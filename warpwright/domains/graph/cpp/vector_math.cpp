@@ -153,11 +153,11 @@ INLINE vf vmish(vf x) {  // tanh(log(1 + e)) = n / (n + 2)
     const vf e = vexp(x > 20.f ? splat(20.f) : x), n = e * (e + 2.f);
     return x > 20.f ? x : x * (n / (n + 2.f));
 }
-INLINE vf vsoftplus(vf x) { return (x > 0.f ? x : x * 0.f) + vlog1p(vexp(-vabs(x))); }
+INLINE vf vsoftplus(vf x) { return (x < 0.f ? splat(0.f) : x) + vlog1p(vexp(-vabs(x))); }
 INLINE vf vmax(vf a, vf b) { return b != b ? b : a < b ? b : a; }
 INLINE vf vmin(vf a, vf b) { return b != b ? b : a > b ? b : a; }
 INLINE vf vclamp(vf x, float low, float high) { x = x < low ? splat(low) : x; return x > high ? splat(high) : x; }
-INLINE vf vsign(vf x) { return x > 0.f ? splat(1.f) : x < 0.f ? splat(-1.f) : x; }
+INLINE vf vsign(vf x) { return x > 0.f ? splat(1.f) : x < 0.f ? splat(-1.f) : splat(0.f); }  // NaN gives 0, as torch.sign has it
 
 // --- reductions ----------------------------------------------------------------------------------------------------
 // add(v, slot, n) takes a step's values into one of four accumulators, flush() ends a chunk, merge() joins two threads.

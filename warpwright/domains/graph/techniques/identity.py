@@ -90,7 +90,7 @@ def _match_broadcast(node: fx.Node) -> Any:
     source = node.args[0]
     if not is_op(source, aten.broadcast_tensors.default):
         return None
-    x = source.args[0][node.args[1]]  # type: ignore[index, union-attr]
+    x: Any = source.args[0][node.args[1]]  # type: ignore[index, union-attr]
     return x if is_tensor(x) and can_stand_for(x, node) else None
 
 
