@@ -132,8 +132,8 @@ def report(runs: list[Run], seconds: float, device: str) -> str:
             "",
             f"`python benchmarks/aa.py`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {targets.machine_name(device)}; "
             f"torch {facts['torch']}, Python {facts['python']}, {facts['system']}.",
-            f"At most {seconds:g} s a run; the candidate's worker is new in each run, the baseline's stays. The load counts what else ran on this machine",
-            "as well as the timed programs themselves (about 1).",
+            f"At most {seconds:g} s a run; the candidate's worker is new in each run, the baseline's stays. The load counts what else ran on this",
+            "machine as well as the timed programs themselves (about 1).",
             "",
             f"**{total['SAME']} of {len(runs)} runs SAME, {total['UNSURE']} UNSURE, {total['FASTER']} FASTER, {total['SLOWER']} SLOWER.**",
             "",

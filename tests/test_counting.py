@@ -30,18 +30,17 @@ class Body(nn.Module):
         return self.function(*inputs, *self.weights)
 
 
-def influential(function: Callable[..., Tensor], inputs: list[Tensor], index: int) -> int:
-    """Return how many elements of an input change the output when they change, by trying each."""
-    found = 0
-    before = function(*inputs)
-    for position in range(inputs[index].numel()):
-        for step in (0.37, 100.0, -100.0):
-            changed = [tensor.clone() for tensor in inputs]
-            changed[index].view(-1)[position] += step
-            if not torch.equal(function(*changed), before):
-                found += 1
-                break
-    return found
+def influential(function: Callable[..., Tensor], x: Tensor) -> int:
+    """Return how many elements of x change the output when they change, by trying each, at x and at other values."""
+    found = torch.zeros(x.numel(), dtype=torch.bool)
+    for values in (x, 0.01 * x, -x, torch.randn_like(x)):
+        before = function(values.clone())
+        for position in range(x.numel()):
+            for step in (0.37, 100.0, -100.0):
+                changed = values.clone()
+                changed.view(-1)[position] += step
+                found[position] |= not torch.equal(function(changed), before)
+    return int(found.sum())
 
 
 def counted(function: Callable[..., Tensor], inputs: list[Tensor], *parameters: Tensor) -> counting.Work:
@@ -99,7 +98,7 @@ def test_no_more_is_counted_than_matters(function: Callable[[Tensor], Tensor], s
     x = image(*shape)
     work = counted(function, [x])
     assert work.bytes_read == pytest.approx(share * x.numel() * 8, abs=8)
-    assert work.bytes_read <= 8 * influential(function, [x.clone()], 0)
+    assert work.bytes_read <= 8 * influential(function, x)
     assert work.bytes_written <= function(x.clone()).numel() * 8
 
 
@@ -117,20 +116,18 @@ CONVOLUTIONS: list[tuple[str, Callable[[Tensor, Tensor], Tensor], tuple[int, ...
 
 
 @pytest.mark.parametrize(("function", "shape", "weight_shape", "share"), [row[1:] for row in CONVOLUTIONS], ids=[row[0] for row in CONVOLUTIONS])
-def test_convolutions(
-    function: Callable[[Tensor, Tensor], Tensor], shape: tuple[int, ...], weight_shape: tuple[int, ...], share: float
-) -> None:
+def test_convolutions(function: Callable[[Tensor, Tensor], Tensor], shape: tuple[int, ...], weight_shape: tuple[int, ...], share: float) -> None:
     torch.manual_seed(0)
     x, weight = image(*shape), image(*weight_shape)
     work = counted(function, [x], weight)
     assert work.bytes_read == pytest.approx(share * x.numel() * 8, abs=1)
-    assert work.bytes_read <= 8 * influential(lambda x: function(x, weight), [x], 0)
+    assert work.bytes_read <= 8 * influential(lambda x: function(x, weight), x)
     assert work.flops["float64"] > 0
 
 
 STEPS: dict[str, Callable[[Tensor], Tensor]] = {
-    "exp": lambda x: torch.exp(x.clamp(-3, 3)),
-    "tanh": torch.tanh,
+    "sin": torch.sin,
+    "soft sign": lambda x: x / (1 + x.abs()),
     "slice": lambda x: x[:, 1:],
     "stride": lambda x: x[::2],
     "transpose": lambda x: x.transpose(0, 1),
@@ -161,8 +158,7 @@ def test_chains_of_steps_are_never_counted_too_high(names: list[str]) -> None:
     if chain(x).numel() == 0:
         return
     work = counted(chain, [x])
-    most = max(influential(chain, [scale * x], 0) for scale in (1.0, 0.01))
-    assert work.bytes_read <= 8 * most, names
+    assert work.bytes_read <= 8 * influential(chain, x), names
 
 
 @pytest.mark.parametrize("path", TASKS, ids=lambda path: path.stem)
