@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
-from warpwright import exchange
+from warpwright import exchange, footprint
 from warpwright.base import Case, Task, from_json
 from warpwright.certificate import certify
 from warpwright.channel import serve_requests
+from warpwright.errors import WarpwrightError
 from warpwright.oracle import Scale, describe, errors_of, excess, same_non_finite, tolerance
 from warpwright.reference import Answer, Leaf, Original, as_tensor, key_of, leaves_of, widen
 
@@ -71,6 +72,7 @@ class Judging:
         """Load the task and find out how the original behaves; return the facts a runner needs."""
         self.shelf.host_only = host_only
         budget = _budget_bytes(self.device)
+        _limit_memory(from_json(Task, task), self.device)
         original = self.original = Original(from_json(Task, task), self.device, int(secret, 16) % (1 << 62), budget)
         facts = self._behaviour(original)
         init = exchange.encode(original.reference.init_inputs, lambda tensor: self.shelf.put(tensor, "init"), trusted=True)
@@ -373,6 +375,22 @@ def _not_plain(tree: Any) -> str:
     if "not_plain" in tree or "other" in tree:
         return str(tree.get("not_plain") or f"a {tree.get('other')}")[:200]
     return next((found for key, item in tree.items() if key not in ("data", "cuda") and (found := _not_plain(item))), "")
+
+
+FEWEST_BYTES, EAGER_PEAKS = 20 << 30, 7
+"""What a judge may hold on a GPU: this many bytes, or this many times the eager peak if that is more (inputs, float64 copies and intermediates)."""
+
+
+def _limit_memory(task: Task, device: str) -> None:
+    """Keep the judge's share of a GPU small: without a limit, cuDNN takes workspaces of 80 GiB for a float64 convolution."""
+    if not device.startswith("cuda"):
+        return
+    try:
+        wanted = max(FEWEST_BYTES, EAGER_PEAKS * footprint.peak_bytes(task))
+    except WarpwrightError:
+        return  # what the meta device cannot run, runs without a limit
+    total = int(torch.cuda.get_device_properties(device).total_memory)
+    torch.cuda.set_per_process_memory_fraction(min(0.9, wanted / total), device)
 
 
 def _budget_bytes(device: str) -> int:

@@ -49,7 +49,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     """Rungs 5 and 6."""
     found = [(longer, moves.space.technique(longer[-1].technique)) for longer in moves.additions(recipe)]
     scheduled = [longer for longer, t in found if t.legality in "SN" and (recipe or not getattr(t, "in_baselines", False))]
-    scheduled.sort(key=lambda longer: not getattr(moves.space.technique(longer[-1].technique), "in_baselines", False))  # stable
+    scheduled.sort(key=lambda longer: _expense(moves.space, longer))  # stable
     records = yield from ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > GAIN * speedup]
     for longer, gain in gained:
@@ -63,6 +63,15 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
         if record.speedup > GAIN * speedup:
             recipe, speedup = joined, record.speedup
     return recipe, speedup
+
+
+def _expense(space: Space[Any], recipe: Recipe) -> int:
+    """Order schedules: those that whole programs profit from, the others, and last what takes tens of seconds to build."""
+    technique = space.technique(recipe[-1].technique)
+    slow = getattr(technique, "slow_to_build", None)
+    if slow is not None and slow(recipe[-1]):
+        return 2
+    return 0 if getattr(technique, "in_baselines", False) else 1
 
 
 def _ranked(records: list[Record], recipes: list[Recipe]) -> list[tuple[Recipe, float]]:

@@ -23,6 +23,10 @@ class Compile:
     in_baselines: bool = True
     """Alone, it is a baseline: a search need not propose it on the unchanged original."""
 
+    def slow_to_build(self, action: Action) -> bool:
+        """Does this mode try kernels out? On an H200 that took 20 to 60 s a program."""
+        return dict(action.params).get("mode") != "default"
+
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action a mode. Not before another schedule that has to come last, and not round generated kernels."""
         if ir.scheduled(self.name) or ir.scheduled("cuda_graph") or any(hasattr(n.target, "python_text") for n in ir.graph.nodes):
