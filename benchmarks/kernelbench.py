@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -84,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; exit code 0 when every task is finished, 3 when --resume has more to do."""
     options = _options(arguments)
     began = time.time()
+    warnings.simplefilter("ignore")  # what the tasks' own code is warned of
     deadline = began + 60 * options.minutes - GRACE_SECONDS
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -101,9 +103,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     devices = _devices(options)
     if options.prewarm != "skip" and options.gpus:
         crowded = [replace(device, slots=options.prewarm_jobs_per_gpu) for device in devices]
-        _schedule(waiting, crowded, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes))
+        threads = max(1, (os.cpu_count() or 1) // sum(device.slots for device in crowded))
+        few = {"TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
+        _schedule(waiting, crowded, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes), few)
     if options.prewarm != "only":
-        _schedule(waiting, devices, "warpwright.bench:run_job", deadline)
+        _schedule(waiting, devices, "warpwright.bench:run_job", deadline, {})
     lines = [line for line in (bench.finished(job) for job in jobs) if line is not None]
     _write(out, options, lines, len(jobs), devices)
     _say(f"{len(lines)} of {len(jobs)} tasks finished; results in {out}")
@@ -174,7 +178,8 @@ def _sized(jobs: Sequence[bench.Job]) -> list[Waiting]:
 def _devices(options: argparse.Namespace) -> list[Device]:
     if not options.gpus:
         return [Device(None, 0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 1)]
-    asked = subprocess.run(["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True)
+    query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    asked = subprocess.run(query, capture_output=True, text=True, check=True)
     sizes = [0.92 * 2**20 * float(line) for line in asked.stdout.split()]
     if len(sizes) < options.gpus:
         raise SystemExit(f"expected {options.gpus} GPUs, saw {len(sizes)}; lower --gpus")
@@ -184,7 +189,7 @@ def _devices(options: argparse.Namespace) -> list[Device]:
 # --- scheduling --------------------------------------------------------------------------------------------------------------------
 
 
-def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float) -> None:
+def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float, environment: dict[str, str]) -> None:
     """Run `function` for every task, on each device the first that fits, until all are done or time is up; then end what still runs."""
     queue, stop, done = list(tasks), threading.Event(), 0
     running: dict[Future[Any], tuple[Device, Waiting, float]] = {}
@@ -193,7 +198,7 @@ def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], function: str
             while (queue or running) and time.time() < deadline:
                 for device in devices:
                     for waiting in _fitting(device, queue):
-                        future = pool.submit(executor.run_job, function, waiting.job.to_json(), _environment(device), None, stop)
+                        future = pool.submit(executor.run_job, function, waiting.job.to_json(), environment | _environment(device), None, stop)
                         running[future] = (device, waiting, time.time())
                 ended, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in ended:

@@ -189,8 +189,11 @@ def _natural(path: Path) -> list[Any]:
 def machine_name(device: str) -> str:
     """Return the name of the kind of machine that `device` is, without touching it: results of another kind are not resumed."""
     if device.startswith("cuda"):
-        asked = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=False)
-        return asked.stdout.splitlines()[0].strip() if asked.returncode == 0 and asked.stdout.strip() else "unknown GPU"
+        try:
+            asked = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return "unknown GPU"
+        return asked.stdout.splitlines()[0].strip()
     try:
         model = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
     except OSError:
