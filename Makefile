@@ -3,12 +3,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BUDGET ?= 20s
+BUDGET ?= 12s
 
 .PHONY: demo test test-slow check bench clean
 
 demo: $(VENV)/.installed
-	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --archive .warpwright/demo.db
+	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --jobs 2 --archive .warpwright/demo.db
 	$(BIN)/warpwright report --archive .warpwright/demo.db --html --out .warpwright/demo.html
 
 test: $(VENV)/.installed-dev

@@ -27,6 +27,9 @@ from warpwright.search import SEARCHES
 DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
 """Exit codes."""
 
+TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
+"""At most this long, and at most this share of the budget, is one program timed: a short budget still tries three of them."""
+
 Arguments = argparse.Namespace
 
 
@@ -274,10 +277,13 @@ def _task(given: Arguments) -> Task:
 
 
 def _settings(given: Arguments) -> bench.Settings:
+    budget: str = getattr(given, "budget", "60s")
+    seconds = Budget.parse(budget).seconds
     return bench.Settings(
         device=_device(given),
         search=getattr(given, "search", "ladder"),
-        budget=getattr(given, "budget", "60s"),
+        budget=budget,
+        timing_seconds=TIMING_SECONDS if seconds is None else min(TIMING_SECONDS, TIMING_SHARE * seconds),
         baselines=tuple(filter(None, (given.baselines or "").split(","))),
         precision=given.precision,
         mode=given.mode,

@@ -1,0 +1,69 @@
+"""The real command with real workers on a small task: the program it writes runs by itself, reproduces, and an interruption loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from warpwright import cli
+
+ROOT = Path(__file__).parents[1]
+TASK = str(ROOT / "tests/tasks/linear_sum.py")
+COMMAND = [sys.executable, "-m", "warpwright.cli"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+pytestmark = [pytest.mark.compiler, pytest.mark.timeout(900)]
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=800)
+
+
+def test_optimize_audit_and_reproduce(tmp_path: Path) -> None:
+    done = run(tmp_path, "optimize", TASK, "--target", "cpu", "--budget", "6s", "--baselines", "eager", "--json")
+    assert done.returncode == cli.DONE, done.stderr
+    said = json.loads(done.stdout)
+    assert said["status"] == "ok" and said["verdict"] != "SLOWER" and said["recipe"]
+    program = tmp_path / said["artifact"]
+    alone = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": ""})
+    assert alone.returncode == 0, alone.stderr  # its self-test needs only torch
+    audited = run(tmp_path, "audit", str(program), "--task", TASK, "--target", "cpu", "--baselines", "eager", "--json")
+    assert audited.returncode == cli.DONE and json.loads(audited.stdout)["status"] == "ok", audited.stderr
+    again = run(tmp_path, "reproduce", said["record"], "--json")
+    assert json.loads(again.stdout)["status"] == "ok", again.stderr  # whether the intervals overlap is for a quiet machine to say
+
+
+def test_a_wrong_program_fails_the_audit(tmp_path: Path) -> None:
+    Path(tmp_path, "candidate.py").write_text(
+        "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def __init__(self, inputs, hidden, scale):\n        super().__init__()\n"
+        "        self.weight = torch.nn.Parameter(torch.randn(hidden, inputs))\n\n"
+        "    def forward(self, x):\n        return torch.zeros(x.shape[0], 1)\n"
+    )
+    done = run(tmp_path, "audit", "candidate.py", "--task", TASK, "--target", "cpu", "--baselines", "eager", "--json")
+    said = json.loads(done.stdout)
+    assert done.returncode == cli.NOT_PASSED and said["status"] == "wrong" and "error" in said["reason"], done.stderr
+
+
+def test_ctrl_c_leaves_the_best_so_far(tmp_path: Path) -> None:
+    arguments = ["optimize", TASK, "--target", "cpu", "--budget", "10m", "--baselines", "eager", "--json"]
+    running = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert running.stderr is not None
+    try:
+        for line in running.stderr:
+            if "the best baseline" in line and not line.startswith("baseline"):
+                break
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to the whole group
+        out, err = running.communicate(timeout=120)
+    finally:
+        running.kill()
+    assert running.returncode == cli.INTERRUPTED, err
+    said = json.loads(out)
+    assert said["status"] == "ok" and (tmp_path / said["artifact"]).exists() and (tmp_path / "warpwright-out/linear_sum/report.html").exists()
