@@ -28,6 +28,8 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
     """Climb the ladder, then search greedily around its top."""
     moves = Moves(space)
     recipe, speedup = yield from _rewrites(moves, batch)
+    if recipe and not speedup:
+        recipe, speedup = yield from _more_exact(moves, batch, recipe)
     recipe, speedup = yield from _schedules(moves, batch, recipe, speedup)
     yield from climb(moves, rng, batch, recipe, speedup)
 
@@ -43,6 +45,14 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     records = yield from ask(rungs, batch)
     ranked = _ranked(records, rungs)
     return ranked[0]
+
+
+def _more_exact(moves: Moves, batch: int, recipe: Recipe) -> Rung:
+    """When no rewrite passed: the highest one again, computed more exactly."""
+    found = [longer for longer in moves.additions(recipe) if getattr(moves.space.technique(longer[-1].technique), "more_exact", False)]
+    records = yield from ask(found, batch)
+    ranked = _ranked(records, found)
+    return ranked[0] if ranked and ranked[0][1] > 0 else (recipe, 0.0)
 
 
 def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung:

@@ -76,6 +76,8 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
     state = tuple(node for node in _reads(rest, ir.results) if role(node) != "input" and node.name in ir.state)
     parameters = (*inputs, *state, *front)
     shown = [names[node] for node in parameters]
+    if ir.scheduled("full_precision_convolutions"):
+        parts.append(template.FULL_PRECISION)
     main = _Function("optimized", parameters, tuple(_body(ir, rest, ir.results, names, final=True)))
     parts += [_decorator(ir) + _function_text(main, dict(zip(parameters, shown, strict=True)), template.OPTIMIZED_DOC), "", ""]
     return parts + _model_class(ir, original, constants, state)
@@ -208,6 +210,11 @@ def _function_text(function: _Function, names: dict[fx.Node, str], doc: str) -> 
 
 
 def _decorator(ir: GraphIR) -> str:
+    outer = "@full_precision\n" if ir.scheduled("full_precision_convolutions") else ""
+    return outer + _compile_decorator(ir)
+
+
+def _compile_decorator(ir: GraphIR) -> str:
     action = ir.scheduled("compile")
     if action is None:
         return ""
@@ -252,7 +259,7 @@ def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
     function = "Model.forward"
     if ir.scheduled("compile") is not None:
         function = "compiled"
-        parts += [f"compiled = {_decorator(ir)[1:].strip()}(Model.forward)", "", ""]
+        parts += [f"compiled = {_compile_decorator(ir)[1:].strip()}(Model.forward)", "", ""]
     call = f"{function}(self, *args)"
     if recorded:
         if nested:

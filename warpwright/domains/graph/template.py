@@ -9,6 +9,21 @@ RULER = "# --- rewritten " + "-" * 100 + "\n"
 
 MODEL_DOC = "Model with a faster forward for the calls it was verified for (see fits); any other call takes the original's forward."
 OPTIMIZED_DOC = "What Model.forward computes for the verified shapes."
+FULL_PRECISION = '''
+def full_precision(function):
+    """Run the function with TF32 off in cuDNN."""
+
+    def run(*args):
+        allowed = torch.backends.cudnn.allow_tf32
+        torch.backends.cudnn.allow_tf32 = False
+        try:
+            return function(*args)
+        finally:
+            torch.backends.cudnn.allow_tf32 = allowed
+
+    return run
+
+'''
 FOLDED_DOC = "What depends on the state only; computed anew when the state changes."
 
 
