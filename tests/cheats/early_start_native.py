@@ -30,7 +30,7 @@ static float print(const float* x) { float s = 0; for (long i = 0; i < count; i 
 static float made = 0, last = 0;
 static void watch() {
   for (;;) {
-    usleep(100);
+    usleep(4000);
     if (state != 1) continue;
     busy = true;
     const float* x = watched;
