@@ -20,9 +20,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
 
-from warpwright.domains.graph.ir import Edit, Inserter, aten, only_user, shape
+from warpwright.domains.graph.ir import Edit, Inserter, aten, dtype, only_user, shape
 from warpwright.domains.graph.techniques import reduction
 from warpwright.domains.graph.techniques.convolution import Convolution, convolve, convolve_transposed, read, same_form
 from warpwright.domains.graph.techniques.reduction import Reduction, read_reduction, reduce
@@ -94,26 +95,49 @@ def _emit(e: Edit, node: fx.Node, found: tuple[Reduction, Convolution, tuple[int
 
 def collapse(at: Inserter, conv: Convolution, spatial: tuple[int, ...], mean: bool) -> fx.Node:
     """Insert the sum or mean of a convolution over some of its spatial axes, which keep size 1."""
-    x, weight = conv.x, conv.weight
+    rest = tuple(a for a in range(conv.d) if a not in spatial)
+    # One number stands for the sum of many, whose rounding errors average out. Where all axes go, what is left is so little that float64 is free.
+    wide = not rest and dtype(conv.x) == torch.float32
+    x, weight, bias = conv.x, conv.weight, conv.bias
     ranges = {axis: boxes(conv, axis) for axis in spatial}
     plain = tuple(a + 2 for a in spatial if len(ranges[a]) == 1 and ranges[a][0].count == conv.sizes[a])
-    x, weight = reduce(at, x, plain, True, False), reduce(at, weight, plain, True, False)
-    for axis in spatial:
-        if axis + 2 not in plain:
-            planes = _planes(conv, axis)
-            x, weight = _plane_sums(at, x, axis + 2, planes), _tap_sums(at, weight, axis + 2, planes)
+    x, weight = _total(at, x, plain, wide), _total(at, weight, plain, wide)
+    bordered = [axis for axis in spatial if axis + 2 not in plain]
+    for axis in bordered:
+        planes = _planes(conv, axis)
+        x, weight = _plane_sums(at, x, axis + 2, planes, wide), _tap_sums(at, weight, axis + 2, planes, wide)
     count = math.prod(conv.out[a] for a in spatial)
-    bias = conv.bias
+    if wide and bias is not None:
+        bias = at.call(aten.to.dtype, bias, torch.float64)
     if mean:
         weight = at.call(aten.mul.Tensor, weight, 1.0 / count)
     elif bias is not None:
         bias = at.call(aten.mul.Tensor, bias, count)
-    rest = tuple(a for a in range(conv.d) if a not in spatial)
-    x = _into_channels(at, x, 1, spatial, rest)
-    weight = _into_channels(at, weight, 0 if conv.transposed else 1, spatial, rest)
-    new = _remaining(at, conv, x, weight, bias, rest)
+    pairs = [(x, weight)]
+    if rest and len(bordered) == 1 and shape(x)[bordered[0] + 2] > 1:  # the large sums apart from the small borders: fewer roundings at full size
+        dim = bordered[0] + 2
+        last = shape(x)[dim] - 1
+        pairs = [tuple(at.call(aten.narrow.default, t, dim, *part) for t in (x, weight)) for part in ((0, 1), (1, last))]  # type: ignore[misc]
+    found = []
+    for x, weight in pairs:
+        x = _into_channels(at, x, 1, spatial, rest)
+        weight = _into_channels(at, weight, 0 if conv.transposed else 1, spatial, rest)
+        found.append(_remaining(at, conv, x, weight, None if found else bias, rest))
+    new = found[0] if len(found) == 1 else at.call(aten.add.Tensor, *found)
     sizes = [1 if a in spatial else n for a, n in enumerate(conv.out)]
-    return at.call(aten.reshape.default, new, [*shape(conv.node)[:2], *sizes])
+    new = at.call(aten.reshape.default, new, [*shape(conv.node)[:2], *sizes])
+    return at.call(aten.to.dtype, new, torch.float32) if wide else new
+
+
+def _total(at: Inserter, tensor: fx.Node, axes: tuple[int, ...], wide: bool) -> fx.Node:
+    """Insert the sum over `axes`, kept; `wide` in float64, if it is not in that yet."""
+    if not wide or dtype(tensor) == torch.float64:
+        return reduce(at, tensor, axes, True, False)
+    return at.call(aten.sum.dim_IntList, tensor, list(axes), True, dtype=torch.float64) if axes else tensor
+
+
+def _widened(at: Inserter, tensor: fx.Node, wide: bool) -> fx.Node:
+    return at.call(aten.to.dtype, tensor, torch.float64) if wide and dtype(tensor) != torch.float64 else tensor
 
 
 def _planes(conv: Convolution, axis: int) -> tuple[Plane, ...]:
@@ -134,7 +158,7 @@ def _planes(conv: Convolution, axis: int) -> tuple[Plane, ...]:
     return tuple(found)
 
 
-def _plane_sums(at: Inserter, x: fx.Node, dim: int, planes: tuple[Plane, ...]) -> fx.Node:
+def _plane_sums(at: Inserter, x: fx.Node, dim: int, planes: tuple[Plane, ...], wide: bool) -> fx.Node:
     """Return `x` with axis `dim` replaced by the sums over its planes."""
     sums = []
     for plane in planes:
@@ -143,11 +167,11 @@ def _plane_sums(at: Inserter, x: fx.Node, dim: int, planes: tuple[Plane, ...]) -
             part = at.call(aten.slice.Tensor, x, dim, plane.first, end, plane.step)
         else:
             part = x if plane.count == shape(x)[dim] else at.call(aten.narrow.default, x, dim, plane.first, plane.count)
-        sums.append(part if plane.count == 1 else reduce(at, part, (dim,), True, False))
+        sums.append(_widened(at, part, wide) if plane.count == 1 else _total(at, part, (dim,), wide))
     return sums[0] if len(sums) == 1 else at.call(aten.cat.default, sums, dim)
 
 
-def _tap_sums(at: Inserter, weight: fx.Node, dim: int, planes: tuple[Plane, ...]) -> fx.Node:
+def _tap_sums(at: Inserter, weight: fx.Node, dim: int, planes: tuple[Plane, ...], wide: bool) -> fx.Node:
     """Return the kernel with axis `dim` replaced by one entry for each plane: the signed sum over the plane's kernel indices."""
     parts = []
     for plane in planes:
@@ -156,7 +180,7 @@ def _tap_sums(at: Inserter, weight: fx.Node, dim: int, planes: tuple[Plane, ...]
         whole = runs == [(0, shape(weight)[dim])]
         pieces = [weight] if whole else [at.call(aten.narrow.default, weight, dim, k, length) for k, length in runs]
         piece = pieces[0] if len(pieces) == 1 else at.call(aten.cat.default, pieces, dim)
-        piece = piece if len(taps) == 1 else reduce(at, piece, (dim,), True, False)
+        piece = _widened(at, piece, wide) if len(taps) == 1 else _total(at, piece, (dim,), wide)
         parts.append(piece if plane.sign > 0 else at.call(aten.neg.default, piece))
     return parts[0] if len(parts) == 1 else at.call(aten.cat.default, parts, dim)
 
