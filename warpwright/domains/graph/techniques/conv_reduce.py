@@ -118,7 +118,7 @@ def collapse(at: Inserter, conv: Convolution, spatial: tuple[int, ...], mean: bo
         dim = bordered[0] + 2
         last = shape(x)[dim] - 1
         pairs = [tuple(at.call(aten.narrow.default, t, dim, *part) for t in (x, weight)) for part in ((0, 1), (1, last))]  # type: ignore[misc]
-    found = []
+    found: list[fx.Node] = []
     for x, weight in pairs:
         x = _into_channels(at, x, 1, spatial, rest)
         weight = _into_channels(at, weight, 0 if conv.transposed else 1, spatial, rest)
