@@ -71,6 +71,13 @@ def bomb(depth):
     os._exit(0)
 """
 
+PLACES = """
+import glob, shutil
+
+def places():
+    return [f"{base}/{os.path.basename(os.getcwd())}" for base in glob.glob("/dev/shm/warpwright-*") + glob.glob("/tmp/warpwright-*")]
+"""
+
 DAEMON = """
 def daemon():
     if os.fork() == 0:
@@ -158,6 +165,18 @@ SURVIVORS: dict[str, Survivor] = {
         ("crashed",),
         forward="with open('fill', 'wb', buffering=0) as file:\n    for _ in range(4096):\n        assert file.write(bytes(1 << 20)) == 1 << 20",
         words=("space", "large", "File", "assert"),
+    ),
+    "remove_folders": Survivor(
+        "Deletes its work folder and the folder of its outputs.",
+        ("crashed", "cheated", "wrong"),
+        top=PLACES,
+        forward="for place in (os.getcwd(), *places()):\n    shutil.rmtree(place, ignore_errors=True)",
+    ),
+    "junk_in_folders": Survivor(
+        "Puts folders with the names of files to come where its outputs go.",
+        ("crashed", "cheated"),
+        top=PLACES,
+        forward="for place in places():\n    for n in range(400):\n        os.makedirs(f'{place}/outputs-{n % 40}-{n}', exist_ok=True)",
     ),
     "close_everything": Survivor("Closes all of its file descriptors.", ("crashed", "cheated", "timeout"), forward="os.closerange(0, 4096)"),
     "garbage_in_pipes": Survivor("Writes noise into every descriptor it has.", ("cheated",), forward=NOISE),
