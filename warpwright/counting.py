@@ -160,7 +160,8 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in changed:
             self.tangled |= len(self.seen[_storage(tensor)]) > 1
         name = func._overloadpacket.__name__
-        zeros = name in MAKES_ZEROS or not inputs or any(value.zeros for value in inputs)
+        relevant = inputs[:1] if "batch_norm" in name else inputs  # its running statistics are buffers, but no factors
+        zeros = name in MAKES_ZEROS or not inputs or any(value.zeros for value in relevant)
         from_input = any(value.from_input for value in inputs)
         outputs = []
         for tensor in {id(leaf): leaf for leaf in [*tree_leaves(result), *changed] if isinstance(leaf, torch.Tensor)}.values():
@@ -196,7 +197,7 @@ def _is_pointwise(func: Any) -> bool:
 
 Needs = list[tuple[Value | None, float]]
 
-MAKES_ZEROS = {"tril", "triu", "diag_embed", "constant_pad_nd", "one_hot", "relu6", "bernoulli", "native_dropout", "masked_fill", "eye"}
+MAKES_ZEROS = {"tril", "triu", "diag_embed", "constant_pad_nd", "one_hot", "bernoulli", "native_dropout", "masked_fill", "eye"}
 
 
 def _needs(made: Call) -> Needs:
@@ -386,7 +387,8 @@ _TABLE: Sequence[tuple[Rule, str]] = (
     (_first, "sum mean amax amin max min prod logsumexp argmax argmin norm linalg_vector_norm any all"),
     (_first, "cumsum cumprod logcumsumexp cummax cummin sort topk"),
     (_spread, "var std var_mean std_mean"),
-    (_along, "_softmax _log_softmax"),
+    (_along, "_softmax _log_softmax _safe_softmax"),
+    (_homogeneous, "hardswish hardsigmoid hardtanh hardshrink prelu _prelu_kernel"),
     (_layer_norm, "native_layer_norm _fused_rms_norm"),
     (_group_norm, "native_group_norm"),
     (_batch_norm, "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training cudnn_batch_norm"),
