@@ -40,7 +40,7 @@ from warpwright.archive import Archive
 from warpwright.base import Task
 from warpwright.errors import TaskError
 
-COPIES = 5
+COPIES = 8
 """A task's eager peak is held about this often at once: by the judge in float64 (twice), the baselines, the candidate, rotating inputs."""
 
 CONTEXT_BYTES = 3 * 2**30
