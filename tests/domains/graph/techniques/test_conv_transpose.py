@@ -10,15 +10,15 @@ from exactness import KINDS, assert_equal_in_double, assert_numerically_sound, c
 from shapes import MAX_POOL, Apply, convolution
 from torch import nn
 
-from warpwright.domains.graph.techniques import conv_transpose
+from warpwright.domains.graph.techniques import conv_transpose, lattice
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(36))
 def test_any_transposed_convolution(seed: int) -> None:
     conv, x = convolution(random.Random(seed), transposed=True, d=1 + seed % 3)
     model = randomised(conv, seed)
     before = captured(model, x)
-    after, _ = fixpoint(before, conv_transpose.TECHNIQUES)
+    after, _ = fixpoint(before, (*lattice.TECHNIQUES, *conv_transpose.TECHNIQUES))
     assert_equal_in_double(before, after, [x], model)
 
 
@@ -60,3 +60,21 @@ def test_statistics_come_before_the_interleaving(kernel: int, stride: int, paddi
     assert_equal_in_double(before, after, [torch.randn(size)], model)
     # without input the original's variance is exactly zero, ours the square of a rounding error
     assert_numerically_sound(before, after, size, model, KINDS[:4])
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        ({"stride": (2, 3), "padding": (1, 2), "dilation": (2, 1), "groups": 2, "bias": False}, (2, 4, 6, 5)),
+        ({"stride": 2, "padding": 1, "dilation": 2}, (2, 4, 6, 5)),
+        ({"stride": 4, "padding": 3, "dilation": 2, "output_padding": 3}, (2, 4, 3, 4)),
+        ({"stride": 5, "padding": 1, "dilation": 2}, (2, 4, 3, 4)),
+    ],
+)
+def test_dead_outputs_are_never_computed(options: dict[str, object], size: tuple[int, ...]) -> None:
+    model = randomised(nn.ConvTranspose2d(4, 6, 3, **options), 0)  # type: ignore[arg-type]
+    before = captured(model, torch.zeros(size))
+    after, fired = fixpoint(before, (*lattice.TECHNIQUES, *conv_transpose.TECHNIQUES))
+    assert fired and not any("conv_transpose" in str(n.target) for n in after.graph.nodes)
+    assert_equal_in_double(before, after, [torch.randn(size)], model)
+    assert_numerically_sound(before, after, size, model)

@@ -15,6 +15,7 @@ from warpwright.domains.graph.techniques import (
     fourier,
     fuse,
     identity,
+    lattice,
     linear_reduce,
     monotone,
     norm,
@@ -33,6 +34,7 @@ REWRITES: tuple[Any, ...] = (
     *conv_pool.TECHNIQUES,
     *scalars.TECHNIQUES,
     *fourier.TECHNIQUES,
+    *lattice.TECHNIQUES,
     *conv_transpose.TECHNIQUES,
     *common.TECHNIQUES,
 )

@@ -3,8 +3,9 @@
 A transposed convolution gives  y[o] = sum of W[k] x[i]  over  o = i*s - p + k*d. With stride 1 that is an ordinary convolution with the flipped
 kernel and padding d*(k-1) - p. With stride s and d = 1, write o + c = s*j + r with a phase r in [0, s) and a shift c: then k = r + (p - c) - s*u
 and i = j + u, so all phases are one ordinary convolution with s times the channels and ceil(K/s) kernel entries, whose output is
-interleaved ("depth to space"). No inserted zero is ever multiplied. Reductions over channels and max pools of whole phases are taken before the
-interleaving. Sources: notes 2.5 (L1-57 ... 81; L2-58, 78, 96); shift and padding for the general case, own derivation.
+interleaved ("depth to space"). Of the zeros between inputs none is ever multiplied. A dilated kernel gets its zeros inserted first.
+Reductions over channels, statistics and max pools of whole phases are taken before the interleaving. Sources: notes 2.5 (L1-57 ... 81;
+L2-58, 78, 96); shift and padding for the general case, own derivation.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Phase:
 
 def phase_axis(conv: Convolution, axis: int, shift: int | None = None) -> Phase:
     """Return the axis in phases; without a given `shift`, with the one that costs least."""
-    s, p, kernel, out = conv.stride[axis], conv.padding[axis], conv.kernel[axis], conv.out[axis]
+    s, p, kernel, out = conv.stride[axis], conv.padding[axis], _reach(conv, axis), conv.out[axis]
 
     def shifted(c: int) -> Phase:
         first = -((kernel - 1 - p + c) // s)
@@ -80,6 +81,11 @@ def phase_axis(conv: Convolution, axis: int, shift: int | None = None) -> Phase:
     return min(choices, key=lambda phase: phase.entries * phase.places)
 
 
+def _reach(conv: Convolution, axis: int) -> int:
+    """Return the kernel's size with the zeros of its dilation inserted."""
+    return (conv.kernel[axis] - 1) * conv.dilation[axis] + 1
+
+
 def in_phases(conv: Convolution) -> bool:
     """Is this a strided transposed convolution that the phase form covers, and does not make dearer?
 
@@ -87,47 +93,69 @@ def in_phases(conv: Convolution) -> bool:
     0.6), so that there it always pays; in fewer dimensions it may add a quarter, or whatever stays within 128 operations per
     output, at which memory and not arithmetic sets the pace.
     """
-    if not conv.transposed or conv.groups != 1 or max(conv.stride) == 1 or any(d != 1 for d in conv.dilation):
-        return False
-    entries = math.prod(-(-k // s) for k, s in zip(conv.kernel, conv.stride, strict=True))
+    if not conv.transposed or max(conv.stride) == 1 or any(math.gcd(s, d) > 1 for s, d in zip(conv.stride, conv.dilation, strict=True)):
+        return False  # what stride and dilation share is taken out first, by `live_lattice`
+    entries = math.prod(-(-_reach(conv, axis) // conv.stride[axis]) for axis in range(conv.d))
     waste = entries * math.prod(conv.stride) / math.prod(conv.kernel)
-    return conv.d == 3 or waste <= 1.25 or 2 * shape(conv.weight)[0] * entries <= 128
+    dense = set(conv.dilation) == {1}
+    return (conv.d == 3 and dense) or waste <= 1.25 or 2 * shape(conv.weight)[0] // conv.groups * entries <= 128
 
 
 def phases(at: Inserter, conv: Convolution, axes: list[Phase], bias: fx.Node | None) -> fx.Node:
-    """Insert the convolution that gives all phases: [N, prod(s), Cout, *places]."""
+    """Insert the convolution that gives all phases: [N, groups * prod(s) * Cout/groups, *places]."""
     weight = conv.weight
+    d, groups, (inputs, outputs) = conv.d, conv.groups, shape(weight)[:2]
     for axis, phase in reversed(list(enumerate(axes))):  # from the last, so that earlier axes keep their numbers
         dim = axis + 2
-        last = phase.first + phase.entries - 1
-        before = phase.s * last - phase.lead
-        after = phase.s * phase.entries - before - conv.kernel[axis]
+        weight = insert_zeros(at, weight, dim, conv.dilation[axis])
+        before = phase.s * (phase.first + phase.entries - 1) - phase.lead
+        after = phase.s * phase.entries - before - shape(weight)[dim]
         if before or after:
             weight = at.call(aten.constant_pad_nd.default, weight, [0, 0] * (len(shape(weight)) - 1 - dim) + [before, after])
         sizes = shape(weight)
         weight = at.call(aten.reshape.default, weight, [*sizes[:dim], phase.entries, phase.s, *sizes[dim + 1 :]])
-    d = conv.d
     flipped = [2 + 2 * axis for axis, phase in enumerate(axes) if phase.entries > 1]
     if flipped:
         weight = at.call(aten.flip.default, weight, flipped)
-    order = [*(3 + 2 * a for a in range(d)), 1, 0, *(2 + 2 * a for a in range(d))]
+    lead = 1 if groups > 1 else 0
+    if lead:
+        weight = at.call(aten.reshape.default, weight, [groups, inputs // groups, *shape(weight)[1:]])
+    order = [*range(lead), *(lead + 3 + 2 * a for a in range(d)), lead + 1, lead, *(lead + 2 + 2 * a for a in range(d))]
     weight = at.call(aten.permute.default, weight, order)
     count = math.prod(phase.s for phase in axes)
-    weight = at.call(aten.reshape.default, weight, [count * conv.channels, shape(conv.x)[1], *(phase.entries for phase in axes)])
-    if bias is not None:
+    weight = at.call(aten.reshape.default, weight, [groups * count * outputs, inputs // groups, *(phase.entries for phase in axes)])
+    if bias is not None and lead:
+        bias = at.call(aten.repeat.default, at.call(aten.reshape.default, bias, [groups, 1, outputs]), [1, count, 1])
+        bias = at.call(aten.reshape.default, bias, [-1])
+    elif bias is not None:
         bias = at.call(aten.repeat.default, bias, [count])
+    return correlate(at, conv.x, weight, bias, [1] * d, [phase.first for phase in axes], [phase.places for phase in axes], groups)
+
+
+def by_phase(at: Inserter, conv: Convolution, axes: list[Phase], bias: fx.Node | None) -> fx.Node:
+    """Insert all phases of a convolution of one group, as [N, prod(s), Cout, *places]."""
     places = [phase.places for phase in axes]
-    new = correlate(at, conv.x, weight, bias, [1] * d, [phase.first for phase in axes], places)
-    return at.call(aten.reshape.default, new, [shape(conv.x)[0], count, conv.channels, *places])
+    return at.call(aten.reshape.default, phases(at, conv, axes, bias), [shape(conv.x)[0], -1, conv.channels, *places])
 
 
-def interleave(at: Inserter, tensor: fx.Node, axes: list[Phase], out: tuple[int, ...]) -> fx.Node:
-    """Turn [N, prod(s), C, *places] into [N, C, *out]."""
-    d, (n, _, channels, *places) = len(axes), shape(tensor)
+def insert_zeros(at: Inserter, tensor: fx.Node, dim: int, factor: int) -> fx.Node:
+    """Return the tensor with factor - 1 zeros behind each element along `dim`."""
+    if factor == 1:
+        return tensor
+    sizes = shape(tensor)
+    spread = at.call(aten.unsqueeze.default, tensor, dim + 1)
+    spread = at.call(aten.constant_pad_nd.default, spread, [0, 0] * (len(sizes) - 1 - dim) + [0, factor - 1])
+    return at.call(aten.reshape.default, spread, [*sizes[:dim], sizes[dim] * factor, *sizes[dim + 1 :]])
+
+
+def interleave(at: Inserter, tensor: fx.Node, axes: list[Phase], out: tuple[int, ...], groups: int = 1) -> fx.Node:
+    """Turn [N, groups * prod(s) * C/groups, *places] into [N, C, *out]."""
+    d, (n, rows, *places) = len(axes), shape(tensor)
     strides = [phase.s for phase in axes]
-    tensor = at.call(aten.reshape.default, tensor, [n, *strides, channels, *places])
-    pairs = [i for a in range(d) for i in (d + 2 + a, 1 + a)]
-    tensor = at.call(aten.permute.default, tensor, [0, d + 1, *pairs])
+    channels = rows // math.prod(strides)
+    tensor = at.call(aten.reshape.default, tensor, [n, groups, *strides, channels // groups, *places])
+    pairs = [i for a in range(d) for i in (d + 3 + a, 2 + a)]
+    tensor = at.call(aten.permute.default, tensor, [0, 1, d + 2, *pairs])
     whole = [place * s for place, s in zip(places, strides, strict=True)]
     tensor = at.call(aten.reshape.default, tensor, [n, channels, *whole])
     cut = False
@@ -145,7 +173,7 @@ def _match_phases(node: fx.Node) -> Any:
 def _emit_phases(e: Edit, node: fx.Node, conv: Convolution) -> None:
     at = e.before(node)
     axes = [phase_axis(conv, axis) for axis in range(conv.d)]
-    e.replace(node, interleave(at, phases(at, conv, axes, conv.bias), axes, conv.out))
+    e.replace(node, interleave(at, phases(at, conv, axes, conv.bias), axes, conv.out, conv.groups))
 
 
 TRANSPOSED_IN_PHASES = Rewrite(
@@ -165,7 +193,7 @@ _OVER_CHANNELS = (aten.logsumexp.default, aten.amax.default, aten.amin.default)
 
 def _match_channels(node: fx.Node) -> Any:
     conv = read(node.args[0])
-    if conv is None or only_user(conv.node) is not node or not in_phases(conv):
+    if conv is None or only_user(conv.node) is not node or conv.groups != 1 or not in_phases(conv):
         return None
     given = argument(node, "dim")
     axes = [given] if isinstance(given, int) else list(given)
@@ -175,7 +203,7 @@ def _match_channels(node: fx.Node) -> Any:
 def _emit_channels(e: Edit, node: fx.Node, conv: Convolution) -> None:
     at = e.before(node)
     axes = [phase_axis(conv, axis) for axis in range(conv.d)]
-    reduced = at.call(node.target, phases(at, conv, axes, conv.bias), [2], True)
+    reduced = at.call(node.target, by_phase(at, conv, axes, conv.bias), [2], False)
     new = interleave(at, reduced, axes, conv.out)
     e.replace(node, new if argument(node, "keepdim") else at.call(aten.squeeze.dim, new, 1))
 
@@ -194,7 +222,9 @@ CHANNELS_BEFORE_INTERLEAVING = Rewrite(
 def _match_pool(node: fx.Node) -> Any:
     pool = read_max_pool(node)
     conv = read(pool.x) if pool is not None else None
-    if pool is None or conv is None or only_user(conv.node) is not node or len(pool.kernel) != conv.d or not in_phases(conv):
+    if pool is None or conv is None or only_user(conv.node) is not node or len(pool.kernel) != conv.d or conv.groups != 1:
+        return None
+    if not in_phases(conv):
         return None
     aligned = all(k % s == 0 and t % s == 0 for k, t, s in zip(pool.kernel, pool.stride, conv.stride, strict=True))
     return (pool, conv) if aligned else None
@@ -208,7 +238,7 @@ def _emit_pool(e: Edit, node: fx.Node, found: tuple[Pool, Convolution]) -> None:
         phase = phase_axis(conv, axis, shift=0)
         places = (shape(node)[axis + 2] - 1) * (pool.stride[axis] // phase.s) + pool.kernel[axis] // phase.s
         axes.append(Phase(phase.s, 0, phase.lead, phase.first, phase.entries, places))
-    new = at.call(aten.amax.default, phases(at, conv, axes, None), [1])
+    new = at.call(aten.amax.default, by_phase(at, conv, axes, None), [1])
     kernel = [k // phase.s for k, phase in zip(pool.kernel, axes, strict=True)]
     stride = [t // phase.s for t, phase in zip(pool.stride, axes, strict=True)]
     if max(kernel) > 1 or max(stride) > 1:
@@ -230,7 +260,7 @@ POOL_BEFORE_INTERLEAVING = Rewrite(
 
 def _match_statistics(node: fx.Node) -> Any:
     conv = read(node.args[0])
-    if conv is None or only_user(conv.node) is not node or not in_phases(conv) or argument(node, "correction") != 0:
+    if conv is None or only_user(conv.node) is not node or conv.groups != 1 or not in_phases(conv) or argument(node, "correction") != 0:
         return None
     over = {a % (conv.d + 2) for a in argument(node, "dim") or ()}
     whole = {0, *range(2, conv.d + 2)}
@@ -248,7 +278,7 @@ def _living(phase: Phase, r: int, out: int) -> tuple[int, int]:
 def _emit_statistics(e: Edit, node: fx.Node, found: tuple[Convolution, list[Phase]]) -> None:
     conv, axes = found
     at = e.before(node)
-    dense = phases(at, conv, axes, conv.bias)
+    dense = by_phase(at, conv, axes, conv.bias)
     shares, variances, means = [], [], []
     for index, remainders in enumerate(itertools.product(*(range(phase.s) for phase in axes))):
         part = at.call(aten.select.int, dense, 1, index)
