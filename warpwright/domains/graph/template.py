@@ -211,15 +211,19 @@ def self_test(device="@DEVICE", seeds=3):
         wide = convert(lambda t: t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t, inputs)
         with torch.no_grad():
             assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"
-            exact = leaves(_copy.deepcopy(model).double()(*wide))
+            wide_model = _copy.deepcopy(model).double()
             original, seen = leaves(model(*inputs)), leaves(new(*inputs))
+            try:
+                exact, ulps = leaves(wide_model(*wide)), 8
+            except RuntimeError:  # the original insists on float32 somewhere: it is compared with itself, and less tightly
+                exact, ulps = [t.double() if isinstance(t, torch.Tensor) else t for t in original], 256
         assert len(seen) == len(original), f"expected {len(original)} results, saw {len(seen)}"
         for want, old, got in zip(exact, original, seen):
             if not isinstance(want, torch.Tensor):
                 assert got == old, f"expected {old}, saw {got}"
                 continue
             assert got.shape == old.shape and got.dtype == old.dtype and got.stride() == old.stride()
-            allowed = 2 * (old.double() - want).abs().max() + 8 * torch.finfo(torch.float32).eps * want.double().abs().max()
+            allowed = 2 * (old.double() - want).abs().max() + ulps * torch.finfo(torch.float32).eps * want.double().abs().max()
             error = (got.double() - want).abs().max()
             assert error <= allowed, f"seed {seed}: expected an error of at most {allowed:.3g}, saw {error:.3g}"
             print(f"seed {seed}: error {error:.3g}, allowed {allowed:.3g}")
