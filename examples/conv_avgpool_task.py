@@ -16,7 +16,7 @@ class Model(nn.Module):
         return torch.sigmoid(self.pool(self.conv(x)))
 
 
-BATCH, CHANNELS, FILTERS, SIZE, WINDOW = 8, 16, 32, 50, 4
+BATCH, CHANNELS, FILTERS, SIZE, WINDOW = 8, 3, 32, 66, 2
 
 
 def get_inputs() -> list[torch.Tensor]:

@@ -55,6 +55,14 @@ def test_a_kept_baseline_stands_at_one() -> None:
     assert (line["speedup"]["best"], line["verdict"], line["recipe"]) == (1.0, "SAME", ["baseline:compile"])
 
 
+def test_a_kept_baseline_tells_of_a_program_that_could_not_be_proven_faster() -> None:
+    seems = make_record(ours=1.0)
+    assert seems.measurement is not None
+    unsure = replace(seems, measurement=replace(seems.measurement, verdict="UNSURE", interval=(0.7, 3.0)))
+    line = report.line("rows", [make_record((), 2.0, "baseline:compile"), unsure])
+    assert line["recipe"] == ["baseline:compile"] and "not proven faster" in line["reason"] and "[0.70, 3.00]" in line["reason"]
+
+
 def test_a_task_without_a_pass_says_why() -> None:
     line = report.line("rows", [make_record(status="wrong")])
     assert (line["status"], line["reason"], line["verdict"], line["artifact"]) == ("wrong", "expected 1, saw 2", None, None)

@@ -50,7 +50,7 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "record": speaking.key if speaking is not None else None,
     }
     if record is not None and measured and is_baseline(record):  # the baseline is kept: it stands at exactly 1, whatever its own two timings said
-        said |= {"recipe": [record.candidate.proposer], "verdict": "SAME"}
+        said |= {"recipe": [record.candidate.proposer], "verdict": "SAME", "reason": reason or _unproven(records)}
         said["speedup"] = {**speedups(record), "best": 1.0, "interval": [1.0, 1.0]}
     return finite(said)
 
@@ -60,6 +60,17 @@ def _deciding(records: Sequence[Record]) -> Record | None:
     unscored = [record for record in records if record.status == "unscored"]
     programs = [record for record in records if not is_baseline(record)]
     return next(iter([*unscored, *programs, *records]), None)
+
+
+def _unproven(records: Sequence[Record]) -> str:
+    """Say so when a program seemed faster than the kept baseline, and could not be proven to be."""
+    unsure = [record for record in records if record.measurement is not None and record.measurement.verdict == "UNSURE" and record.status == "ok"]
+    nearest = max((record for record in unsure if not is_baseline(record)), key=lambda record: record.speedup, default=None)
+    if nearest is None or nearest.measurement is None or nearest.speedup <= 1.0:
+        return ""
+    low, high = nearest.measurement.interval
+    note = nearest.measurement.conditions.get("note", "a longer --budget or a quieter machine may decide it")
+    return f"not proven faster: {nearest.key} at {nearest.speedup:.2f}x [{low:.2f}, {high:.2f}]; {note}"
 
 
 def speedups(record: Record | None) -> dict[str, Any]:
@@ -201,10 +212,10 @@ def _cells(one: Line, names: Sequence[str]) -> list[Text]:
 
 
 def print_table(said: Sequence[Line], console: Console) -> None:
-    """Print the table, the reasons of what did not pass, and the summary of several tasks."""
+    """Print the table, what there is to say of single tasks, and the summary of several."""
     console.print(table(said))
     for one in said:
-        if one["status"] != "ok":
+        if one["reason"]:
             console.print(Text(f"{one['task']}: {one['status']}: {one['reason']}"))
     if len(said) > 1:
         console.print(Text("\n" + summary.paragraphs(summary.summarise(said)).rstrip()))
