@@ -38,7 +38,7 @@ def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Oper
             data = data[write(reply_fd, data) :]
 
     while True:
-        data = read(request_fd, 1 << 20)
+        data = read(request_fd, 256)
         if not data:
             return
         if data[:1] == b"g" and call is not None:
@@ -51,9 +51,11 @@ def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Oper
             else:
                 send(b"d" + nonce + places)
             continue
+        pieces = [data]
         while not data.endswith(b"\n"):
-            data += read(request_fd, 1 << 20)
-        request = loads(data)
+            data = read(request_fd, 1 << 16)
+            pieces.append(data)
+        request = loads(b"".join(pieces))
         nonce_text, op = request.pop("nonce"), request.pop("op")
         if op == "error":
             reply: dict[str, Any] = {"error": failure}

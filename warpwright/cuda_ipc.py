@@ -16,7 +16,7 @@ LAZY_PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag there 
 
 
 class _Handle(ctypes.Structure):
-    _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]  # noqa: RUF012
+    _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]
 
 
 class IpcError(RuntimeError):

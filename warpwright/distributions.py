@@ -12,6 +12,7 @@ from warpwright.checks import DISTRIBUTIONS
 
 SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0
+EDITED = 1 << 16  # one element in so many is replaced
 
 
 def _random(tensor: torch.Tensor, generator: torch.Generator, normal: bool = True) -> torch.Tensor:

@@ -143,16 +143,25 @@ def _shared_memory() -> Finding:
 
 def _isolation() -> Finding:
     """Which of the fences around a candidate this machine permits; docs/trust.md says what each holds back."""
-    missing = []
     if platform.system() != "Linux":
-        missing.append("resource limits and the system call filter are for Linux only")
-    elif "Seccomp_filters" not in Path("/proc/self/status").read_text() and not Path("/proc/sys/kernel/seccomp").exists():
+        return Finding("isolation", "WARN", "none but the kill: limits and filter are for Linux", _ELSEWHERE)
+    from warpwright import isolation
+
+    torch = importlib.util.find_spec("torch")
+    paths = [sys.executable, os.__file__, isolation.__file__, *([torch.origin] if torch is not None and torch.origin else [])]
+    missing = []
+    if not Path("/proc/sys/kernel/seccomp/actions_avail").exists():
         missing.append("no seccomp: a candidate may start processes and open sockets")
     if os.getuid() != 0:
         missing.append("not root: candidates run as your own user")
-    if not missing:
-        return Finding("isolation", "OK", "own user, resource limits, system call filter")
-    return Finding("isolation", "WARN", "; ".join(missing), "audit programs you do not trust in a container or a virtual machine")
+    elif not isolation.can_change_user(paths):
+        missing.append(f"candidates run as root, because another user cannot read {sys.prefix} or torch")
+    if missing:
+        return Finding("isolation", "WARN", "; ".join(missing), _ELSEWHERE)
+    return Finding("isolation", "OK", "own user, resource limits, system call filter")
+
+
+_ELSEWHERE = "audit programs that you do not trust in a container or a virtual machine"
 
 
 def _cores() -> Finding:

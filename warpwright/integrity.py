@@ -12,6 +12,7 @@ import ctypes
 import gc
 import hashlib
 import importlib
+import inspect
 import os
 import random
 import signal
@@ -28,7 +29,10 @@ MODULES = (
 NOT_WATCHED = {"excepthook", "displayhook", "unraisablehook", "breakpointhook", "showwarning", "formatwarning", "_showwarnmsg"}
 """Hooks of the standard library that programs are meant to replace."""
 
-CLASSES = ("torch.Tensor", "torch._C.TensorBase", "torch.nn.Module", "torch.UntypedStorage", "torch.Generator", "torch.cuda.Event", "torch.cuda.Stream")
+CLASSES = (
+    "torch.Tensor", "torch._C.TensorBase", "torch.nn.Module", "torch.UntypedStorage", "torch.Generator", "torch.cuda.Event",
+    "torch.cuda.Stream",
+)  # fmt: skip
 HARNESS = ("warpwright.runner", "warpwright.channel", "warpwright.exchange", "warpwright.integrity", "warpwright.isolation", "warpwright.cuda_ipc")
 
 AF_UNIX = 1
@@ -50,7 +54,11 @@ FOLLOWS_SETTINGS = {"torch.Storage"}  # an alias that changes with the default d
 MACHINE_CODE = ("clock_gettime", "gettimeofday", "nanosleep", "read", "write", "poll", "cudaDeviceSynchronize", "cudaStreamSynchronize")
 """Functions whose first bytes are compared: native code may overwrite them without touching a Python object."""
 
-LOOKING = {"sys._getframe", "sys._getframemodulename", "sys._current_frames", "sys.settrace", "sys.setprofile", "gc.get_objects", "gc.get_referrers", "gc.get_referents"}
+LOOKING = {
+    "sys._getframe", "sys._getframemodulename", "sys._current_frames", "sys.settrace", "sys.setprofile", "gc.get_objects",
+    "gc.get_referrers", "gc.get_referents",
+}  # fmt: skip
+FRAME_ATTRIBUTES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
 STARTING = {
     "subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.kill", "os.killpg",
     "socket.connect", "socket.bind", "socket.getaddrinfo", "socket.__new__",
@@ -143,7 +151,7 @@ def watch_machine_code() -> Callable[[], list[str]]:
     try:
         libraries = [ctypes.CDLL(None)]
     except OSError:
-        return lambda: []
+        return list
     noted = {}
     for name in MACHINE_CODE:
         function = getattr(libraries[0], name, None)
@@ -173,7 +181,7 @@ def _settings() -> dict[str, Callable[[], Any]]:
     """Return how to read each global setting."""
     import torch
 
-    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    cuda, cudnn, tiny = torch.backends.cuda, torch.backends.cudnn, torch.tensor(1e-40)
     readers: dict[str, Callable[[], Any]] = {
         "torch.backends.cuda.matmul.allow_tf32": lambda get=torch._C._get_cublas_allow_tf32: get(),
         "torch.backends.cudnn.allow_tf32": lambda get=torch._C._get_cudnn_allow_tf32: get(),
@@ -192,7 +200,7 @@ def _settings() -> dict[str, Callable[[], Any]]:
         "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
         "autocast on the CPU": lambda get=torch.is_autocast_enabled: get("cpu"),
         "autocast on CUDA": lambda get=torch.is_autocast_enabled: get("cuda"),
-        "flush denormal": lambda one=torch.tensor(1e-40): float(one * 1.0) == 0.0,
+        "flush denormal": lambda one=tiny: float(one * 1.0) == 0.0,
         "working folder": os.getcwd,
         "signal handlers": lambda get=signal.getsignal: [str(get(number)) for number in range(1, 32) if number not in (9, 19)],
         "torch function modes": lambda get=torch._C._len_torch_function_stack: get(),
@@ -228,7 +236,7 @@ def watch_settings() -> Callable[[], list[str]]:
     environment = os.environ
 
     def changed() -> list[str]:
-        found = [f"{name}: was {before}, is {now}" for name, reader in readers.items() for before in [noted[name]] if (now := _read(reader)) != before]
+        found = [f"{name}: was {noted[name]}, is {now}" for name, reader in readers.items() if (now := _read(reader)) != noted[name]]
         names = {name for name in {*variables, *environment} if variables.get(name) != environment.get(name)}
         return found + [f"environment variable {name}" for name in sorted(names) if not name.startswith(HARMLESS_VARIABLES)]
 
@@ -268,7 +276,7 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
     found: dict[str, list[str]] = {"inspection": [], "forbidden": []}
     frame_of, busy, state = sys._getframe, threading.local(), {"locked": False}
     own = folders[0]
-    trusted = _trusted_folders()
+    trusted, asking = _trusted_folders(), str(inspect.__file__)
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     harmless = ("/dev/null", "/dev/nvidia", "/dev/shm/torch_", "/proc/")
 
@@ -276,15 +284,19 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
         if len(found[kind]) < 20 and text not in found[kind]:
             found[kind].append(text)
 
-    def caller(depth: int) -> str:
+    def caller() -> str:
+        """The file of the code that caused the event; inspect's own functions only pass on what others ask for."""
         busy.on = True
         try:
-            return frame_of(depth).f_code.co_filename
+            frame: Any = frame_of(2)
+            while frame.f_code.co_filename == asking and frame.f_back is not None:
+                frame = frame.f_back
+            return str(frame.f_code.co_filename)
         finally:
             busy.on = False
 
     def opened(arguments: tuple[Any, ...]) -> None:
-        path, mode, flags = (*arguments, None, None)[:3]
+        path, _, flags = (*arguments, None, None)[:3]
         text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
         if text.startswith("/proc/") and text.endswith("/mem"):
             note("inspection", f"opened {text}")
@@ -296,9 +308,9 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             opened(arguments)
-        elif event in LOOKING:
-            if not getattr(busy, "on", False) and not caller(2).startswith(trusted):
-                note("inspection", event)
+        elif event in LOOKING or (event == "object.__getattr__" and arguments[1] in FRAME_ATTRIBUTES):
+            if not getattr(busy, "on", False) and not caller().startswith(trusted):
+                note("inspection", event if event in LOOKING else f"read {arguments[1]}")
         elif event in STARTING and state["locked"] and not (event == "socket.__new__" and arguments[1] == AF_UNIX):
             note("forbidden", f"{event}{str(arguments)[:120]}")
         elif event in CHANGING and state["locked"] and arguments and isinstance(arguments[0], str | bytes):

@@ -18,7 +18,7 @@ VARIATIONS = ("edited", "permuted")  # of the first nominal input
 SEEDS = 1 << 31
 
 CASES_SECONDS, FEWEST_CASES = 6.0, 6
-"""A convolution that takes 50 ms takes seconds in float64: such a task gets fewer hidden distributions, drawn in random order, never fewer than these."""
+"""A convolution that takes 50 ms takes seconds in float64: such a task gets fewer hidden distributions, in random order, but these at least."""
 
 
 class JudgeFailed(WarpwrightError):
@@ -152,7 +152,9 @@ class Judge:
             self._certificate = Certificate(reply["scored"], reply["reason"], tuple(reply["rejected"]), tuple(reply["accepted"]))
         return self._certificate
 
-    def compare(self, export: Mapping[str, Any], case: Case, which: int, worker: Worker, previous: list[tuple[Case, int]] | None = None) -> Comparison:
+    def compare(
+        self, export: Mapping[str, Any], case: Case, which: int, worker: Worker, previous: list[tuple[Case, int]] | None = None
+    ) -> Comparison:
         """Judge what `worker` exported as its answer to `case` in state `which`."""
         seen = [[asdict(old), state] for old, state in previous or []]
         reply = self._ask("compare", tree=export["tree"], case=asdict(case), which=which, folder=worker.exchange, previous=seen)

@@ -24,7 +24,10 @@ FRESH_KEPT = 3  # shipments of inputs for timing that stay available
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     """Serve requests until the parent closes the pipe."""
     judge = Judging(order)
-    names = ("hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget", "host_only", "digest")
+    names = (
+        "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
+        "host_only", "digest",
+    )  # fmt: skip
     serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
 
 
@@ -287,7 +290,8 @@ def _judge_leaf(value: Any, leaf: Leaf) -> dict[str, Any]:
     ratio = excess(errors, leaf.allowed)
     reason = ""
     if ratio > 1:
-        reason = f"{leaf.path}: error {_show(errors)}, allowed {_show(leaf.allowed)}, the original's own {_show(leaf.original)}: {describe(errors, leaf.scale)}"
+        limits = f"allowed {_show(leaf.allowed)}, the original's own {_show(leaf.original)}"
+        reason = f"{leaf.path}: error {_show(errors)}, {limits}: {describe(errors, leaf.scale)}"
     return {**base, "excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}
 
 

@@ -45,7 +45,9 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     runner = Runner(order)
     operations = {
         name: getattr(runner, name)
-        for name in ("hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only")
+        for name in (
+            "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
+        )
     }
     serve_requests(request_fd, reply_fd, operations, runner.call)
 
@@ -293,7 +295,8 @@ def _placer(device: str) -> Callable[[Any], bytes]:
     """
     kind, parameter, pack = torch.Tensor, torch.nn.Parameter, struct.pack
     base = torch._C.TensorBase
-    address, count, dense, width, cow = base.data_ptr, base.numel, base.is_contiguous, base.element_size, torch._C._is_cow_tensor
+    address, count, dense, width, cow = base.data_ptr, base.numel, base.is_contiguous, base.element_size, torch._C._is_cow_tensor  # type: ignore[attr-defined]
+    shape, stride, fills = base.size, base.stride, exchange.is_dense
     if device.startswith("cuda"):
         return lambda outputs: b""
 
@@ -301,7 +304,8 @@ def _placer(device: str) -> Callable[[Any], bytes]:
         found = type(value)
         if found is kind or found is parameter:
             try:
-                size = 0 if cow(value) or not dense(value) else count(value) * width(value)
+                whole = not cow(value) and (dense(value) or fills(tuple(shape(value)), stride(value)))
+                size = count(value) * width(value) if whole else 0
                 return pack("=QQ", address(value) if size else 0, size)
             except RuntimeError:  # no memory behind it; the export says so
                 return pack("=QQ", 0, 0)
@@ -321,7 +325,7 @@ def _not_plain(tensor: torch.Tensor) -> str:
         return f"a tensor of layout {tensor.layout}"
     if tensor.device.type == "meta" or torch._C._functorch.is_functorch_wrapped_tensor(tensor) or tensor._is_zerotensor():
         return "a tensor without storage"
-    if torch._C._is_cow_tensor(tensor):
+    if torch._C._is_cow_tensor(tensor):  # type: ignore[attr-defined]
         return "a copy-on-write clone, whose copy is still to be made"
     if tensor.is_neg() or tensor.is_conj():
         return "a tensor whose negation or conjugation is still to be done"

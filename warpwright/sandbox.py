@@ -148,8 +148,8 @@ class Activity:
     seconds: float
     children: int
     """Living descendants of the worker."""
-    waiting: bool
-    """Its main thread sleeps, as it does when it waits for the next request."""
+    wakeups: int
+    """How often the busiest thread, the main one left out, went to sleep again: a thread that waits for work sleeps through."""
 
 
 class Worker:
@@ -374,11 +374,21 @@ class Worker:
 
     def activity(self, seconds: float) -> Activity:
         """Watch the worker and its descendants for `seconds` in which nothing is asked of it."""
-        before, start = self._cpu_seconds(), time.monotonic()
+        before, switches, start = self._cpu_seconds(), self._switches(), time.monotonic()
         time.sleep(seconds)
-        after = self._cpu_seconds()
+        after, later = self._cpu_seconds(), self._switches()
         used = sum(after[key] - before.get(key, 0.0) for key in after)
-        return Activity(used, time.monotonic() - start, self.children(), self._waiting())
+        wakeups = max((later[thread] - switches.get(thread, 0) for thread in later), default=0)
+        return Activity(used, time.monotonic() - start, self.children(), wakeups)
+
+    def _switches(self) -> dict[str, int]:
+        """Return how often each thread but the main one has gone to sleep."""
+        found = {}
+        for thread in self.threads() - {str(self.pid)}:
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                status = Path(f"/proc/{self.pid}/task/{thread}/status").read_text()
+                found[thread] = int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+        return found
 
     def children(self) -> int:
         """Return how many processes live that the worker started, daemons included."""
@@ -430,7 +440,7 @@ def _parent_of(pid: int) -> int:
 
 
 class _Vector(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]  # noqa: RUF012
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
 def peek_memory(pid: int, address: int, size: int) -> bytes | None:

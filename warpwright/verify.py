@@ -37,10 +37,12 @@ __all__ = [
 WARM_UP_STATE, TIMED_STATE = 9, 2
 WARM_UPS = 3  # torch.compile's CUDA graphs are recorded at the second call and replayed from the third
 QUIET_SECONDS = 0.05
+WAKEUPS = 20  # of one thread in the quiet interval; threads that wait for work do not wake up at all
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
 STATE_EXPORT_BYTES = 1 << 28  # state is exported to see that nothing else changed, up to this size
 SETTLED_SECONDS, SETTLED_SHARE = 0.0015, 0.25  # CPU time that the answering thread may use before it sleeps again, and share of the call
+SETTLE_TRIES = 4
 NEW_THREAD_SECONDS = 0.0005
 PEEK_ALL, PEEK_WINDOW, PEEK_WINDOWS = 4 << 20, 1 << 15, 64
 FORBIDDEN_TEXT = (
@@ -255,12 +257,15 @@ class _Verification:
         if self.judge.facts["stateful"] and len(self.seen) > 1:
             _load(self.judge, self.worker, self.entry, "load_state", which)
         shipment = self.judge.ship(case)
-        poison = self.random.choice((0, 0x55, 0xFF))
-        _prepare(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
         with _as_rejections(case.name):
-            before = self.worker.threads()
-            self.worker.go()
-            self.after = Aftermath(self.worker, before, self.random)
+            self.after = self.once(shipment, slot)
+            for _ in range(SETTLE_TRIES):
+                if not self.after.worked_on:
+                    break
+                self.after = self.once(shipment, slot)
+            else:
+                text = f"after the call had answered, its thread worked on for {self.after.busy:.4f} s"
+                raise Rejected(rejection("background", text, case.name))
             if watched:
                 self.idle(case.name)
                 self.after.expect_same_memory()
@@ -276,6 +281,14 @@ class _Verification:
         if comparison.excess > self.nearest[0]:
             self.nearest = (comparison.excess, Verdict(True, "ok", "", case.name, comparison.errors, comparison.original))
 
+    def once(self, shipment: Shipment, slot: str) -> Aftermath:
+        """Make one call; return what it left behind."""
+        poison = self.random.choice((0, 0x55, 0xFF))
+        _prepare(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
+        before = self.worker.threads()
+        self.worker.go()
+        return Aftermath(self.worker, before, self.random)
+
     def explained(self, comparison: Comparison, shipment: Shipment, check: str) -> Comparison:
         """Find out why values are wrong: are they still being computed, or does the answer change with what fresh memory holds?"""
         time.sleep(QUIET_SECONDS)
@@ -288,11 +301,11 @@ class _Verification:
 
     def depends_on_memory(self, shipment: Shipment) -> bool:
         exports = []
-        for poison in (0x11, 0x66, 0x66):
+        for poison in (0x11, 0x66) * 3:  # three times, so that dice are not taken for memory
             _prepare(self.worker, self.entry, shipment, slot="new", poison=poison)
             self.worker.go()
             exports.append(self.judge.digest(self.export(), self.worker))
-        return exports[0] != exports[1] and exports[1] == exports[2]
+        return exports[0] != exports[1] and exports[0] == exports[2] == exports[4] and exports[1] == exports[3] == exports[5]
 
     def kept(self, case: Case) -> None:
         """The output of an earlier call has to be what it was."""
@@ -305,6 +318,9 @@ class _Verification:
         seen = self.worker.activity(QUIET_SECONDS)
         if seen.cpu_seconds > QUIET_SHARE * seen.seconds:
             text = f"after the call had returned the process used {seen.cpu_seconds:.3f} s of CPU time within {seen.seconds:.3f} s"
+            raise Rejected(rejection("background", text, case))
+        if seen.wakeups > WAKEUPS:
+            text = f"after the call had returned, a thread woke up {seen.wakeups} times within {seen.seconds:.3f} s"
             raise Rejected(rejection("background", text, case))
         if seen.children:
             raise Rejected(rejection("background", f"after the call had returned {seen.children} child processes were alive", case))
@@ -330,9 +346,13 @@ class Aftermath:
                 seen = worker.peek(block.address + offset, size)
                 if seen is not None:
                     self.windows.append((number, offset, seen))
-        busy = worker.settle()
-        if busy > SETTLED_SECONDS + SETTLED_SHARE * worker.call_seconds:
-            raise Rejected(rejection("background", f"after the call had answered, its thread worked on for {busy:.4f} s"))
+        self.busy = worker.settle()
+        """CPU time that the answering thread used after its answer."""
+
+    @property
+    def worked_on(self) -> bool:
+        """Whether that is more than going back to wait takes. Time stolen by a hypervisor counts as CPU time, so once may be chance."""
+        return self.busy > SETTLED_SECONDS + SETTLED_SHARE * self.worker.call_seconds
 
     def _expect_no_new_threads(self, before: frozenset[str]) -> None:
         if self.worker.device != "cpu" or not self.worker.threads() - before:
