@@ -154,8 +154,8 @@ def _isolation() -> Finding:
         missing.append("no seccomp: a candidate may start processes and open sockets")
     if os.getuid() != 0:
         missing.append("not root: candidates run as your own user")
-    elif not isolation.can_change_user(paths):
-        missing.append(f"candidates run as root, because another user cannot read {sys.prefix} or torch")
+    elif not isolation.readable_by_all(paths):
+        missing.append(f"candidates can read every file, because {sys.prefix} or torch lies where other users cannot read")
     if missing:
         return Finding("isolation", "WARN", "; ".join(missing), _ELSEWHERE)
     return Finding("isolation", "OK", "own user, resource limits, system call filter")
