@@ -52,9 +52,9 @@ def test_too_little_time_is_unsure_and_seldom_wrong() -> None:
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_five_percent_are_found(noise: dict[str, float]) -> None:
-    least = 9 if noise.get("outliers") == 0.2 else 11  # many outliers raise the margin
-    assert verdicts(1.05, 12, **noise)["FASTER"] >= least
-    assert verdicts(1 / 1.05, 12, **noise)["SLOWER"] >= least
+    speedup = 1.1 if noise.get("outliers") == 0.2 else 1.05  # many outliers raise the margin
+    assert verdicts(speedup, 12, **noise)["FASTER"] >= 11
+    assert verdicts(1 / speedup, 12, **noise)["SLOWER"] >= 11
 
 
 @pytest.mark.parametrize("speedup", [0.8, 0.97, 1.0, 1.04, 1.5, 2.5])
@@ -248,7 +248,8 @@ def test_rank_of_one_program() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
-    [(0.99, 1.01, "SAME"), (1.005, 1.015, "SAME"), (1.012, 1.03, "FASTER"), (1.5, 9.0, "FASTER"), (0.5, 0.9, "SLOWER"), (0.97, 1.03, "UNSURE"),
+    [(0.99, 1.01, "SAME"), (1.005, 1.015, "SAME"), (1.021, 1.03, "FASTER"), (1.015, 1.03, "UNSURE"),
+     (1.5, 9.0, "FASTER"), (0.5, 0.9, "SLOWER"), (0.97, 1.03, "UNSURE"),
      (1.005, 1.05, "UNSURE"), (0.0, math.inf, "UNSURE")],
 )  # fmt: skip
 def test_what_an_interval_allows(low: float, high: float, verdict: str) -> None:
@@ -256,8 +257,8 @@ def test_what_an_interval_allows(low: float, high: float, verdict: str) -> None:
 
 
 def test_a_busy_machine_raises_the_margin() -> None:
-    assert measure.margin(0.08) == measure.MARGIN
-    assert measure.margin(0.5) == pytest.approx(1.01 * math.exp(0.19))
+    assert measure.margin(0.08) == measure.BAND
+    assert measure.margin(0.5) == pytest.approx(1.02 * math.exp(0.19))
     assert two(1.12, 3, spread=0.5, outliers=0.0).verdict == "UNSURE"
     assert two(2.0, 3, spread=0.5, outliers=0.0).verdict == "FASTER"
 

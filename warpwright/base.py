@@ -200,7 +200,7 @@ class Timing:
     median: float
     low: float
     high: float
-    """Bounds of the median's 95 % bootstrap interval."""
+    """Bounds of the median's 95 % interval."""
     note: str = ""
     """Why there are no samples, when there are none."""
 

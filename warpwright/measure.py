@@ -22,11 +22,9 @@ from warpwright.base import Comparison, Measurement, Scalar, Timing, Verdict
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look, spread
 
-MARGIN = 1.01
-"""FASTER: the interval lies above this; SLOWER: below its inverse. Smaller differences are not worth a claim."""
-
 BAND = 1.02
-"""SAME: the interval lies within 1/BAND .. BAND."""
+"""SAME: the interval lies within 1/BAND .. BAND. FASTER: above BAND; SLOWER: below 1/BAND. Two processes of one program differ by about 0.3 % on
+a quiet machine and by 1 to 3 % on a busy one, for as long as they live, so that a smaller difference is no claim."""
 
 QUIET = 0.12
 """Spread of the pairs' log-ratios up to which a machine counts as quiet; 0.06 to 0.10 was seen for calls of 1.5 ms while little else ran."""
@@ -180,7 +178,7 @@ def compare(
 
 def _agree(first: _Look, second: _Look) -> _Look:
     """Return the more modest of two looks at a large speed-up, with an interval that holds both."""
-    verdict: Comparison = "FASTER" if second.verdict == "FASTER" and second.speedup > CONFIRM_ABOVE / MARGIN else "UNSURE"
+    verdict: Comparison = "FASTER" if second.verdict == "FASTER" and second.speedup > CONFIRM_ABOVE / BAND else "UNSURE"
     modest = min(first, second, key=lambda look: look.speedup)
     return replace(modest, low=min(first.low, second.low), high=max(first.high, second.high), verdict=verdict)
 
@@ -333,10 +331,10 @@ def _steady(pairs: Sequence[float]) -> bool:
 
 def margin(noise: float) -> float:
     """Return the speed-up that an interval has to lie above for FASTER, when the pairs have a spread of `noise`."""
-    return MARGIN * math.exp(BUSY_MARGIN * max(0.0, noise - QUIET))
+    return BAND * math.exp(BUSY_MARGIN * max(0.0, noise - QUIET))
 
 
-def judge(low: float, high: float, least: float = MARGIN) -> Comparison:
+def judge(low: float, high: float, least: float = BAND) -> Comparison:
     """Return the verdict that an interval of the speed-up allows."""
     if low >= 1 / BAND and high <= BAND:
         return "SAME"
