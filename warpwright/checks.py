@@ -68,7 +68,7 @@ CHECKS: Mapping[str, Check] = {
     "input_mutated": Check("wrong", "inputs are left alone, unless the original changes them"),
     "aliasing": Check("wrong", "outputs share no memory with inputs, parameters or one another, unless the original's do"),
     # the timer
-    "below_floor": Check("cheated", "no call is faster than the machine can move the bytes or do the arithmetic"),
+    "below_floor": Check("cheated", "no call is faster than the machine can move the inputs and outputs"),
 }
 
 DISTRIBUTIONS: Mapping[str, str] = {
