@@ -196,7 +196,7 @@ class Runner:
             self.shelf.release(old)
         if what == "state":
             assert self.program is not None
-            state = self.program.module.state_dict() if self.program.module is not None else {}
+            state = _state_of(self.program.module) if self.program.module is not None else {}
             return {"tree": {"dict": {name: {"tensor": self.shelf.put(value, owner)} for name, value in state.items()}}}
         value = {"outputs": self.outputs, "kept": self.kept, "inputs": self.inputs}[what]
         tensors: list[torch.Tensor] = []
@@ -218,7 +218,7 @@ class Runner:
         exchange.encode(self.inputs, inputs.append)
         held += [(f"input {number}", tensor) for number, tensor in enumerate(inputs)]
         if self.program is not None and self.program.module is not None:
-            held += list(self.program.module.state_dict(keep_vars=True).items())
+            held += list(_state_of(self.program.module).items())
         found = []
         for number, output in enumerate(outputs):
             others = [(f"output {other}", tensor) for other, tensor in enumerate(outputs) if other < number]
@@ -314,6 +314,17 @@ def _placer(device: str) -> Callable[[Any], bytes]:
         return b"".join([places(item) for item in value.values()]) if found is dict else b""
 
     return places
+
+
+def _state_of(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:
+    """Return parameters and persistent buffers by name, taken from where they lie: a program may override state_dict()."""
+    found: dict[str, torch.Tensor] = {prefix + name: tensor for name, tensor in module._parameters.items() if tensor is not None}
+    hidden = module._non_persistent_buffers_set
+    found |= {prefix + name: tensor for name, tensor in module._buffers.items() if tensor is not None and name not in hidden}
+    for name, child in module._modules.items():
+        if child is not None:
+            found |= _state_of(child, f"{prefix}{name}.")
+    return found
 
 
 def _not_plain(tensor: torch.Tensor) -> str:
