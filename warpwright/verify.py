@@ -116,6 +116,8 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     files = [list(pair) for pair in source.files]
     reply = worker.request("build", limit, entry=entry, files=files, class_name=source.entry, init=facts["init"], training=facts["training"])
     seconds = float(_good(reply, "build")["seconds"])
+    if untrusted:
+        _expect_no_children(worker)  # before the first call too: it might wait for such a process for ever
     _load(judge, worker, entry, "load_state", WARM_UP_STATE if untrusted else TIMED_STATE)
     _warm_up(judge, worker, entry)
     if untrusted:
@@ -123,10 +125,14 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
         worker.isolation += ("filter",) if filtered == "" else ()
         census(worker)
         scan(source, FRAMES)
-        children = worker.children()
-        if children:
-            raise Rejected(rejection("background", f"{children} processes are left from the build; end them before the constructor returns"))
+        _expect_no_children(worker)
     return {"import_seconds": seconds}
+
+
+def _expect_no_children(worker: Worker) -> None:
+    children = worker.children()
+    if children:
+        raise Rejected(rejection("background", f"{children} processes are left from the build; end them before the constructor returns"))
 
 
 def _warm_up(judge: Judge, worker: Worker, entry: str) -> None:
