@@ -64,8 +64,12 @@ def test_at_least_95_of_100_are_the_same() -> None:
     assert seen["SAME"] >= 95, dict(seen)
 
 
-def test_twice_the_work_is_slower() -> None:
+def test_four_times_the_work_is_slower() -> None:
     empty = overhead()
-    assert versus("twice", "softmax", 1, 20.0, empty).verdict == "SLOWER"
-    found = versus("softmax", "twice", 2, 20.0, empty)
-    assert found.verdict == "FASTER" and found.interval[0] < 2.1 and found.interval[1] > 1.7
+    for candidate, baseline, verdict in (("fourfold", "softmax", "SLOWER"), ("softmax", "fourfold", "FASTER")):
+        found = versus(candidate, baseline, 1, 20.0, empty)
+        spread = float(found.conditions["spread_of_pairs"])
+        if found.verdict == "UNSURE" and spread > measure.QUIET:
+            pytest.skip(f"this machine is too busy: pairs of calls differ by {spread:.0%}, 12 % is quiet")
+        assert found.verdict == verdict
+        assert found.interval[0] < (4.4 if verdict == "FASTER" else 1 / 3.2)
