@@ -210,3 +210,30 @@ def test_text_is_deterministic(golden):
     assert first == second
     kernels = first[first.index('extern "C"') : first.index("def load_kernels")]
     golden("graph/kernels.txt", kernels + first[first.index("KERNELS = load") : first.index("class ModelNew")])
+
+
+@pytest.mark.parametrize("layer", [nn.BatchNorm2d(8), nn.BatchNorm2d(8, affine=False, momentum=0.3)], ids=["affine", "plain"])
+def test_batch_norm_in_training_mode_updates_its_buffers(layer):
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = layer
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.norm(x * 2.0)) + 1.0
+
+    model = Model()
+    ir = captured(model, torch.randn(3, 8, 20, 20))
+    after, _, text = fused(ir)
+    assert text.count('extern "C"') == 1 and "running_mean.mul_(" in text
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(text, "optimized.py", "exec"), names)
+    other = copy.deepcopy(model)
+    by_name = dict(ir.state)
+    x = torch.randn(3, 8, 20, 20) + 3
+    parameters = [node.name for node in after.graph.nodes if node.op == "placeholder" and node.users and node.name in by_name]
+    state = {**dict(other.named_parameters()), **dict(other.named_buffers())}
+    with torch.no_grad():
+        torch.testing.assert_close(names["optimized"](x, *(state[by_name[name]] for name in parameters)), model(x))
+    for (name, seen), expected in zip(other.named_buffers(), model.buffers(), strict=True):
+        torch.testing.assert_close(seen, expected, msg=name)

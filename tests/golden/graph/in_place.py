@@ -1,7 +1,7 @@
 # in_place: the original program, then ModelNew, which computes the same. Needs only torch.
 # Run this file to compare the two and to time them.
 # recipe:
-#     identity(view)
+#     identity()
 
 import torch
 import torch.nn as nn

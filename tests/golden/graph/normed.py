@@ -1,7 +1,7 @@
 # normed: the original program, then ModelNew, which computes the same. Needs only torch.
 # Run this file to compare the two and to time them.
 # recipe:
-#     unused_indices(max_1)
+#     unused_indices()
 #     merge_clamps(clamp)
 #     scalar_into_linear(mul)
 #     bias_into_linear(add)

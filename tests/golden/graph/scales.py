@@ -1,15 +1,15 @@
 # scales: the original program, then ModelNew, which computes the same. Needs only torch.
 # Run this file to compare the two and to time them.
 # recipe:
-#     unused_indices(max_1)
-#     identity(mul_1)
-#     size_one_reduction(logsumexp)
-#     needless_clamp(leaky_relu)
+#     unused_indices()
+#     identity()
+#     size_one_reduction()
+#     needless_clamp()
 #     literal(min_1)
 #     merge_clamps(relu)
 #     scalar_into_linear(div)
 #     bias_into_linear(add)
-#     identity(reshape)
+#     identity()
 #     input_scale_into_linear(linear)
 #     combine_scalars(mul_3)
 #     fold_parameters()

@@ -103,8 +103,9 @@ def _special(node: fx.Node, name: Namer, device: str) -> str | None:
         return f"{a[1]} - {a[0]}"
     if is_op(node, aten.numpy_T.default):
         return f"{a[0]}.T"
-    if is_op(node, aten.add_.Tensor) and len(a) == 2 and not node.kwargs:
-        return f"{a[0]}.add_({a[1]})"
+    if is_op(node, aten.add_.Tensor, aten.mul_.Tensor) and len(a) == 2:
+        alpha = f", alpha={node.kwargs['alpha']}" if node.kwargs else ""
+        return f"{a[0]}.{node.target._schema.name.split('::')[1]}({a[1]}{alpha})"  # type: ignore[union-attr]
     if is_op(node, aten.sum.default, aten.mean.default) and len(a) == 1 and not node.kwargs:
         return f"{a[0]}.{node.target._schema.name.split('::')[1]}()"  # type: ignore[union-attr]
     return None

@@ -17,6 +17,7 @@ Changing it:
 
 from __future__ import annotations
 
+import heapq
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -218,11 +219,23 @@ def is_parameter_only(node: Any) -> bool:
     return True
 
 
-def is_foldable(node: fx.Node) -> bool:
-    """Is this a call that depends on unwritten state, and on nothing that changes from call to call?"""
-    if node.op != "call_function" or not is_parameter_only(node):
-        return False
-    return any(role(above) == "state" for above in ancestors(node))
+def foldable(graph: fx.Graph) -> set[fx.Node]:
+    """Return the calls that depend on unwritten state, and on nothing that changes from call to call; with the literals they need."""
+    changing = mutated(graph)
+    fixed: dict[fx.Node, bool] = {}
+    for node in graph.nodes:
+        if node.op == "placeholder" and role(node) != "input" and node not in changing:
+            fixed[node] = role(node) == "state"
+        elif node.op == "call_function" and not has_effect(node) and all(arg in fixed for arg in node.all_input_nodes):
+            fixed[node] = any(fixed[arg] for arg in node.all_input_nodes)
+    wanted = [node for node, on_state in fixed.items() if on_state and node.op == "call_function"]
+    found: set[fx.Node] = set()
+    while wanted:
+        node = wanted.pop()
+        if node.op == "call_function" and node not in found:
+            found.add(node)
+            wanted += node.all_input_nodes
+    return found
 
 
 # --- changing --------------------------------------------------------------------------------------------------------
@@ -358,6 +371,35 @@ def remove_dead(graph: fx.Graph) -> int:
     return count
 
 
+def sort(graph: fx.Graph) -> None:
+    """Put the nodes in an order in which each comes after what it reads, as near as can be to the present one.
+
+    Calls that touch the same written state keep their order.
+    """
+    changing = mutated(graph)
+    nodes = list(graph.nodes)
+    position = {node: i for i, node in enumerate(nodes)}
+    waits: dict[fx.Node, set[fx.Node]] = {node: set(node.all_input_nodes) for node in nodes}
+    last: dict[fx.Node, fx.Node] = {}
+    for node in nodes:
+        for state in changing.intersection(node.all_input_nodes):
+            waits[node] |= {last[state]} if state in last else set()
+            last[state] = node
+    readers: dict[fx.Node, list[fx.Node]] = {}
+    for node, before in waits.items():
+        for other in before:
+            readers.setdefault(other, []).append(node)
+    ready = [position[node] for node in nodes if not waits[node]]
+    heapq.heapify(ready)
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        graph._root.prepend(node)  # to the end
+        for reader in readers.get(node, ()):
+            waits[reader].discard(node)
+            if not waits[reader]:
+                heapq.heappush(ready, position[reader])
+
+
 def ancestors(node: fx.Node) -> set[fx.Node]:
     """Return the node and all that it is computed from."""
     seen: set[fx.Node] = set()
@@ -400,10 +442,28 @@ def infer(node: fx.Node) -> Any:
 
 
 def propagate(graph: fx.Graph) -> None:
-    """Set `meta["val"]` of every call from those of the placeholders."""
+    """Set `meta["val"]` of every call whose arguments have changed since it was last set.
+
+    A call whose result is as before, and shares no storage with its arguments, keeps its meta tensor: what reads it need not run again.
+    """
     for node in graph.nodes:
-        if node.op == "call_function":
-            node.meta["val"] = infer(node)
+        if node.op != "call_function":
+            continue
+        text_, given = f"{node.args}{node.kwargs}", tuple(arg.meta["val"] for arg in node.all_input_nodes)
+        known = node.meta.get("seen")
+        if known is not None and known[0] == text_ and len(known[1]) == len(given) and all(a is b for a, b in zip(known[1], given, strict=True)):
+            continue
+        old, new = node.meta.get("val"), infer(node)
+        fresh = isinstance(new, torch.Tensor) and not any(
+            isinstance(arg, torch.Tensor) and arg.untyped_storage()._cdata == new.untyped_storage()._cdata for arg in given
+        )
+        if not (known is not None and fresh and known[2] and _same_type(old, new)):
+            node.meta["val"] = new
+        node.meta["seen"] = (text_, given, fresh)
+
+
+def _same_type(a: Any, b: Any) -> bool:
+    return bool(a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride())
 
 
 def run(

@@ -19,7 +19,7 @@ from warpwright.base import Action, Candidate, Source
 from warpwright.domains.graph import template
 from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.emit import expression
-from warpwright.domains.graph.ir import GraphIR, ancestors, is_foldable, is_tensor, nest, placeholders, role, type_text, value, written
+from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, nest, placeholders, role, type_text, value, written
 from warpwright.errors import NotApplicable
 
 
@@ -99,7 +99,7 @@ def _split(ir: GraphIR) -> tuple[list[fx.Node], list[fx.Node]]:
     calls = [node for node in ir.graph.nodes if node.op == "call_function"]
     if ir.scheduled("fold_parameters") is None:
         return [], calls
-    fixed = {above for node in calls if is_foldable(node) for above in ancestors(node) if above.op == "call_function"}
+    fixed = foldable(ir.graph)
     return [n for n in calls if n in fixed], [n for n in calls if n not in fixed]
 
 

@@ -68,7 +68,7 @@ CASES: list[tuple[Any, Callable[..., Any], tuple[int, ...], list[Callable[[], nn
     (scalars.FACTOR_INTO_LINEAR, lambda m, x: m.layers[0](x) * m.p / m.p.exp(), (2, 4, 5, 5), [lambda: nn.ConvTranspose2d(4, 4, 3, groups=2)]),
     (scalars.FACTOR_INTO_LINEAR, lambda m, x: m.p * m.layers[0](x), (2, 4, 5, 5), [lambda: nn.ConvTranspose2d(4, 4, 3)]),
     (scalars.INPUT_SCALE_INTO_LINEAR, lambda m, x: m.layers[0](x * 3.0), (2, 4, 5, 5), [lambda: nn.Conv2d(4, 4, 3)]),
-    (precision.TECHNIQUES[0], lambda m, x: m.layers[0](x) @ x.T, (800, 800), [lambda: nn.Linear(800, 800)]),
+    (precision.Tf32x3(), lambda m, x: m.layers[0](x) @ x.T, (800, 800), [lambda: nn.Linear(800, 800)]),
 ]
 
 
@@ -92,6 +92,7 @@ REFUSED: list[tuple[Any, Callable[..., Any], tuple[int, ...]]] = [
     (identity.CLAMP_BEFORE_SCALE, lambda m, x: torch.clamp(torch.clamp(x, 0, 1) * -2, 0, 1), (3, 5)),
     (identity.MERGE_LEAKY, lambda m, x: F.leaky_relu(F.leaky_relu(x, -0.1), 0.2), (3, 5)),
     (identity.MERGE_CLAMPS, lambda m, x: (lambda y: torch.clamp(y, 0, 1) + y)(torch.relu(x)), (3, 5)),
+    (identity.IDENTITY, lambda m, x: x.t().contiguous().view(15) + 1, (3, 5)),
     (scalars.COMBINE, lambda m, x: x * 2.0 + 1.0, (3, 5)),
     (scalars.COMBINE, lambda m, x: (x.long() * 2 + 1) * 3, (3, 5)),
 ]

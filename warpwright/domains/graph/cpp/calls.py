@@ -207,7 +207,10 @@ def _reduction(p: Program, node: fx.Node) -> Value:
     x = _source(p, node)
     dims = _dims(node, len(x.axes))
     name = _name(node)
-    if name == "logsumexp":
+    known = next((v for v in p.values if v.kind == "reduce" and v.text == "Moments" and v.args == (x,)), None)
+    if name == "mean" and known is not None and known.axes == tuple(() if i in dims else dim for i, dim in enumerate(x.axes)):
+        made = p.part(known, "mean")
+    elif name == "logsumexp":
         top = p.reduce("Max", x, dims)
         top = p.op("pick(vabs({0}) == INF, splat(0.f), {0})", top)
         total = p.reduce("Sum", p.op("vexp({0} - {1})", x, top, cost=17), dims)

@@ -28,6 +28,7 @@ def _emit_indices(e: Edit, node: fx.Node, op: Any) -> None:
 UNUSED_INDICES = Rewrite(
     "unused_indices", "D", (aten.max.dim, aten.min.dim), _match_indices, _emit_indices,
     "values, _ = torch.max(x, dim)  ->  values = torch.amax(x, dim). The indices are never read; NaN wins in both.",
+    together=True,
 )  # fmt: skip
 
 

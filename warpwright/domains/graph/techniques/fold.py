@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warpwright.base import Action
-from warpwright.domains.graph.ir import GraphIR, is_foldable
+from warpwright.domains.graph.ir import GraphIR, foldable
 from warpwright.errors import NotApplicable
 
 
@@ -23,7 +23,7 @@ class FoldParameters:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action when some call depends on the state only."""
-        if ir.scheduled(self.name) is None and any(is_foldable(node) for node in ir.graph.nodes):
+        if ir.scheduled(self.name) is None and foldable(ir.graph):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:

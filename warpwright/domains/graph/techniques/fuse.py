@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from torch import fx
 
 from warpwright.base import Action
+from warpwright.domains.graph.cpp.batch_norm import expand
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Kernel, Unsupported, build
-from warpwright.domains.graph.ir import Edit, GraphIR, ancestors, edit, has_effect, is_parameter_only, is_tensor, shape, users, written
+from warpwright.domains.graph.ir import Edit, GraphIR, ancestors, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, written
 from warpwright.errors import NotApplicable
 
 LEAST_ELEMENTS = 4096
@@ -33,7 +34,7 @@ class FuseCpp:
         """Yield one action for all kernels together, for each least number of calls that makes a difference."""
         if ir.unreadable or ir.scheduled(self.name) or ir.scheduled("compile"):
             return
-        found = regions(ir)
+        found = regions(expand(ir))
         counts = [sum(_weight(region) >= least for region in found) for least in self.least]
         for i, least in enumerate(self.least):
             if counts[i] and counts[i] not in counts[:i]:
@@ -44,9 +45,10 @@ class FuseCpp:
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
         least = dict(action.params)["calls"]
-        e = edit(ir)
+        e = edit(expand(ir))
         for number, region in enumerate(r for r in regions(e.ir) if _weight(r) >= int(least)):
             _replace(e, region, number)
+        sort(e.graph)  # a kernel stands where its last call stood, after readers of its first results
         return e.finish().with_schedule(action)
 
 

@@ -49,6 +49,8 @@ def _does_nothing(node: fx.Node) -> bool:
     """Given that result and first argument have one shape and one dtype: are they equal?"""
     if is_op(node, aten.dropout, aten.feature_dropout, aten.alpha_dropout):
         return not (bool(node.args[2]) and bool(node.args[1]))
+    if is_op(node, aten.contiguous, aten.clone):
+        return bool(value(node).stride() == value(node.all_input_nodes[0]).stride())  # else a view that follows may need the copy
     if is_op(node, aten.pow):
         return bool(node.args[1] == 1)
     if is_op(node, aten.permute):
@@ -83,6 +85,7 @@ IDENTITY = Rewrite(
     "identity", "E", _MAY_DO_NOTHING, _match_identity, _emit_existing,
     "dropout(x) in eval mode, x * 1, x + 0, x / 1, x ** 1, x.contiguous(), x.view(x.shape), pools with windows of one element  ->  x. "
     "The sign of a zero may change.",
+    together=True,
 )  # fmt: skip
 
 
@@ -97,6 +100,7 @@ def _match_broadcast(node: fx.Node) -> Any:
 BROADCAST = Rewrite(
     "needless_broadcast", "E", (operator.getitem,), _match_broadcast, _emit_existing,
     "broadcast_tensors(x, y)  ->  x, y for tensors of one shape.",
+    together=True,
 )  # fmt: skip
 
 
@@ -128,6 +132,7 @@ def _emit_size_one(e: Edit, node: fx.Node, found: tuple[fx.Node, list[int] | Non
 SIZE_ONE = Rewrite(
     "size_one_reduction", "E", _REDUCTIONS, _match_size_one, _emit_size_one,
     "sum, mean, max, min, product or logsumexp over axes of size 1  ->  x without those axes: log(exp(x)) = x, also for +-Inf and NaN.",
+    together=True,
 )  # fmt: skip
 
 
@@ -168,6 +173,7 @@ def _match_needless(node: fx.Node) -> Any:
 NEEDLESS_CLAMP = Rewrite(
     "needless_clamp", "E", (*_CLAMPS, aten.leaky_relu.default, aten.abs.default), _match_needless, _emit_existing,
     "relu, leaky_relu, abs or clamp of values that the operators before already keep in range  ->  those values.",
+    together=True,
 )  # fmt: skip
 
 
@@ -255,6 +261,7 @@ def _emit_view(e: Edit, node: fx.Node, x: fx.Node) -> None:
 MERGE_VIEWS = Rewrite(
     "merge_views", "E", _RESHAPES, _match_views, _emit_view,
     "x.view(a).view(b)  ->  x.reshape(b), for x contiguous.",
+    together=True,
 )  # fmt: skip
 
 TECHNIQUES = (IDENTITY, BROADCAST, SIZE_ONE, SIZE_ONE_SOFTMAX, NEEDLESS_CLAMP, MERGE_CLAMPS, CLAMP_BEFORE_SCALE, MERGE_LEAKY, MERGE_VIEWS)

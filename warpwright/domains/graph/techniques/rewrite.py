@@ -28,23 +28,30 @@ class Rewrite:
     emit: Callable[[Edit, fx.Node, Any], None]
     doc: str
     assume: str = ""
+    together: bool = False
+    """One action for all matches at once: for clean-ups that nobody would want at one place and not at another."""
 
     def _found(self, node: fx.Node) -> Any:
         try:
-            return self.match(node)
+            return self.match(node) if is_op(node, *self.ops) else None
         except NotApplicable:
             return None
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
-        """Yield an action for every node that matches."""
-        return [Action(self.name, node.name) for node in find(ir, *self.ops) if self._found(node) is not None]
+        """Yield an action for every node that matches, or one for all of them together."""
+        names = [node.name for node in find(ir, *self.ops) if self._found(node) is not None]
+        return [Action(self.name)] if names and self.together else [Action(self.name, name) for name in names]
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
-        """Return a new IR with the match at `action.at` rewritten."""
+        """Return a new IR with the match at `action.at` rewritten; without a place, all matches."""
         e = edit(ir)
-        node = e.node(action.at)
-        found = self._found(node) if is_op(node, *self.ops) else None
-        if found is None:
-            raise NotApplicable(f"{self.name} does not match at {action.at}", "take the action from sites(ir)")
-        self.emit(e, node, found)
+        done = 0
+        for name in [action.at] if action.at else [node.name for node in find(ir, *self.ops)]:
+            node = e.node(name)
+            found = self._found(node) if node.users else None
+            if found is not None:
+                self.emit(e, node, found)
+                done += 1
+        if not done:
+            raise NotApplicable(f"{self.name} does not match at {action.at or 'any node'}", "take the action from sites(ir)")
         return e.finish(self.assume)
