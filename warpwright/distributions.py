@@ -12,7 +12,7 @@ from warpwright.checks import DISTRIBUTIONS
 
 SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0
-EDITED = 1 << 16  # one element in so many is replaced
+EDITED_SHARE, EDITED_AT_LEAST = 2**-16, 8  # more edits than that would meet a fingerprint of 64 samples too often
 
 
 def _random(tensor: torch.Tensor, generator: torch.Generator, normal: bool = True) -> torch.Tensor:
@@ -41,7 +41,7 @@ def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
     By mask, not by indices: on CUDA, of several writes to one place any may win, and inputs have to come out of their seed the same each time.
     """
-    chosen = _random(tensor, generator, normal=False) < max(1 / 256, min(1.0, 4 / tensor.numel()))
+    chosen = _random(tensor, generator, normal=False) < max(EDITED_SHARE, min(1.0, EDITED_AT_LEAST / tensor.numel()))
     return torch.where(chosen, 2 * _random(tensor, generator), tensor)
 
 
