@@ -237,3 +237,11 @@ def test_batch_norm_in_training_mode_updates_its_buffers(layer):
         torch.testing.assert_close(names["optimized"](x, *(state[by_name[name]] for name in parameters)), model(x))
     for (name, seen), expected in zip(other.named_buffers(), model.buffers(), strict=True):
         torch.testing.assert_close(seen, expected, msg=name)
+
+
+def test_equal_regions_share_one_kernel():
+    ir = captured(Several([lambda x: torch.cumsum(torch.tanh(torch.cumsum(torch.tanh(x) + 1, 1)) + 1, 1)]), torch.randn(64, 128))
+    _, optimized, text = fused(ir)
+    assert text.count('extern "C"') == 1
+    x = torch.randn(64, 128)
+    torch.testing.assert_close(optimized(x)[0], torch.cumsum(torch.tanh(torch.cumsum(torch.tanh(x) + 1, 1)) + 1, 1))

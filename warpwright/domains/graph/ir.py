@@ -321,7 +321,7 @@ class Edit:
         a, b = value(old), value(new)
         if a.shape != b.shape or a.dtype != b.dtype:
             raise NotApplicable(f"expected a replacement of {old.name} to be {a.dtype} {list(a.shape)}, saw {b.dtype} {list(b.shape)}")
-        inside = ancestors(new)
+        inside = ancestors(new, after=old)
         old.replace_all_uses_with(new, delete_user_cb=lambda user: user not in inside)
 
     def set_argument(self, node: fx.Node, name: str, value_: Any) -> None:
@@ -400,13 +400,13 @@ def sort(graph: fx.Graph) -> None:
                 heapq.heappush(ready, position[reader])
 
 
-def ancestors(node: fx.Node) -> set[fx.Node]:
-    """Return the node and all that it is computed from."""
+def ancestors(node: fx.Node, after: fx.Node | None = None) -> set[fx.Node]:
+    """Return the node and all that it is computed from (only what stands after the node `after`, when that is given)."""
     seen: set[fx.Node] = set()
     todo = [node]
     while todo:
         current = todo.pop()
-        if current not in seen:
+        if current not in seen and (after is None or after < current):
             seen.add(current)
             todo += current.all_input_nodes
     return seen

@@ -103,7 +103,7 @@ def _subgraph(nodes: Sequence[fx.Node], sources: Sequence[fx.Node], results: Seq
         twin[node].meta = dict(node.meta)
     for node in nodes:
         args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: twin[n] if n in twin else n.meta["number"])
-        twin[node] = graph.create_node(node.op, node.target, args, kwargs, name=f"{node.name}_")
+        twin[node] = graph.create_node(node.op, node.target, args, kwargs, name=node.target.overloadpacket.__name__)  # type: ignore[union-attr]
         twin[node].meta = dict(node.meta)
     graph.output(tuple(twin[node] for node in results))
     return graph
@@ -124,7 +124,7 @@ def _interpret(graph: fx.Graph, inputs: Sequence[torch.Tensor]) -> list[torch.Te
 
 def _fallback(graph: fx.Graph) -> list[str]:
     """Return the same calls as torch code."""
-    names = {node: node.name.rstrip("_") if node.op != "placeholder" else node.name for node in graph.nodes}
+    names = {node: node.name for node in graph.nodes}
     lines = []
     for node in graph.nodes:
         if node.op == "call_function":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from warpwright.base import Action
 from warpwright.domains.graph.cpp.batch_norm import expand
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Kernel, Unsupported, build
-from warpwright.domains.graph.ir import Edit, GraphIR, ancestors, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, written
+from warpwright.domains.graph.ir import Edit, GraphIR, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, written
 from warpwright.errors import NotApplicable
 
 LEAST_ELEMENTS = 4096
@@ -34,7 +35,7 @@ class FuseCpp:
         """Yield one action for all kernels together, for each least number of calls that makes a difference."""
         if ir.unreadable or ir.scheduled(self.name) or ir.scheduled("compile"):
             return
-        found = regions(expand(ir))
+        found = _plan(ir)[1]
         counts = [sum(_weight(region) >= least for region in found) for least in self.least]
         for i, least in enumerate(self.least):
             if counts[i] and counts[i] not in counts[:i]:
@@ -44,12 +45,23 @@ class FuseCpp:
         """Return the IR with every region that is large enough replaced by a kernel."""
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
-        least = dict(action.params)["calls"]
-        e = edit(expand(ir))
-        for number, region in enumerate(r for r in regions(e.ir) if _weight(r) >= int(least)):
-            _replace(e, region, number)
+        expanded, found = _plan(ir)
+        least = int(dict(action.params)["calls"])
+        e = edit(expanded)
+        twin = {node.name: node for node in e.graph.nodes}
+        kernels: dict[str, Kernel] = {}
+        for region in found:
+            if _weight(region) >= least:
+                _replace(e, [twin[node.name] for node in region], kernels)
         sort(e.graph)  # a kernel stands where its last call stood, after readers of its first results
         return e.finish().with_schedule(action)
+
+
+@functools.lru_cache(maxsize=4)
+def _plan(ir: GraphIR) -> tuple[GraphIR, list[list[fx.Node]]]:
+    """Return the IR with batch norms written out, and its regions; a search asks for sites again and again."""
+    expanded = expand(ir)
+    return expanded, regions(expanded)
 
 
 def _weight(region: Sequence[fx.Node]) -> int:
@@ -93,10 +105,16 @@ def _fusable(node: fx.Node) -> bool:
 
 def _buildable(region: list[fx.Node]) -> bool:
     """Can the calls be one kernel, and does nothing outside lie between them?"""
-    inside = set(region)
-    between = {arg for node in region for arg in node.all_input_nodes if arg not in inside}
-    if any(ancestors(arg) & inside for arg in between):
-        return False
+    inside, first = set(region), min(region)
+    todo = [arg for node in region for arg in node.all_input_nodes if arg not in inside]
+    seen: set[fx.Node] = set()
+    while todo:
+        node = todo.pop()
+        if node in inside:
+            return False
+        if node not in seen and first < node:  # what stands before the first call does not depend on it
+            seen.add(node)
+            todo += node.all_input_nodes
     try:
         build(region, _results(region))
     except Unsupported:
@@ -127,12 +145,18 @@ def _worthwhile(region: list[fx.Node]) -> bool:
     return max(sizes) >= LEAST_ELEMENTS
 
 
-def _replace(e: Edit, region: list[fx.Node], number: int) -> None:
+def _replace(e: Edit, region: list[fx.Node], kernels: dict[str, Kernel]) -> None:
+    """Put a kernel in place of the region. `kernels` holds those made so far: two of one text are one function."""
     results = _results(region)
+    program = build(region, results)
     shown = [node.target.overloadpacket.__name__ for node in region if node.target not in VIEWS]  # type: ignore[union-attr]
-    kernel = Kernel(f"kernel_{number}_{'_'.join(dict.fromkeys(shown[:1] + shown[-1:]))}", build(region, results), region)
+    words = "_".join(dict.fromkeys(shown[:1] + shown[-1:]))
+    trial = Kernel("kernel", program, region)
+    text = f"{words} {trial.text} {trial.python_text()}"
+    if text not in kernels:
+        kernels[text] = Kernel(f"kernel_{len(kernels)}_{words}", program, region)
     at = e.before(max(region))
-    made = at.call(kernel, *kernel.sources)
+    made = at.call(kernels[text], *trial.sources)
     for i, node in enumerate(results):
         e.replace(node, made if len(results) == 1 else at.item(made, i))
 
