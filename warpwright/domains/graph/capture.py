@@ -17,7 +17,8 @@ from torch.utils import _pytree as pytree
 
 from warpwright import taskfile
 from warpwright.domains.graph.functional import make_functional
-from warpwright.domains.graph.ir import GraphIR, is_tensor, propagate, remove_dead, value
+from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
+from warpwright.domains.graph.meta import propagate
 from warpwright.errors import CaptureError
 
 _ROLES = {

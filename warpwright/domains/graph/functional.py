@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import fx
 
-from warpwright.domains.graph.ir import aten, infer, is_op, is_tensor, role, value, written
+from warpwright.domains.graph.ir import aten, is_op, is_tensor, role, value, written
+from warpwright.domains.graph.meta import infer
 from warpwright.errors import CaptureError
 
 _SCATTER: Mapping[Any, Any] = {aten.slice.Tensor: aten.slice_scatter.default, aten.select.int: aten.select_scatter.default}

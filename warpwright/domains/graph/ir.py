@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from warpwright.base import Action
+from warpwright.domains.graph.meta import infer, on_device, propagate
 from warpwright.errors import NotApplicable
 
 aten = torch.ops.aten
@@ -433,39 +434,6 @@ def _aliases(ir: GraphIR) -> tuple[tuple[str, ...], ...]:
 # --- running ---------------------------------------------------------------------------------------------------------
 
 
-def infer(node: fx.Node) -> Any:
-    """Run one call on the meta tensors of its arguments and return what it gives."""
-    target: Callable[..., Any] = node.target  # type: ignore[assignment]
-    args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-    with torch.no_grad(), torch.device("meta"):
-        return target(*args, **_on_device(kwargs, torch.device("meta"), None))
-
-
-def propagate(graph: fx.Graph) -> None:
-    """Set `meta["val"]` of every call whose arguments have changed since it was last set.
-
-    A call whose result is as before, and shares no storage with its arguments, keeps its meta tensor: what reads it need not run again.
-    """
-    for node in graph.nodes:
-        if node.op != "call_function":
-            continue
-        text_, given = f"{node.args}{node.kwargs}", tuple(arg.meta["val"] for arg in node.all_input_nodes)
-        known = node.meta.get("seen")
-        if known is not None and known[0] == text_ and len(known[1]) == len(given) and all(a is b for a, b in zip(known[1], given, strict=True)):
-            continue
-        old, new = node.meta.get("val"), infer(node)
-        fresh = isinstance(new, torch.Tensor) and not any(
-            isinstance(arg, torch.Tensor) and arg.untyped_storage()._cdata == new.untyped_storage()._cdata for arg in given
-        )
-        if not (known is not None and fresh and known[2] and _same_type(old, new)):
-            node.meta["val"] = new
-        node.meta["seen"] = (text_, given, fresh)
-
-
-def _same_type(a: Any, b: Any) -> bool:
-    return bool(a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride())
-
-
 def run(
     ir: GraphIR, inputs: Sequence[Any], state: Mapping[str, torch.Tensor], dtype: torch.dtype | None = None, flat: bool = False
 ) -> Any:
@@ -487,7 +455,7 @@ def run(
                 env[node] = _cast(feeds[node.name], dtype)
             elif node.op == "call_function":
                 args, kwargs = fx.map_arg((node.args, node.kwargs), env.__getitem__)
-                env[node] = node.target(*_types(args, dtype), **_on_device(_types(kwargs, dtype), device, dtype))
+                env[node] = node.target(*_types(args, dtype), **on_device(_types(kwargs, dtype), device))
     found = tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results)
     return found if flat else nest(ir.structure, found)
 
@@ -510,11 +478,6 @@ def _types(args: Any, dtype: torch.dtype | None) -> Any:
     if dtype is None:
         return args
     return pytree.tree_map(lambda x: dtype if isinstance(x, torch.dtype) and x.is_floating_point else x, args)
-
-
-def _on_device(kwargs: Mapping[str, Any], device: torch.device, dtype: torch.dtype | None) -> dict[str, Any]:
-    """Return keyword arguments with any device replaced by `device`; the graph was captured on the meta device."""
-    return {name: device if isinstance(item, torch.device) else item for name, item in kwargs.items()}
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

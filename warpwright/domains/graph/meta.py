@@ -1,0 +1,47 @@
+"""Shapes, dtypes and strides of a graph's values, found by running each call on meta tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+
+
+def infer(node: fx.Node) -> Any:
+    """Run one call on the meta tensors of its arguments and return what it gives."""
+    target: Callable[..., Any] = node.target  # type: ignore[assignment]
+    args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+    with torch.no_grad(), torch.device("meta"):
+        return target(*args, **on_device(kwargs, torch.device("meta")))
+
+
+def propagate(graph: fx.Graph) -> None:
+    """Set `meta["val"]` of every call whose arguments have changed since it was last set.
+
+    A call whose result is as before, and shares no storage with its arguments, keeps its meta tensor: what reads it need not run again.
+    """
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        text_, given = f"{node.args}{node.kwargs}", tuple(arg.meta["val"] for arg in node.all_input_nodes)
+        known = node.meta.get("seen")
+        if known is not None and known[0] == text_ and len(known[1]) == len(given) and all(a is b for a, b in zip(known[1], given, strict=True)):
+            continue
+        old, new = node.meta.get("val"), infer(node)
+        fresh = isinstance(new, torch.Tensor) and not any(
+            isinstance(arg, torch.Tensor) and arg.untyped_storage()._cdata == new.untyped_storage()._cdata for arg in given
+        )
+        if not (known is not None and fresh and known[2] and _same_type(old, new)):
+            node.meta["val"] = new
+        node.meta["seen"] = (text_, given, fresh)
+
+
+def _same_type(a: Any, b: Any) -> bool:
+    return bool(a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride())
+
+
+def on_device(kwargs: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+    """Return keyword arguments with any device replaced by `device`; the graph was captured on the meta device."""
+    return {name: device if isinstance(item, torch.device) else item for name, item in kwargs.items()}
