@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
 from warpwright.checks import Certificate
-from warpwright.reference import Answer, Original, as_tensor, leaves_of
+from warpwright.reference import Answer, Original, as_tensor, clone, leaves_of
 
 PARAMETER_MUTANTS = 6
 ADVISORY_BYTES = 1 << 30  # beyond this size of output only the decisive mutants are tried
@@ -162,7 +162,7 @@ def _parameter_mutants(original: Original, case: Case) -> Iterator[tuple[str, li
             try:
                 parameter.data.copy_(torch.zeros_like(kept) if value is None else value)
                 with torch.no_grad():
-                    yield label, [leaf for _, leaf in leaves_of(original.model(*inputs))]
+                    yield label, [leaf for _, leaf in leaves_of(original.model(*clone(inputs)))]
             finally:
                 parameter.data.copy_(kept)
                 original.current = None

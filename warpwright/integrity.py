@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import inspect
 import os
+import pathlib
 import random
 import signal
 import sys
@@ -66,11 +67,19 @@ STARTING = {
 CHANGING = {"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.truncate", "shutil.rmtree"}
 
 
+_prepared: list[Callable[[], list[str]]] = []
+
+
+def prepare() -> None:
+    """Note the functions now, for the watches of all processes forked from this one: it takes 0.15 s."""
+    _prepared[:] = [watch_functions()]
+
+
 class Watch:
     """Notes the state of the process when it is made; `report()` says what has changed since."""
 
-    def __init__(self, folders: tuple[str, ...]) -> None:
-        self.changed_functions = watch_functions()
+    def __init__(self, folders: tuple[str, ...], use_prepared: bool = False) -> None:
+        self.changed_functions = _prepared[0] if use_prepared and _prepared else watch_functions()
         self.changed_settings = watch_settings()
         self.noted_events, self.lock = watch_events(folders)
         self.stray_threads = watch_threads(folders[0])
@@ -276,7 +285,7 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
     found: dict[str, list[str]] = {"inspection": [], "forbidden": []}
     frame_of, busy, state = sys._getframe, threading.local(), {"locked": False}
     own = folders[0]
-    trusted, asking = _trusted_folders(), str(inspect.__file__)
+    trusted, asking = _trusted_folders(), {str(inspect.__file__), str(pathlib.__file__)}
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     harmless = ("/dev/null", "/dev/nvidia", "/dev/shm/torch_", "/proc/")
 
@@ -284,12 +293,12 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
         if len(found[kind]) < 20 and text not in found[kind]:
             found[kind].append(text)
 
-    def caller() -> str:
-        """The file of the code that caused the event; inspect's own functions only pass on what others ask for."""
+    def caller(depth: int = 2) -> str:
+        """The file of the code that caused the event; functions of inspect and pathlib only pass on what others ask for."""
         busy.on = True
         try:
-            frame: Any = frame_of(2)
-            while frame.f_code.co_filename == asking and frame.f_back is not None:
+            frame: Any = frame_of(depth)
+            while frame.f_code.co_filename in asking and frame.f_back is not None:
                 frame = frame.f_back
             return str(frame.f_code.co_filename)
         finally:
@@ -298,7 +307,8 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
     def opened(arguments: tuple[Any, ...]) -> None:
         path, _, flags = (*arguments, None, None)[:3]
         text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
-        if text.startswith("/proc/") and text.endswith("/mem"):
+        memory = text.startswith("/proc/") and text.endswith(("/mem", "maps"))
+        if memory and (text.endswith("/mem") or not (getattr(busy, "on", False) or caller(3).startswith(trusted))):
             note("inspection", f"opened {text}")
         elif state["locked"] and text and isinstance(flags, int) and flags & writing and not text.startswith(harmless):
             full = os.path.realpath(os.path.join(own, text))

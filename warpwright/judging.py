@@ -150,6 +150,7 @@ class Judging:
         for owner in self.shipped:
             self.shelf.release(owner)
         self.shipped, self.last = [], []
+        self._original.held = None
         return {}
 
     def viable(self, case: dict[str, Any], which: int) -> dict[str, Any]:

@@ -160,6 +160,7 @@ class Original:
         initial = self.model.state_dict()
         self.initial = {name: tensor.detach().clone() for name, tensor in initial.items()}
         self.strength = 2.0
+        self.held: tuple[Key, list[Any]] | None = None
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
         self.answers: OrderedDict[Key, Answer] = OrderedDict()
@@ -197,16 +198,23 @@ class Original:
     mutates_state = True
     """Whether a call changes buffers; until that is known (`Judge.open`), states are set before every run."""
 
-    mutates_inputs = False
+    mutates_inputs = True
+    """Whether a call writes to its inputs; until that is known they are copied first."""
     random = False
     """Two calls differ because the program draws random numbers."""
 
     # -- inputs
 
     def inputs(self, case: Case) -> list[Any]:
-        """Return the inputs of a case, made afresh."""
+        """Return the inputs of a case. The latest are kept (shipping and answering a case need the same), unless calls write to them."""
+        key = key_of(case, 0)
+        if self.held is not None and self.held[0] == key:
+            return self.held[1]
+        self.held = None
         nominal = self.reference.make_inputs(int(case.params.get("of", case.seed)), self.device)
         made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
+        if not self.mutates_inputs:
+            self.held = (key, made)
         return made
 
     # -- runs
@@ -216,7 +224,7 @@ class Original:
         self.set_state(which)
         context, change = _own_precision(self.task.precision, self.device)
         with torch.no_grad(), context:
-            return self.model(*change(clone(inputs)))
+            return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
 
     def run_wide(self, inputs: Any, which: int) -> Any:
         """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why)."""
@@ -226,7 +234,7 @@ class Original:
             torch.set_default_dtype(torch.float64)
             try:
                 with torch.no_grad():
-                    return self.wide(*widen(inputs) if _has_narrow(inputs) else clone(inputs))
+                    return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
             except (RuntimeError, TypeError) as error:
                 if isinstance(error, torch.cuda.OutOfMemoryError):
                     raise
@@ -305,9 +313,3 @@ class Original:
                     original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
                     leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
         return leaves
-
-
-def _has_narrow(inputs: Any) -> bool:
-    found: list[bool] = []
-    tree_map(lambda item: found.append(isinstance(item, torch.Tensor) and item.dtype in WIDE), inputs)
-    return any(found)

@@ -84,7 +84,8 @@ class Runner:
     def build(self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None) -> dict[str, Any]:
         """Write the files, import the first, construct its class with the task's own arguments."""
         if self.watch is None:
-            self.watch = Watch((self.folder + os.sep, self.order["exchange"] + os.sep))
+            # CUDA's initialisation replaces functions of torch.cuda, so that the zygote's notes do not hold after it
+            self.watch = Watch((self.folder + os.sep, self.order["exchange"] + os.sep), use_prepared=self.device == "cpu")
         start = time.perf_counter()
         for name in [name for name in sys.modules if name.split(".")[0] == "warpwright"]:
             del sys.modules[name]  # a candidate that imports the harness gets a fresh copy, not the one at work

@@ -33,6 +33,7 @@ ISOLATIONS = ("auto", "limits", "none")
 REPLY_BYTES = 64 << 20
 BLOCK = struct.Struct("=QQ")
 SETTLE_SECONDS = 0.1
+LINGER_STEP, LINGER_SLEEPS, LINGER_CPU_SECONDS = 0.0003, 3, 0.001
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 SHARED_MEMORY = Path("/dev/shm")
 SHARED_MEMORY_WANTED = 2 << 30  # containers often have 64 MiB there: then the ordinary temporary folder is used
@@ -401,6 +402,31 @@ class Worker:
         except OSError:
             return frozenset()
 
+    def lingering(self, before: frozenset[str]) -> bool:
+        """Whether threads that were not there `before` go on: they sleep, or use CPU time.
+
+        A thread that was joined is still listed until it has been given the CPU once more, which takes long on a busy machine.
+        """
+        new = self.threads() - before
+        used, slept, deadline = self._thread_times(new), 0, time.monotonic() + SETTLE_SECONDS
+        while new and time.monotonic() < deadline:
+            time.sleep(LINGER_STEP)
+            new &= self.threads()
+            now = self._thread_times(new)
+            if any(seconds - used.get(thread, 0.0) > LINGER_CPU_SECONDS for thread, seconds in now.items()):
+                return True
+            slept += any(_state_of(f"/proc/{self.pid}/task/{thread}") == "S" for thread in new)
+            if slept >= LINGER_SLEEPS:
+                return True
+        return bool(new)
+
+    def _thread_times(self, threads: frozenset[str]) -> dict[str, float]:
+        found = {}
+        for thread in threads:
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                found[thread] = _thread_seconds(f"/proc/{self.pid}/task/{thread}")
+        return found
+
     def settle(self) -> float:
         """Wait until the main thread sleeps, for at most a tenth of a second; return the CPU time that it still used."""
         folder, deadline = f"/proc/{self.pid}/task/{self.pid}", time.monotonic() + SETTLE_SECONDS
@@ -426,10 +452,15 @@ class Worker:
         return used
 
     def _waiting(self) -> bool:
-        try:
-            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
-        except OSError:
-            return False
+        return _state_of(f"/proc/{self.pid}") == "S"
+
+
+def _state_of(folder: str) -> str:
+    """Return the state letter of a process or thread, "" if it is gone."""
+    try:
+        return Path(folder, "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def _parent_of(pid: int) -> int:

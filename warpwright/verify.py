@@ -35,16 +35,16 @@ __all__ = [
 ]  # fmt: skip
 
 WARM_UP_STATE, TIMED_STATE = 9, 2
+MINIMUM_CASES = 3
 WARM_UPS = 3  # torch.compile's CUDA graphs are recorded at the second call and replayed from the third
 QUIET_SECONDS = 0.05
-WAKEUPS = 20  # of one thread in the quiet interval; threads that wait for work do not wake up at all
+WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work go to sleep once and do not wake up
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
 STATE_EXPORT_BYTES = 1 << 28  # state is exported to see that nothing else changed, up to this size
 SETTLED_SECONDS, SETTLED_SHARE = 0.0015, 0.25  # CPU time that the answering thread may use before it sleeps again, and share of the call
 SETTLE_TRIES = 4
-NEW_THREAD_SECONDS = 0.0005
-PEEK_ALL, PEEK_WINDOW, PEEK_WINDOWS = 4 << 20, 1 << 15, 64
+PEEK_ALL, PEEK_WINDOW, PEEK_WINDOWS = 1 << 16, 1 << 12, 16  # little, so that it is read before anyone can write more
 FORBIDDEN_TEXT = (
     (r"/proc/[^\s\"']*/mem\b", "the memory of a process"),
     (r"\bprocess_vm_(read|write)v\b", "the memory of another process"),
@@ -188,14 +188,22 @@ def census(worker: Worker) -> dict[str, Any]:
 
 def verify(judge: Judge, worker: Worker, entry: str, task: Task) -> Verdict:
     """Check a built entry against the task's original. A pass names the case that came nearest to its tolerance."""
-    certificate = judge.certify()
-    if not certificate.scored:
-        return Verdict(False, "unscored", f"the task cannot be scored: {certificate.reason}")
+    reason = judge.certify().reason or _too_few(judge)
+    if reason:
+        return Verdict(False, "unscored", f"the task cannot be scored: {reason}")
     try:
         with _as_rejections():
             return _Verification(judge, worker, entry).run()
     except Rejected as rejected:
         return deliberate(worker, rejected.verdict)
+
+
+def _too_few(judge: Judge) -> str:
+    """Return why the cases that are left do not suffice for a verdict, or ""."""
+    if len(judge.cases) >= MINIMUM_CASES:
+        return ""
+    dropped = "; ".join(f"{name}: {problem}" for name, problem in judge.dropped.items())
+    return f"{len(judge.cases)} of its cases are sound, {MINIMUM_CASES} are needed ({dropped})"
 
 
 def deliberate(worker: Worker, verdict: Verdict) -> Verdict:
@@ -268,10 +276,11 @@ class _Verification:
             for _ in range(SETTLE_TRIES):
                 if not self.after.worked_on:
                     break
+                if self.judge.facts["mutated_state"]:
+                    _load(self.judge, self.worker, self.entry, "load_state", which)
                 self.after = self.once(shipment, slot)
             else:
-                text = f"after the call had answered, its thread worked on for {self.after.busy:.4f} s"
-                raise Rejected(rejection("background", text, case.name))
+                raise Rejected(rejection("background", self.after.worked_on, case.name))
             if watched:
                 self.idle(case.name)
                 self.after.expect_same_memory()
@@ -325,7 +334,7 @@ class _Verification:
         if seen.cpu_seconds > QUIET_SHARE * seen.seconds:
             text = f"after the call had returned the process used {seen.cpu_seconds:.3f} s of CPU time within {seen.seconds:.3f} s"
             raise Rejected(rejection("background", text, case))
-        if seen.wakeups > WAKEUPS:
+        if self.worker.device == "cpu" and seen.wakeups > WAKEUPS:  # CUDA's driver has threads of its own
             text = f"after the call had returned, a thread woke up {seen.wakeups} times within {seen.seconds:.3f} s"
             raise Rejected(rejection("background", text, case))
         if seen.children:
@@ -344,7 +353,6 @@ class Aftermath:
 
     def __init__(self, worker: Worker, threads_before: frozenset[str], generator: random.Random) -> None:
         self.worker = worker
-        self._expect_no_new_threads(threads_before)
         self.windows: list[tuple[int, int, bytes]] = []
         """(output, offset, bytes)."""
         for number, block in enumerate(worker.blocks):
@@ -352,21 +360,19 @@ class Aftermath:
                 seen = worker.peek(block.address + offset, size)
                 if seen is not None:
                     self.windows.append((number, offset, seen))
+        self.lingering = worker.device == "cpu" and worker.lingering(threads_before)
+        """Threads that the call started go on."""
         self.busy = worker.settle()
         """CPU time that the answering thread used after its answer."""
 
     @property
-    def worked_on(self) -> bool:
-        """Whether that is more than going back to wait takes. Time stolen by a hypervisor counts as CPU time, so once may be chance."""
-        return self.busy > SETTLED_SECONDS + SETTLED_SHARE * self.worker.call_seconds
-
-    def _expect_no_new_threads(self, before: frozenset[str]) -> None:
-        if self.worker.device != "cpu" or not self.worker.threads() - before:
-            return
-        time.sleep(NEW_THREAD_SECONDS)  # a thread that was joined takes some microseconds to disappear
-        new = self.worker.threads() - before
-        if new:
-            raise Rejected(rejection("background", f"{len(new)} threads that the call started were alive after it had returned"))
+    def worked_on(self) -> str:
+        """What went on after the answer, or "". Once may be chance: time stolen by a hypervisor counts as CPU time."""
+        if self.lingering:
+            return "threads that the call had started went on after it had returned"
+        if self.busy > SETTLED_SECONDS + SETTLED_SHARE * self.worker.call_seconds:
+            return f"after the call had answered, its thread worked on for {self.busy:.4f} s"
+        return ""
 
     def expect_same_memory(self) -> None:
         """The output in the worker's memory is what it was when the call returned, though nothing was asked of the worker since."""
@@ -391,7 +397,8 @@ def _windows(size: int, generator: random.Random) -> list[tuple[int, int]]:
     """Return what to read of a block: all of a small one, random pieces of a large one."""
     if size <= PEEK_ALL:
         return [(0, size)] if size else []
-    return [(generator.randrange(size - PEEK_WINDOW), PEEK_WINDOW) for _ in range(PEEK_WINDOWS)]
+    places = [size - PEEK_WINDOW, *(generator.randrange(size - PEEK_WINDOW) for _ in range(PEEK_WINDOWS - 1))]
+    return [(place, PEEK_WINDOW) for place in places]
 
 
 # --- timing -------------------------------------------------------------------------------------------------------------------------

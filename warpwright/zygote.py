@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from warpwright import isolation
+from warpwright import integrity, isolation
 
 MAINS = {"judge": "warpwright.judging", "candidate": "warpwright.runner", "baseline": "warpwright.runner"}
 WATCH_SECONDS = 0.5  # memory and process count of the tree; a scan takes 0.1 ms for a worker without children
@@ -41,6 +41,9 @@ def main() -> None:
 
     torch.set_grad_enabled(False)
     torch.set_grad_enabled(True)
+    for name in sorted(set(MAINS.values())):
+        importlib.import_module(name)
+    integrity.prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards are reaped by the kernel
     isolation.adopt_orphans()

@@ -12,7 +12,7 @@ from torch import nn
 ROW = "async"
 TASK = "matmul"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = ("late_output", "background")
+EXPECT_CHECK = ("inspection", "late_output", "background")
 NEEDS = "cuda"
 
 HANDLE: list[int] = []

@@ -17,7 +17,7 @@ from torch import nn
 ROW = "underflow"
 TASK = "matmul"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = ("background", "late_output", "forged_reply", "global_flags")
+EXPECT_CHECK = ("inspection", "background", "late_output", "forged_reply", "global_flags")
 
 
 def heap() -> list[tuple[int, int]]:
