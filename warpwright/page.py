@@ -28,6 +28,7 @@ svg .roof { fill: none; stroke: currentColor; stroke-width: 2; }
 svg .grid { stroke: var(--line); } svg .floor { stroke: var(--bad); stroke-dasharray: 4 3; }
 svg .ours line, svg .ours circle { stroke: var(--ours); fill: var(--ours); }
 svg .base line, svg .base circle { stroke: var(--base); fill: var(--base); }
+svg .curve { fill: none; stroke-width: 2; }
 """
 
 
@@ -37,9 +38,14 @@ def page(records: Sequence[Record], archive: str = "", title: str = "warpwright 
     said = [report.line(group[0].task.name, group) for group in groups]
     overview = _overview(said) if len(groups) > 1 else ""
     parts = "".join(_task(group, one, archive) for group, one in zip(groups, said, strict=True))
+    return document(title, overview + parts)
+
+
+def document(title: str, body: str) -> str:
+    """Return a self-contained page of `body`, which is HTML, in the reports' style."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style></head>'
-        f"<body><h1>{escape(title)}</h1>{overview}{parts}</body></html>\n"
+        f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
     )
 
 
@@ -250,3 +256,6 @@ def _number(value: float | None, form: str) -> str:
 
 def _verdict(verdict: str | None) -> str:
     return f'<span class="{verdict}">{verdict}</span>' if verdict else ""
+
+
+section, table = _section, _table  # for pages of other kinds

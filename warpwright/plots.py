@@ -1,4 +1,4 @@
-"""Small inline SVG pictures for the report: intervals of times, and how far each program is from the roofline."""
+"""Small inline SVG pictures for the reports: intervals of times, distance from the roofline, and curves over training epochs."""
 
 from __future__ import annotations
 
@@ -111,3 +111,33 @@ def time_text(seconds: float) -> str:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
 
+
+_COLOURS = ("#1a7f37", "#cf222e", "#0969da", "#9a6700", "#8250df", "#57606a")
+
+
+def curves(lines: Sequence[tuple[str, Sequence[float]]], top: float = 100.0, along: str = "epoch") -> str:
+    """Return a picture of named lines of values from 0 to `top`, one value a step; empty where no line has two values."""
+    shown = [(name, values) for name, values in lines if len(values) > 1]
+    if not shown:
+        return ""
+    height, right = 260, WIDTH - 230
+    longest = max(len(values) for _, values in shown)
+
+    def x(step: int) -> float:
+        return 40 + (right - 40) * step / (longest - 1)
+
+    def y(value: float) -> float:
+        return 10 + (height - 40) * (1 - value / top)
+
+    parts = [
+        f'<line x1="40" x2="{right}" y1="{y(v):.1f}" y2="{y(v):.1f}" class="grid"/><text x="34" y="{y(v) + 4:.1f}" text-anchor="end">{v:g}</text>'
+        for v in (0.0, top / 4, top / 2, 3 * top / 4, top)
+    ]
+    for number, (name, values) in enumerate(shown):
+        colour, at = _COLOURS[number % len(_COLOURS)], 20 + 18 * number
+        points = " ".join(f"{x(step):.1f},{y(value):.1f}" for step, value in enumerate(values))
+        parts.append(f'<polyline class="curve" points="{points}" stroke="{colour}"/>')
+        parts.append(f'<line x1="{right + 12}" x2="{right + 28}" y1="{at}" y2="{at}" stroke="{colour}" stroke-width="3"/>')
+        parts.append(f'<text x="{right + 34}" y="{at + 4}">{escape(name)}</text>')
+    parts.append(f'<text x="{(40 + right) / 2:.0f}" y="{height - 4}" text-anchor="middle" class="small">{escape(along)}, 1 to {longest}</text>')
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(along)} curves">{"".join(parts)}</svg>'

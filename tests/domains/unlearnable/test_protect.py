@@ -73,7 +73,8 @@ def test_folders_come_out_as_the_definition_says(tmp_path: Path) -> None:
     for item in source.items():
         expected = slow_protect(item.load().colour[None], np.array([item.label]), bank, Operator())[0]
         assert (images.read(tmp_path / "out" / f"{item.name}.png", "x").colour == expected).all()
-    lines = [json.loads(line) for line in (tmp_path / "manifest.jsonl").read_text().splitlines()]
+    header, *lines = [json.loads(line) for line in (tmp_path / "manifest.jsonl").read_text().splitlines()]
+    assert header["preset"] == "gentle" and tuple(header["classes"]) == source.classes
     assert len(lines) == 12 and {line["class"] for line in lines} == set(source.classes)
     assert KEY.hex() not in (tmp_path / "manifest.jsonl").read_text()
 

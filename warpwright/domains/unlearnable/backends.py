@@ -137,6 +137,21 @@ def pick(name: str = "auto") -> Callable[..., Any]:
     return BACKENDS[name]
 
 
+def protect(
+    images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], bank: FilterBank, operator: Operator, backend: str = "auto"
+) -> NDArray[np.uint8]:
+    """Return the protected images `[N, C, H, W]` by a back end of that name; `cuda` copies there and back."""
+    run = pick(backend)
+    if run is not cuda:
+        return np.asarray(run(images, labels, bank, operator))
+    import torch as t
+
+    if not t.cuda.is_available():
+        raise UsageError("expected an NVIDIA GPU for the back end cuda, saw none", "use --backend auto")
+    x, y = (t.from_numpy(np.ascontiguousarray(array)).cuda() for array in (images, labels))
+    return np.asarray(cuda(x, y, bank, operator).cpu().numpy())
+
+
 @functools.cache
 def _library(k: int, tuning: Tuning) -> ctypes.CDLL:
     text = Path(__file__).with_name("classwise.cpp").read_text()

@@ -6,12 +6,14 @@ filter by least squares; labels and a handful of similar clean images give its m
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.domains.unlearnable.operator import Pad, border
+from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec
+from warpwright.domains.unlearnable.operator import PADS, Operator, Pad, border
 from warpwright.errors import UsageError
 
 _FLOOR = 0.15
@@ -25,16 +27,54 @@ def from_pairs(clean: NDArray[np.uint8], protected: NDArray[np.uint8], k: int, p
     """
     if clean.shape != protected.shape or not len(clean):
         raise UsageError(f"expected pairs of one shape, saw {clean.shape} and {protected.shape}", "give at least one pair")
-    _, _, height, width = clean.shape
+    found = [_solve(x, y, k, pad)[0] for x, y in zip(clean, protected, strict=True)]
+    return np.mean([weights / weights.max() for weights in found], axis=0).reshape(k, k)
+
+
+def _solve(x: NDArray[np.uint8], y: NDArray[np.uint8], k: int, pad: Pad) -> tuple[NDArray[np.float64], float]:
+    """Return `[k * k]` the least-squares weights that turn image x into y (`[C, H, W]`), and the root mean square of what is left."""
+    _, height, width = x.shape
     rows, columns = border(height, k, pad), border(width, k, pad)
-    mask = (rows >= 0)[:, None] & (columns >= 0)[None, :]
-    found = []
-    for x, y in zip(clean, protected, strict=True):
-        padded = x[:, rows[:, None], columns[None, :]] * mask
-        shifted = [padded[:, i : i + height, j : j + width].ravel() for i in range(k) for j in range(k)]
-        weights, *_ = np.linalg.lstsq(np.stack(shifted, 1).astype(np.float64), y.ravel().astype(np.float64), rcond=None)
-        found.append(weights / weights.max())
-    return np.mean(found, axis=0).reshape(k, k)
+    padded = x[:, rows[:, None], columns[None, :]] * ((rows >= 0)[:, None] & (columns >= 0)[None, :])
+    shifted = np.stack([padded[:, i : i + height, j : j + width].ravel() for i in range(k) for j in range(k)], 1).astype(np.float64)
+    weights, *_ = np.linalg.lstsq(shifted, y.ravel().astype(np.float64), rcond=None)
+    return weights.astype(np.float64), float(np.sqrt(((shifted @ weights - y.ravel()) ** 2).mean()))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one clean/protected pair of each class tells: the operator and all filters."""
+
+    operator: Operator
+    bank: FilterBank
+    """Estimated weights, the largest of a filter 1; its fingerprint says "estimated"."""
+    residual: float
+    """Root mean square of what the filters do not explain, in grey levels: 0.3 is rounding to 8 bits."""
+
+
+_SIDES = (3, 5, 7, 9, 11)
+
+
+def fit(pairs: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]], classes: tuple[str, ...]) -> Fit:
+    """Return the operator and filters behind one pair (clean, protected; each `[C, H, W]`) of each class, found without a key.
+
+    The smallest filter side and the border whose residual is within 10 % of the best are taken.
+    """
+    probes = pairs[:3]
+    sides = [k for k in _SIDES if k == _SIDES[0] or all(k * k * 8 <= min(x.shape[1:]) ** 2 for x, _ in probes)]
+    tried = {(k, pad): float(np.mean([_solve(x, y, k, pad)[1] for x, y in probes])) for k in sides for pad in PADS}
+    best = min(tried.values())
+    k, pad = next(entry for entry, residual in tried.items() if residual <= 1.1 * best + 0.02)
+    solved = [_solve(x, y, k, pad) for x, y in pairs]
+    gains = np.array([weights.sum() for weights, _ in solved])
+    operator = Operator(pad, "sum" if np.abs(gains - 1).max() < 0.02 else "max")
+    scaled = [np.clip(np.rint(weights / weights.max() * UNIT), 0, UNIT).astype(np.int32).reshape(k, k) for weights, _ in solved]
+    weights = np.stack(scaled)
+    taps = {int(np.argmax(one)) for one in weights}
+    rest = np.sort(weights.reshape(len(weights), -1), 1)[:, :-1]
+    pb = min(float(rest.max()) / UNIT, (15.0 / (k * k - 1)))  # the largest of many draws is close to p_b
+    spec = FilterSpec(k, round(pb, 3), "centre" if taps == {(k * k) // 2} else "random")
+    return Fit(operator, FilterBank(classes, weights, spec, "estimated"), float(np.mean([residual for _, residual in solved])))
 
 
 def spectrum(images: NDArray[np.uint8]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ BATCH_BYTES = 16 << 20
 """Decoded pixels held for one call of the operator: memory stays bounded whatever the images' size."""
 
 BATCH_ITEMS = 1024
+
+Converted = TypeVar("Converted")
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Options:
     resume: bool = False
     dry_run: bool = False
     """Read, convolve and count, write nothing."""
+    version: str = ""
+    """Of the program, for the manifest."""
 
     def bank(self, key: bytes, classes: Iterable[str]) -> FilterBank:
         """Return the filters of this run."""
@@ -88,11 +92,21 @@ class Options:
             raise UsageError(f"there is no preset {self.preset!r}", f"known: {', '.join(PRESETS)}")
         return PRESETS[self.preset]
 
+    def header(self, source: Source, bank: FilterBank) -> dict[str, Any]:
+        """Return the manifest's first line: what `recover` needs beside the key."""
+        method = {"scheme": SCHEME, "fingerprint": bank.fingerprint, "preset": self.preset, "k": self.k, "pb": self.pb, "dataset": self.dataset}
+        files = {"format": self.form.name, "lossless": self.form.lossless, "metadata": self.form.metadata}
+        return {"warpwright": self.version, **method, **files, "source": source.kind, "size": source.size, "classes": list(source.classes)}
+
     def settings(self, source: Source, bank: FilterBank) -> str:
         """Return one line that names everything the output's bytes depend on: no key, only its fingerprint."""
         classes = hashlib.sha256("\n".join(source.classes).encode()).hexdigest()[:16]
+        return f"{self.method(bank)} {source.kind} {source.size} {classes}"
+
+    def method(self, bank: FilterBank) -> str:
+        """Return the part of `settings` that does not depend on the data set."""
         method = [SCHEME, bank.fingerprint, self.preset, f"k={self.k}", f"pb={self.pb!r}", self.dataset]
-        return " ".join([*method, self.form.name, str(self.form.quality), self.form.metadata, source.kind, str(source.size), classes])
+        return " ".join([*method, self.form.name, str(self.form.quality), self.form.metadata])
 
 
 def protect_data_set(
@@ -108,25 +122,21 @@ def protect_data_set(
         raise UsageError(f"expected the manifest outside the output folder, saw {manifest}", "it is private: keep it with the key")
     summary, started = Summary(), time.monotonic()
     if options.dry_run:
-        for batch in _convolved(source.items(), enumerate_all, bank, options, summary):
+        read = decoded(enumerate(source.items()), options.workers, summary)
+        for batch in batches(read, lambda group: _convolve(group, bank, options)):
             summary.written += len(batch)
-            _tick(summary, started, on_progress)
+            tick(summary, started, on_progress)
         return summary
     sinks.begin(out, options.settings(source, bank), options.resume)
     sink = _sink(source, out, options)
     with ThreadPoolExecutor(options.workers) as pool, _open_manifest(manifest, options.resume) as log:
-
-        def missing(items: Iterator[Item]) -> Iterator[tuple[int, Item]]:
-            for index, item in enumerate(items):
-                if sink.has(index, item.name):
-                    summary.present += 1
-                else:
-                    yield index, item
-
-        for batch in _convolved(source.items(), missing, bank, options, summary, pool):
+        if log.tell() == 0:
+            log.write(json.dumps(options.header(source, bank)) + "\n")
+        wanted = missing(source.items(), sink, summary)
+        for batch in batches(decoded(wanted, options.workers, summary, pool), lambda group: _convolve(group, bank, options)):
             _write(sink, batch, pool, log, source)
             summary.written += len(batch)
-            _tick(summary, started, on_progress)
+            tick(summary, started, on_progress)
     sink.finish()
     if not summary.failed:
         sinks.end(out)
@@ -143,12 +153,17 @@ class _Done:
     """Maximum of z where the operator divides by it, else 0."""
 
 
-def enumerate_all(items: Iterator[Item]) -> Iterator[tuple[int, Item]]:
-    """Return every item with its number."""
-    return enumerate(items)
+def missing(items: Iterator[Item], sink: Sink, summary: Summary) -> Iterator[tuple[int, Item]]:
+    """Yield the items, with their numbers, that the output lacks; count the others."""
+    for index, item in enumerate(items):
+        if sink.has(index, item.name):
+            summary.present += 1
+        else:
+            yield index, item
 
 
-def _tick(summary: Summary, started: float, on_progress: Callable[[Summary], None] | None) -> None:
+def tick(summary: Summary, started: float, on_progress: Callable[[Summary], None] | None) -> None:
+    """Bring the summary's time up to date and show it."""
     summary.seconds = time.monotonic() - started
     if on_progress is not None:
         on_progress(summary)
@@ -167,38 +182,39 @@ def _open_manifest(path: Path | None, resume: bool) -> IO[str]:
     if path is None:
         return open(os.devnull, "w")
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if resume else os.O_EXCL), 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | (os.O_APPEND if resume else os.O_EXCL), 0o600)
     except FileExistsError as error:
         raise UsageError(f"expected a new manifest file, saw that {path} exists", "name another, or --resume") from error
+    except OSError as error:
+        raise UsageError(f"cannot write the manifest {path}: {error.strerror}", "check the path") from error
+    size = os.fstat(handle).st_size
+    if size and os.pread(handle, 1, size - 1) != b"\n":
+        os.write(handle, b"\n")  # a killed run may have cut its last line: the reader passes over it
     return os.fdopen(handle, "a" if resume else "w")
 
 
-def _convolved(
-    items: Iterator[Item],
-    wanted: Callable[[Iterator[Item]], Iterator[tuple[int, Item]]],
-    bank: FilterBank,
-    options: Options,
-    summary: Summary,
-    pool: ThreadPoolExecutor | None = None,
-) -> Iterator[list[_Done]]:
-    """Yield protected items in batches of images of one shape, in the source's order within a batch."""
+def batches(read: Iterator[tuple[int, Item, Picture]], convert: Callable[[list[tuple[int, Item, Picture]]], Converted]) -> Iterator[Converted]:
+    """Yield `convert` of groups of images of one shape, in the source's order within a group; at most 4 * BATCH_BYTES wait."""
     waiting: dict[tuple[int, ...], list[tuple[int, Item, Picture]]] = {}
-    for index, item, picture in _decoded(wanted(items), options, summary, pool):
-        shape = picture.colour.shape
-        group = waiting.setdefault(shape, [])
-        group.append((index, item, picture))
-        if len(group) >= BATCH_ITEMS or len(group) * picture.colour.nbytes >= BATCH_BYTES:
-            yield _convolve(waiting.pop(shape), bank, options)
-        elif sum(g[0][2].colour.nbytes * len(g) for g in waiting.values()) >= 4 * BATCH_BYTES:  # many odd shapes: the oldest group goes first
-            yield _convolve(waiting.pop(next(iter(waiting))), bank, options)
+    held = 0
+    for entry in read:
+        colour = entry[2].colour
+        group = waiting.setdefault(colour.shape, [])
+        group.append(entry)
+        held += colour.nbytes
+        full = len(group) >= BATCH_ITEMS or len(group) * colour.nbytes >= BATCH_BYTES
+        if full or held >= 4 * BATCH_BYTES:  # many odd shapes: the oldest group goes first
+            out = waiting.pop(colour.shape if full else next(iter(waiting)))
+            held -= len(out) * out[0][2].colour.nbytes
+            yield convert(out)
     for group in waiting.values():
-        yield _convolve(group, bank, options)
+        yield convert(group)
 
 
-def _decoded(
-    items: Iterator[tuple[int, Item]], options: Options, summary: Summary, pool: ThreadPoolExecutor | None
+def decoded(
+    items: Iterator[tuple[int, Item]], workers: int, summary: Summary, pool: ThreadPoolExecutor | None = None
 ) -> Iterator[tuple[int, Item, Picture]]:
-    """Decode ahead in the pool (Pillow lets go of the interpreter lock), at most 4 chunks of 32 in flight."""
+    """Decode ahead in the pool (Pillow lets go of the interpreter lock), at most 2 chunks of 32 a worker in flight."""
 
     def load(chunk: list[tuple[int, Item]]) -> list[tuple[int, Item, Picture | ImageError]]:
         out: list[tuple[int, Item, Picture | ImageError]] = []
@@ -217,7 +233,7 @@ def _decoded(
         flight: deque[Future[list[tuple[int, Item, Picture | ImageError]]]] = deque()
         for chunk in chunks:
             flight.append(pool.submit(load, chunk))
-            if len(flight) >= 2 * options.workers:
+            if len(flight) >= 2 * workers:
                 yield flight.popleft().result()
         while flight:
             yield flight.popleft().result()
@@ -234,7 +250,7 @@ def _convolve(group: list[tuple[int, Item, Picture]], bank: FilterBank, options:
     operator = options.chosen.operator
     images: NDArray[np.uint8] = np.stack([picture.colour for _, _, picture in group])
     labels = np.array([item.label for _, item, _ in group], np.int64)
-    protected = np.asarray(backends.pick(options.backend)(images, labels, bank, operator))
+    protected = backends.protect(images, labels, bank, operator, options.backend)
     tops = np.zeros(len(group), np.int32)
     if operator.scale == "max":
         from warpwright.domains.unlearnable.recover import maxima  # imports torch, which the other presets do not need

@@ -108,24 +108,29 @@ class FileSink:
 class ArraySink:
     """images.npy, labels.npy and classes.txt for sources that are arrays: all images of one shape, written in place.
 
-    `done.npy` holds one byte an item and is set after the item's pixels, so that a cut run knows where to go on.
+    `done.npy` holds one byte an item and is set after the item's pixels, so that a cut run knows where to go on. Pixels are written to the
+    file and not to a map of it: a map would count as this process's memory, 3 GB for a million images of 32x32.
     """
 
     def __init__(self, folder: Path, size: int, shape: tuple[int, ...], classes: tuple[str, ...]) -> None:
         self.folder, self.shape = folder, shape
-        self.images = self._map("images", (size, *shape), np.uint8)
-        self.labels = self._map("labels", (size,), np.int64)
-        self.done = self._map("done", (size,), np.uint8)
+        self.bytes = int(np.prod(shape))
+        self.start = self._create("images", (size, *shape), np.uint8)
+        self._create("labels", (size,), np.int64)
+        self._create("done", (size,), np.uint8)
+        self.handle = os.open(folder / "images.npy", os.O_RDWR)
+        self.labels = np.lib.format.open_memmap(folder / "labels.npy", mode="r+")
+        self.done = np.lib.format.open_memmap(folder / "done.npy", mode="r+")
         write_whole(folder / "classes.txt", "".join(f"{name}\n" for name in classes).encode())
 
-    def _map(self, name: str, shape: tuple[int, ...], dtype: type) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:
+    def _create(self, name: str, shape: tuple[int, ...], dtype: type) -> int:
+        """Make a file of zeros unless it is there; return where its data start."""
         path = self.folder / f"{name}.npy"
-        if path.exists():
-            return np.lib.format.open_memmap(path, mode="r+")
-        temporary = path.with_name(f".{path.name}.part")
-        made = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
-        os.replace(temporary, path)
-        return made
+        if not path.exists():
+            temporary = path.with_name(f".{path.name}.part")
+            np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
+            os.replace(temporary, path)
+        return path.stat().st_size - int(np.prod(shape)) * np.dtype(dtype).itemsize
 
     def has(self, index: int, name: str) -> bool:
         """Is this item already written?"""
@@ -138,13 +143,17 @@ class ArraySink:
 
     def write(self, index: int, name: str, label: int, data: bytes) -> str:
         """Write an item and return its place."""
-        self.images[index] = np.frombuffer(data, np.uint8).reshape(self.shape)
+        if os.pwrite(self.handle, data, self.start + index * self.bytes) != self.bytes:
+            raise OSError(f"expected to write {self.bytes} bytes to {self.folder / 'images.npy'}, saw a short write")
         self.labels[index] = label
         self.done[index] = 1
         return f"images.npy[{index}]"
 
     def finish(self) -> None:
-        """Write the maps back and drop the progress file."""
-        for array in (self.images, self.labels):
-            array.flush()
-        (self.folder / "done.npy").unlink()
+        """Make the arrays durable and, where every item is there, drop the progress file."""
+        os.fsync(self.handle)
+        os.close(self.handle)
+        self.labels.flush()
+        self.done.flush()
+        if self.done.all():
+            (self.folder / "done.npy").unlink()

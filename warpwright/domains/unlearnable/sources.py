@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import pickle
 import tarfile
 import zipfile
@@ -98,6 +99,19 @@ def _refuse_clashes(names: Iterator[str]) -> None:
         seen[stem] = name
 
 
+def open_listed_as_written(root: Path, listing: Path) -> Source:
+    """Return the images of a CSV as `protect` wrote them under `root`: with the ending of their new format; absent ones are left out."""
+    source = _listed(root, listing)
+
+    def written() -> Iterator[Item]:
+        for item in source.items():
+            found = next((suffix for suffix in (".png", ".webp", ".jpg") if (root / f"{item.name}{suffix}").exists()), None)
+            if found is not None:
+                yield _file_item(root, f"{item.name}{found}", item.label)
+
+    return Source(source.kind, source.classes, source.size, written)
+
+
 def _listed(root: Path, listing: Path) -> Source:
     try:
         with listing.open(newline="") as file:
@@ -124,9 +138,11 @@ def _listed(root: Path, listing: Path) -> Source:
 
 
 def _array_source(kind: str, pixels: Any, labels: NDArray[np.integer[Any]], classes: tuple[str, ...]) -> Source:
-    """`pixels` `[N, H, W]` or `[N, H, W, C]` uint8; a memory-mapped array is read one image at a time."""
+    """`pixels` `[N, H, W]` or `[N, H, W, C]` uint8, with 1 or 3 channels and at least one pixel."""
     if pixels.dtype != np.uint8 or pixels.ndim not in (3, 4) or len(pixels) != len(labels):
         raise UsageError(f"expected uint8 [N, H, W] or [N, H, W, C] with N labels, saw {pixels.dtype} {pixels.shape} and {len(labels)} labels")
+    if 0 in pixels.shape[1:] or (pixels.ndim == 4 and pixels.shape[3] not in (1, 3)):
+        raise UsageError(f"expected images with pixels and 1 or 3 channels, saw {pixels.shape[1:]}", "put the channels last")
 
     def load(index: int) -> Picture:
         image = np.asarray(pixels[index])
@@ -163,7 +179,28 @@ def _memory_mapped(path: Path) -> Source:
     labels = np.load(path / "labels.npy", mmap_mode="r", allow_pickle=False)
     names = (path / "classes.txt").read_text().splitlines() if (path / "classes.txt").exists() else None
     labels, classes = _checked_labels(labels, names)
-    return _array_source("npy", np.load(path / "images.npy", mmap_mode="r", allow_pickle=False), labels, classes)
+    return _array_source("npy", _FileArray(path / "images.npy"), labels, classes)
+
+
+class _FileArray:
+    """A .npy file of uint8 read row by row with pread: a map's pages would count as this process's memory."""
+
+    def __init__(self, path: Path) -> None:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not mapped.flags.c_contiguous:
+            raise UsageError(f"expected C order in {path}, saw Fortran order", "save np.ascontiguousarray(images)")
+        self.shape, self.dtype, self.ndim, self._start = mapped.shape, mapped.dtype, mapped.ndim, mapped.offset
+        self._row = int(np.prod(self.shape[1:]))
+        self._file = path.open("rb", buffering=0)  # open for as long as the source is
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, index: int) -> NDArray[np.uint8]:
+        data = os.pread(self._file.fileno(), self._row, self._start + index * self._row)
+        if len(data) != self._row:
+            raise ImageError(f"image {index}: expected {self._row} bytes, saw {len(data)}", "the file was cut short")
+        return np.frombuffer(data, np.uint8).reshape(self.shape[1:])
 
 
 # --- CIFAR -----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,9 @@ from torch.nn import functional as F
 
 from warpwright.errors import UsageError
 
+_WATCHED = 500
+"""Test images looked at after each epoch: 2 standard errors are at most 4.5 %."""
+
 Augment = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """Takes a batch `[B, C, H, W]` in [0, 1] and returns one of the same shape."""
 
@@ -29,8 +32,9 @@ class Recipe:
     crop: int = 4
     """Pixels of zero padding before a random crop."""
     adversarial: float = 0.0
-    """Radius of the adversary in units of 1/255; 0 trains normally."""
+    """Strength of the adversary: a radius in units of 1/255 (linf, l2) or a filter's side in pixels (filter); 0 trains normally."""
     norm: str = "linf"
+    """`linf`, `l2`, or `filter`: class-wise filters that raise the loss, as in the paper's deconvolution-based adversarial training (DAT)."""
     steps: int = 5
     device: str = "cpu"
 
@@ -41,7 +45,10 @@ class Outcome:
 
     test: Mapping[str, float]
     train: float
+    """On the training batches of the last epoch, as the network saw them."""
     seed: int
+    curve: tuple[tuple[float, float], ...] = ()
+    """After each epoch: accuracy on the training batches, and on up to 500 images of the first of the tests."""
 
 
 class Residual(nn.Module):
@@ -68,9 +75,9 @@ def resnet18(channels: int, classes: int) -> nn.Module:
 
 
 def small_cnn(channels: int, classes: int) -> nn.Module:
-    """Five 3x3 convolutions with batch normalisation: 7 M multiply-adds at 32x32, a minute's training on one CPU core."""
+    """Four 3x3 convolutions with batch normalisation: 6.3 M multiply-adds at 32x32, 0.4 ms an image and step on one CPU core."""
     layers: list[nn.Module] = []
-    for inputs, outputs, stride in ((channels, 24, 1), (24, 48, 2), (48, 64, 1), (64, 96, 2), (96, 128, 2)):
+    for inputs, outputs, stride in ((channels, 24, 2), (24, 48, 1), (48, 64, 2), (64, 128, 2)):
         layers += [nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, classes))
 
@@ -98,26 +105,29 @@ def train(
     steps = max(len(x) // recipe.batch, 1)
     optimizer = torch.optim.SGD(net.parameters(), recipe.peak_rate, momentum=0.9, nesterov=True, weight_decay=recipe.weight_decay)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.peak_rate, total_steps=recipe.epochs * steps + 1)
-    right = seen = 0
-    for epoch in range(recipe.epochs):
+    curve: list[tuple[float, float]] = []
+    watched = next(iter(tests.values()), None)
+    for _ in range(recipe.epochs):
         net.train()
+        right = seen = 0
         order = torch.randperm(len(x), generator=generator, device=x.device)
         for i in range(steps):
             index = order[i * recipe.batch : (i + 1) * recipe.batch]
             batch = _crop(x[index].float() / 255, recipe.crop, generator)
             batch = augment(batch, generator) if augment is not None else batch
             if recipe.adversarial:
-                batch = attack(net, batch, y[index], recipe)
+                batch = attack(net, batch, y[index], classes, recipe)
             scores = net((batch - 0.5) / 0.25)
             loss = F.cross_entropy(scores, y[index])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
             schedule.step()
-            if epoch == recipe.epochs - 1:
-                right, seen = right + int((scores.argmax(1) == y[index]).sum()), seen + len(index)
+            right, seen = right + int((scores.argmax(1) == y[index]).sum()), seen + len(index)
+        glimpse = accuracy(net, watched[0][:_WATCHED], watched[1][:_WATCHED], recipe.device) if watched else 0.0
+        curve.append((100.0 * right / max(seen, 1), glimpse))
     accuracies = {name: accuracy(net, *split, recipe.device) for name, split in tests.items()}
-    return Outcome(accuracies, 100.0 * right / max(seen, 1), seed)
+    return Outcome(accuracies, curve[-1][0] if curve else 0.0, seed, tuple(curve))
 
 
 def accuracy(net: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.integer], device: str) -> float:
@@ -131,7 +141,15 @@ def accuracy(net: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.integ
     return 100.0 * right / max(len(images), 1)
 
 
-def attack(net: nn.Module, x: torch.Tensor, y: torch.Tensor, recipe: Recipe) -> torch.Tensor:
+def attack(net: nn.Module, x: torch.Tensor, y: torch.Tensor, classes: int, recipe: Recipe) -> torch.Tensor:
+    """Return the batch changed so that the loss rises, as `recipe.norm` says."""
+    adversaries = {"linf": _perturb, "l2": _perturb, "filter": _filter}
+    if recipe.norm not in adversaries:
+        raise UsageError(f"there is no adversary {recipe.norm!r}", f"known: {', '.join(adversaries)}")
+    return adversaries[recipe.norm](net, x, y, classes, recipe)
+
+
+def _perturb(net: nn.Module, x: torch.Tensor, y: torch.Tensor, classes: int, recipe: Recipe) -> torch.Tensor:
     """Projected gradient ascent on the loss (Madry et al. 2018) in the l-infinity or l2 ball; l2 radius in [0, 1] units is radius/255."""
     radius = recipe.adversarial / 255
     step = 2.5 * radius / recipe.steps
@@ -148,6 +166,33 @@ def attack(net: nn.Module, x: torch.Tensor, y: torch.Tensor, recipe: Recipe) -> 
                 delta *= (radius / delta.flatten(1).norm(dim=1).clamp(min=1e-12)).clamp(max=1).view(-1, 1, 1, 1)
             delta.copy_((x + delta).clamp(0, 1) - x)
     return (x + delta).detach()
+
+
+def _filter(net: nn.Module, x: torch.Tensor, y: torch.Tensor, classes: int, recipe: Recipe) -> torch.Tensor:
+    """Ascend on one transposed-convolution filter a class, shared by its images and channels (arXiv 2303.04278, adaptive defence).
+
+    10 steps of 0.1 by the gradient, weights held in [-5, 5], then each image rescaled to [0, 1]. The start is not given in the text we
+    have: ours is the identity.
+    """
+    n, channels, height, width = x.shape
+    k = int(recipe.adversarial)
+    weights = torch.zeros(classes, k, k, device=x.device)
+    weights[:, k // 2, k // 2] = 1.0
+    weights.requires_grad_()
+
+    def changed() -> torch.Tensor:
+        kernels = weights[y].repeat_interleave(channels, 0).unsqueeze(1)
+        z = F.conv_transpose2d(x.reshape(1, n * channels, height, width), kernels, padding=k // 2, groups=n * channels).view(x.shape)
+        low, high = z.amin((1, 2, 3), keepdim=True), z.amax((1, 2, 3), keepdim=True)
+        return (z - low) / (high - low).clamp(min=1e-6)
+
+    for _ in range(10):
+        loss = F.cross_entropy(net((changed() - 0.5) / 0.25), y)
+        (gradient,) = torch.autograd.grad(loss, weights)
+        with torch.no_grad():
+            weights += 0.1 * gradient
+            weights.clamp_(-5, 5)
+    return changed().detach()
 
 
 def _crop(x: torch.Tensor, pad: int, generator: torch.Generator) -> torch.Tensor:

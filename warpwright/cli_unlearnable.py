@@ -1,0 +1,359 @@
+"""The verbs of the unlearnable domain: key, protect, recover, inspect, verify. docs/cli.md is their contract."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+import warpwright
+from warpwright.errors import UsageError
+
+if TYPE_CHECKING:
+    from warpwright.domains.unlearnable.protect import Summary
+    from warpwright.domains.unlearnable.sources import Source
+
+DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
+"""Exit codes, those of cli.py (which imports this module)."""
+
+Arguments = argparse.Namespace
+
+_EVERY = 0.5
+"""Seconds between two lines of progress on a terminal; 20 times that elsewhere."""
+
+_SHEET_PAIRS = 20
+
+_PROBED = 4000
+"""Images that `inspect` looks at."""
+
+
+def register(verbs: Any) -> None:
+    """Add the verbs to the command's sub-parsers."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--json", action="store_true", help="print one JSON object; all else goes to standard error")
+
+    def verb(name: str, function: Callable[[Arguments], int], under: Any = verbs) -> argparse.ArgumentParser:
+        about = (function.__doc__ or "").strip()
+        made: argparse.ArgumentParser = under.add_parser(name, parents=[common], help=about, description=about)
+        made.set_defaults(verb_function=function)
+        return made
+
+    keys = verbs.add_parser("key", help="Make a key for protect.", description="Make a key for protect.")
+    made = verb("new", key_new, keys.add_subparsers(dest="key_verb", required=True, metavar="{new}"))
+    made.add_argument("--out", required=True, metavar="FILE", help="new file for the key, readable by its owner alone")
+    _protect_options(verb("protect", protect))
+    _recover_options(verb("recover", recover))
+    made = verb("inspect", inspect)
+    made.add_argument("protected", metavar="PROTECTED", help="the data set")
+    _labels_option(made)
+    _verify_options(verb("verify", verify))
+
+
+def _labels_option(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--labels", default="auto", metavar="HOW", help="folders, a CSV of file,label lines, hf:COLUMN (%(default)s: by what is there)")
+
+
+def _key_option(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--key", required=True, metavar="FILE", help="key file of `warpwright key new`")
+
+
+def _protect_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("source", metavar="IN", help="folder of classes, CIFAR batches, Tiny-ImageNet zip, .npz, or a folder with images.npy")
+    made.add_argument("out", metavar="OUT", help="new folder for the protected data set")
+    _key_option(made)
+    _labels_option(made)
+    made.add_argument("--preset", choices=("gentle", "paper", "recoverable"), default="gentle", help="form of the method (%(default)s)")
+    made.add_argument("--k", type=int, default=3, help="filter side in pixels (%(default)s; 9 suits 224-pixel images)")
+    made.add_argument("--pb", type=float, default=0.3, help="blur parameter p_b (%(default)s; 0.06 suits --k 9)")
+    made.add_argument("--data-set", default="", metavar="NAME", help="data sets of different names get different filters from one key")
+    made.add_argument("--backend", choices=("auto", "cpp", "torch", "cuda", "numpy"), default="auto", help="what convolves (%(default)s)")
+    made.add_argument("--format", default="png", metavar="FORM", help="png, webp (lossless) or jpeg:QUALITY, for image files (%(default)s)")
+    made.add_argument("--metadata", choices=("strip", "icc", "keep"), default="icc", help="what files keep: only the colour profile (%(default)s)")
+    made.add_argument("--manifest", metavar="FILE", help="private file that recover needs (OUT.manifest.jsonl)")
+    made.add_argument("--preview", metavar="FILE", help="write a contact sheet of clean and protected images (.png) first")
+    made.add_argument("--workers", type=int, default=2, help="threads that decode and encode (%(default)s)")
+    made.add_argument("--dry-run", action="store_true", help="read and convolve everything, write nothing but the preview")
+    made.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
+
+
+def _recover_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("protected", metavar="PROTECTED", help="folder that protect wrote")
+    made.add_argument("out", metavar="OUT", help="new folder for the recovered data set")
+    _key_option(made)
+    made.add_argument("--manifest", metavar="FILE", help="what protect wrote (PROTECTED.manifest.jsonl)")
+    made.add_argument("--best-effort", action="store_true", help="also recover from lossy or changed files, less well")
+    made.add_argument("--workers", type=int, default=2, help="threads that decode and encode (%(default)s)")
+    made.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
+
+
+def _verify_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("clean", metavar="CLEAN", help="the data set before")
+    made.add_argument("protected", metavar="PROTECTED", help="the data set after")
+    _labels_option(made)
+    tests = made.add_mutually_exclusive_group()
+    tests.add_argument("--test", metavar="DIR", help="clean data set to test on")
+    tests.add_argument("--holdout", type=float, default=0.2, metavar="SHARE", help="share of the clean images to test on instead (%(default)s)")
+    made.add_argument("--attacks", choices=("none", "quick", "full"), default="quick", help="counter-measures to try (%(default)s)")
+    made.add_argument("--net", choices=("small", "resnet18"), default="small", help="what is trained (%(default)s)")
+    made.add_argument("--epochs", type=int, default=20, help="of each training (%(default)s)")
+    made.add_argument("--seeds", type=int, default=3, help="trainings of each kind (%(default)s)")
+    made.add_argument("--side", type=int, default=32, help="larger images are shrunk to this many pixels for training (%(default)s)")
+    made.add_argument("--limit", type=int, default=0, metavar="N", help="use at most N images (all)")
+    made.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train (%(default)s)")
+    made.add_argument("--report", metavar="FILE", help="write the page (.html) or the object (.json)")
+
+
+# --- the verbs ------------------------------------------------------------------------------------------------------------------------
+
+
+def key_new(given: Arguments) -> int:
+    """Make a key file of 256 random bits and print its fingerprint."""
+    from warpwright.domains.unlearnable.keys import new_key
+
+    mark = new_key(Path(given.out))
+    _tell(given, {"key": given.out, "fingerprint": mark}, f"wrote {given.out}, fingerprint {mark}: keep it private, it cannot be made again")
+    return DONE
+
+
+def protect(given: Arguments) -> int:
+    """Convolve every class of an image data set with its own keyed filter."""
+    from warpwright.domains.unlearnable.protect import Options, protect_data_set
+    from warpwright.domains.unlearnable.sources import open_source
+
+    key = _key(given.key)
+    source = open_source(Path(given.source), given.labels)
+    options = Options(
+        preset=given.preset,
+        k=given.k,
+        pb=given.pb,
+        dataset=given.data_set,
+        form=_format(given.format, given.metadata),
+        backend=given.backend,
+        workers=_positive(given.workers, "--workers"),
+        resume=given.resume,
+        dry_run=given.dry_run,
+        version=warpwright.__version__,
+    )
+    bank = options.bank(key, source.classes)
+    if options.chosen.warning:
+        _say(given, f"preset {options.preset}: {options.chosen.warning}")
+    if given.preview:
+        _preview(Path(given.preview), source, key, options)
+    out, manifest = Path(given.out), _manifest_path(given.manifest, given.out)
+    run = _Run(given, source.size)
+    with run:
+        run.summary = protect_data_set(source, out, key, options, None if options.dry_run else manifest, run.show)
+    facts = {"preset": options.preset, "k": options.k, "pb": options.pb, "fingerprint": bank.fingerprint, "classes": len(source.classes)}
+    return run.ended({"out": None if options.dry_run else str(out), "manifest": None if options.dry_run else str(manifest), **facts})
+
+
+def recover(given: Arguments) -> int:
+    """Undo protect with the key and the private manifest."""
+    from warpwright.domains.unlearnable.restore import read_manifest, recover_data_set
+
+    key = _key(given.key)
+    manifest = read_manifest(_manifest_path(given.manifest, given.protected))
+    protected, out = Path(given.protected), Path(given.out)
+    if not protected.is_dir():
+        raise UsageError(f"expected the folder that protect wrote, saw none at {protected}", "check the path")
+    if manifest.options.preset != "recoverable":
+        _say(given, f"preset {manifest.options.preset}: recovered images are approximate; only preset recoverable was made to be undone")
+    run = _Run(given, None)
+    with run:
+        workers = _positive(given.workers, "--workers")
+        run.summary = recover_data_set(protected, out, key, manifest, given.best_effort, workers, given.resume, run.show)
+    return run.ended({"out": str(out), "preset": manifest.options.preset, "fingerprint": manifest.fingerprint})
+
+
+def inspect(given: Arguments) -> int:
+    """Look without the key: does the border or the spectrum of an image name its class?"""
+    from warpwright.domains.unlearnable import probe
+    from warpwright.domains.unlearnable.labelled import load_labelled
+
+    data = load_labelled(Path(given.protected), given.labels, _PROBED)
+    images, labels = data.at_side(max(data.common_side(), 8)), data.labels
+    found = {"border": probe.border_probe(images, labels), "spectrum": probe.spectrum_probe(images, labels)}
+    said = {name: {"accuracy": one.accuracy, "chance": one.chance, "error": one.error, "leaks": one.leaks} for name, one in found.items()}
+    lines = [
+        f"{name:<9}{one.accuracy:5.1f} % of held-out images (chance {one.chance:.1f} %, standard error {one.error:.1f}): "
+        f"{'names the class' if one.leaks else 'not above chance'}"
+        for name, one in found.items()
+    ]
+    judgement = {
+        (True, True): "borders and spectra differ by class: cropping the edge undoes part of it, and the filters can be estimated from labels "
+        "and similar clean images",
+        (True, False): "borders differ by class: cropping the edge may undo the protection",
+        (False, True): "spectra differ by class: with labels and similar clean images the filters can be estimated (a clean set's classes may "
+        "differ in this too)",
+        (False, False): "no class-wise filter shows in borders or coarse spectra",
+    }[found["border"].leaks, found["spectrum"].leaks]
+    _tell(given, {"images": len(labels), "classes": len(data.classes), **said, "judgement": judgement}, "\n".join([*lines, judgement]))
+    return DONE
+
+
+def verify(given: Arguments) -> int:
+    """Train on clean, protected and control sets, then attack: how far does the protection go?"""
+    from warpwright import page_unlearnable
+    from warpwright.domains.unlearnable import verification
+
+    form = _report_form(given.report)
+    settings = verification.Settings(
+        net=given.net,
+        epochs=_positive(given.epochs, "--epochs"),
+        seeds=_positive(given.seeds, "--seeds"),
+        attacks=given.attacks,
+        device=given.device,
+    )
+    data = verification.load(Path(given.clean), Path(given.protected), given.labels, given.test, given.holdout, given.side, given.limit)
+    started = time.monotonic()
+
+    def show(done: int, count: int, name: str) -> None:
+        _say(given, f"{time.monotonic() - started:6.0f} s  {done} of {count} trainings  {name}")
+
+    result = verification.verify(data, settings, show)
+    if form == "html":
+        Path(given.report).write_text(page_unlearnable.page(result, data.samples()))
+    elif form == "json":
+        Path(given.report).write_text(json.dumps(result.to_json(), indent=1) + "\n")
+    _tell(given, result.to_json(), result.text())
+    if given.report:
+        _say(given, f"wrote {given.report}")
+    return DONE if result.headline.valid else NOT_PASSED
+
+
+# --- steps ----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Run:
+    """Shows the progress of a long verb, and says at its end what was done, also when it was interrupted."""
+
+    def __init__(self, given: Arguments, size: int | None) -> None:
+        self.given, self.size = given, size
+        self.summary: Summary | None = None
+        self.interrupted = False
+        self._next = 0.0
+        self._every = _EVERY if sys.stderr.isatty() else 20 * _EVERY
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> bool:
+        self.interrupted = kind is KeyboardInterrupt
+        return self.interrupted
+
+    def show(self, summary: Summary) -> None:
+        """Print how far it is, now and then."""
+        self.summary = summary
+        if summary.seconds >= self._next:
+            self._next = summary.seconds + self._every
+            of = "" if self.size is None else f" of {self.size:,}"
+            rate = summary.written / summary.seconds if summary.seconds else 0.0
+            _say(self.given, f"{summary.present + summary.written:,}{of} images, {rate:,.0f} images/s")
+
+    def ended(self, facts: Mapping[str, Any]) -> int:
+        """Print the summary and return the exit code."""
+        summary = self.summary
+        written, present, seconds, failed = (summary.written, summary.present, summary.seconds, summary.failed) if summary else (0, 0, 0.0, [])
+        for line in failed:
+            _say(self.given, f"not done: {line}")
+        rate = written / seconds if seconds else 0.0
+        complete = not self.interrupted and not failed
+        counts = {"written": written, "present": present, "failed": failed, "complete": complete}
+        said = {**facts, **counts, "seconds": seconds, "images_per_second": rate}
+        text = f"{written:,} images in {seconds:.1f} s ({rate:,.0f} images/s), {present:,} were there, {len(failed):,} not done"
+        _tell(self.given, said, text)
+        if self.interrupted:
+            _say(self.given, "interrupted: --resume goes on")
+            return INTERRUPTED
+        return NOT_PASSED if failed else DONE
+
+
+def _key(path: str) -> bytes:
+    """Return the key in a file; a key given in place of a path is not repeated in the error."""
+    from warpwright.domains.unlearnable.keys import read_key
+
+    if re.search(r"[0-9a-fA-F]{32,}", path) and not Path(path).exists():
+        raise UsageError("expected the path of a key file for --key, saw what looks like a key itself", "others may have seen it: make a new one")
+    return read_key(Path(path))
+
+
+def _format(text: str, metadata: Any) -> Any:
+    from warpwright.domains.unlearnable.images import Format
+
+    match = re.fullmatch(r"(png|webp)|jpeg(?::(\d+))?", text)
+    quality = int(match[2] or 95) if match else 0
+    if match is None or not 1 <= quality <= 100:
+        raise UsageError(f"expected --format png, webp or jpeg:QUALITY with a quality from 1 to 100, saw {text!r}", "write --format jpeg:95")
+    return Format("jpeg" if match[1] is None else match[1], quality, metadata)  # type: ignore[arg-type]
+
+
+def _positive(number: int, option: str) -> int:
+    if number < 1:
+        raise UsageError(f"expected a whole number above 0 for {option}, saw {number}", f"write {option} 1 or more")
+    return number
+
+
+def _manifest_path(given: str | None, folder: str) -> Path:
+    path = Path(folder)
+    return Path(given) if given else path.with_name(f"{path.name}.manifest.jsonl")
+
+
+def _report_form(report: str | None) -> str:
+    form = Path(report).suffix.lstrip(".") if report else ""
+    if form not in ("", "html", "json"):
+        raise UsageError(f"expected a --report ending in .html or .json, saw {report}", "name it report.html")
+    return form
+
+
+def _preview(path: Path, source: Source, key: bytes, options: Any) -> None:
+    """Write the contact sheet: the first readable images of the classes in turn."""
+    import numpy as np
+
+    from warpwright.domains.unlearnable import backends
+    from warpwright.domains.unlearnable.contact import contact_sheet
+    from warpwright.domains.unlearnable.sinks import write_whole
+
+    bank = options.bank(key, source.classes)
+    pairs = []
+    for label, image in _first_of_classes(source):
+        protected = backends.protect(image[None], np.array([label]), bank, options.chosen.operator, options.backend)[0]
+        pairs.append((image, protected))
+    try:
+        write_whole(path, contact_sheet(pairs))
+    except OSError as error:
+        raise UsageError(f"cannot write the preview {path}: {error.strerror}", "check the path") from error
+
+
+def _first_of_classes(source: Source) -> Iterator[tuple[int, Any]]:
+    from warpwright.domains.unlearnable.images import ImageError
+
+    each = max(1, _SHEET_PAIRS // max(len(source.classes), 1))
+    left = dict.fromkeys(range(min(len(source.classes), _SHEET_PAIRS)), each)
+    for item in source.items():
+        if not left:
+            return
+        if item.label not in left:
+            continue
+        try:
+            image = item.load().colour
+        except ImageError:
+            continue  # the run itself reports it
+        yield item.label, image
+        left[item.label] -= 1
+        if not left[item.label]:
+            del left[item.label]
+
+
+def _say(given: Arguments, text: str) -> None:
+    given.console.print(Text(text))
+
+
+def _tell(given: Arguments, said: Mapping[str, Any], text: str) -> None:
+    print(json.dumps(said, allow_nan=False) if given.json else text, file=given.stdout, flush=True)

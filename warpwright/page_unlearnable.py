@@ -1,0 +1,93 @@
+"""Findings of `warpwright verify` -> one self-contained HTML page: headline, tables, training curves, contact sheet."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpwright import page as pages
+from warpwright import plots
+from warpwright.domains.unlearnable.contact import contact_sheet
+from warpwright.domains.unlearnable.countermeasures import COUNTERMEASURES
+from warpwright.domains.unlearnable.findings import LIMITS, Findings, Row
+
+_SHOWN = (("plain", "clean"), ("plain", "protected"), ("universal filter", "control"), ("random filter per image", "control"))
+
+
+def page(found: Findings, samples: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]]) -> str:
+    """Return the page; `samples` are clean/protected pairs `[C, H, W]` for the contact sheet."""
+    parts = [
+        f'<p class="{"" if found.headline.valid else "bad"}"><b>{escape(found.headline.text)}</b></p>',
+        pages.section("Controls", _controls(found)),
+        pages.section("Counter-measures", _attacks(found)),
+        pages.section("Accuracy on clean test images, epoch by epoch", _curves(found)),
+        pages.section("Clean and protected", _sheet(samples)),
+        pages.section("Image quality", _quality(found)),
+        pages.section("What to make of it", "".join(f"<p>{escape(note)}</p>" for note in found.notes())),
+        pages.section("Limits", f"<p>{escape(LIMITS)}</p>"),
+        pages.section("Conditions", _conditions(found)),
+    ]
+    return pages.document("How far the protection goes", "".join(parts))
+
+
+def _cells(row: Row) -> list[str]:
+    mean = "void" if row.mean is None else f"{row.mean:.1f}"
+    return [mean, f"{row.spread:.1f}", f"{np.mean(row.train):.1f}", f"{len(row.accuracies)} of {len(row.train)}"]
+
+
+def _controls(found: Findings) -> str:
+    rows = []
+    for name, on in _SHOWN:
+        row = found.row(name, on)
+        if row is not None:
+            own, perm = ("" if value is None else f"{value:.1f}" for value in (row.own, row.perm))
+            rows.append([escape(name if on == "control" else f"{name} training on {on} images"), *_cells(row), own, perm])
+    heads = ["training", "#clean test %", "#spread", "#train %", "#seeds that learned", "#own filter", "#permuted filter"]
+    beyond = found.beyond_control
+    said = "" if beyond is None else f"<p>Below the universal filter's accuracy by {beyond:.1f} points: the part that is due to the classes.</p>"
+    return pages.table(heads, rows) + said
+
+
+def _attacks(found: Findings) -> str:
+    rows = []
+    base = found.mean("plain", "clean")
+    for row in found.rows:
+        if row.on == "protected" and row.name != "plain":
+            cost = found.mean(row.name, "clean")
+            lost = "" if cost is None or base is None else f"{base - cost:+.1f}"
+            about = COUNTERMEASURES[row.name].about if row.name in COUNTERMEASURES else "filters estimated and divided out"
+            rows.append([escape(row.name), *_cells(row), lost, escape(about)])
+    if not rows:
+        return "<p>None was run.</p>"
+    heads = ["counter-measure", "#clean test %", "#spread", "#train %", "#seeds that learned", "#its cost on clean data", "what it is"]
+    worst = next((i for i, row in enumerate(rows) if row[0] == escape(found.headline.attack)), -1)
+    return pages.table(heads, rows, ours=worst)
+
+
+def _curves(found: Findings) -> str:
+    rows = [row for row in found.rows if row.curve and ((row.name, row.on) in _SHOWN or row.name == found.headline.attack)]
+    return plots.curves([(f"{row.name}, {row.on}", [test for _, test in row.curve]) for row in rows])
+
+
+def _sheet(samples: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]]) -> str:
+    if not samples:
+        return "<p>No images.</p>"
+    data = base64.b64encode(contact_sheet(samples)).decode()
+    return f'<img alt="pairs of clean (left) and protected (right) images" style="max-width:100%" src="data:image/png;base64,{data}">'
+
+
+def _quality(found: Findings) -> str:
+    q = found.quality
+    rows = [["PSNR, dB", f"{q.psnr:.1f}", f"{q.psnr_worst:.1f}"], ["SSIM", f"{q.ssim:.3f}", f"{q.ssim_worst:.3f}"]]
+    return pages.table([f"over {q.images} images", "#median", "#worst"], rows)
+
+
+def _conditions(found: Findings) -> str:
+    shares = sorted(set(found.fractions.values()))
+    protected = f"{100 * shares[0]:.0f} to {100 * shares[-1]:.0f} % of each class" if shares else ""
+    facts = {**found.recipe, "protected": protected, "filters": found.filters, "date": found.day, "counter-measures as of": found.dated}
+    return pages.table(["", ""], [[escape(name), escape(str(value))] for name, value in facts.items()])
