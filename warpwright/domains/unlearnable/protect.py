@@ -30,6 +30,9 @@ BATCH_BYTES = 16 << 20
 
 BATCH_ITEMS = 1024
 
+CHUNK = 32
+"""Images that one thread decodes or encodes at a time."""
+
 Converted = TypeVar("Converted")
 
 
@@ -214,7 +217,7 @@ def batches(read: Iterator[tuple[int, Item, Picture]], convert: Callable[[list[t
 def decoded(
     items: Iterator[tuple[int, Item]], workers: int, summary: Summary, pool: ThreadPoolExecutor | None = None
 ) -> Iterator[tuple[int, Item, Picture]]:
-    """Decode ahead in the pool (Pillow lets go of the interpreter lock), at most 2 chunks of 32 a worker in flight."""
+    """Decode ahead in the pool (Pillow lets go of the interpreter lock), at most 2 chunks a worker in flight."""
 
     def load(chunk: list[tuple[int, Item]]) -> list[tuple[int, Item, Picture | ImageError]]:
         out: list[tuple[int, Item, Picture | ImageError]] = []
@@ -226,7 +229,7 @@ def decoded(
         return out
 
     def results() -> Iterator[list[tuple[int, Item, Picture | ImageError]]]:
-        chunks = iter(lambda: list(itertools.islice(items, 32)), [])
+        chunks = iter(lambda: list(itertools.islice(items, CHUNK)), [])
         if pool is None:
             yield from map(load, chunks)
             return
@@ -263,16 +266,21 @@ def _convolve(group: list[tuple[int, Item, Picture]], bank: FilterBank, options:
 
 def _write(sink: Sink, batch: list[_Done], pool: ThreadPoolExecutor, log: Any, source: Source) -> None:
     """Write one batch; an item's manifest line goes first, so that every file that exists has one (a line may stand twice)."""
-    encoded = list(pool.map(lambda done: sink.prepare(done.protected), batch, chunksize=32))
-    lines = []
-    for done in batch:
-        line = {"name": done.item.name, "class": source.classes[done.item.label], "top": done.top}
-        line |= {"in": _sha(done.clean.colour.tobytes()), "out": _sha(done.protected.colour.tobytes())}
-        lines.append(json.dumps(line))
-    log.write("".join(f"{line}\n" for line in lines))
+    def encode(part: list[_Done]) -> list[tuple[str, bytes]]:
+        return [(_line(done, source), sink.prepare(done.protected)) for done in part]
+
+    parts = [batch[start : start + CHUNK] for start in range(0, len(batch), CHUNK)]  # one future an image would cost more than a small image does
+    encoded = [one for part in pool.map(encode, parts) for one in part]
+    log.write("".join(line for line, _ in encoded))
     log.flush()
-    for done, data in zip(batch, encoded, strict=True):
+    for done, (_, data) in zip(batch, encoded, strict=True):
         sink.write(done.index, done.item.name, done.item.label, data)
+
+
+def _line(done: _Done, source: Source) -> str:
+    """Return an image's line of the manifest."""
+    line = {"name": done.item.name, "class": source.classes[done.item.label], "top": done.top}
+    return json.dumps(line | {"in": _sha(done.clean.colour.tobytes()), "out": _sha(done.protected.colour.tobytes())}) + "\n"
 
 
 def _sha(data: bytes) -> str:
