@@ -129,7 +129,8 @@ def main() -> int:
     killed = sum(run.killed for run in disturbed)
     print(f"# {given.count:,} images through `warpwright protect`\n")
     print(f"- {datetime.date.today()}, {facts.machine_name('cpu')}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
-    print(f"- random bytes as {SHAPE[0]}x{SHAPE[1]}x{SHAPE[2]} images of {CLASSES} classes, one images.npy in, one out; preset gentle, manifest written\n")
+    shape = "x".join(map(str, SHAPE))
+    print(f"- random bytes as {shape} images of {CLASSES} classes, one images.npy in, one out; preset gentle, with manifest\n")
     print("| run | seconds | peak memory, MiB |\n| --- | --- | --- |")
     print(f"| undisturbed ({given.count / undisturbed[0].seconds:,.0f} images/s) | {undisturbed[0].seconds:.1f} | {undisturbed[0].peak_mib:.0f} |")
     for number, run in enumerate(disturbed, 1):
