@@ -90,7 +90,7 @@ def test_counter_measures_keep_shape_and_change_something(name: str, channels: i
     assert out.shape == images.shape and out.dtype == np.uint8
     x = torch.from_numpy(images).float() / 255
     batch = x if measure.augment is None else measure.augment(x, torch.Generator().manual_seed(0))
-    assert batch.shape == x.shape and 0 <= float(batch.min()) and float(batch.max()) <= 1
+    assert batch.shape == x.shape and float(batch.min()) >= 0 and float(batch.max()) <= 1
     recipe = measure.recipe(Recipe())
     if recipe.adversarial:
         net = training.small_cnn(channels, 4).eval()
