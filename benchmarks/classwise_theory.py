@@ -57,9 +57,11 @@ def drawing() -> str:
     for number, said in enumerate(("line: exact", "dashes: bound", f"dots: {SAMPLES:,} samples", f"d = {DIMENSION}")):
         parts.append(f'<text x="{x(0.5) + 12:.0f}" y="{TOP + 94 + 18 * number}">{said}</text>')
     middle = (LEFT + x(0.5)) / 2
-    parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - 4}" text-anchor="middle">blur a of class +1 (class -1 unfiltered); up: accuracy on clean data</text>')
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="system-ui, sans-serif" font-size="13" fill="#57606a">'
-    return f'{head}<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>{"".join(parts)}</svg>\n'
+    said = "blur a of class +1 (class -1 unfiltered); up: accuracy on clean data"
+    parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - 4}" text-anchor="middle">{said}</text>')
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    style = 'font-family="system-ui, sans-serif" font-size="13" fill="#57606a"'
+    return f'{head} {style}><rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>{"".join(parts)}</svg>\n'
 
 
 if __name__ == "__main__":
