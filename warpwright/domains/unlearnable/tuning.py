@@ -59,7 +59,7 @@ class Fuse:
         return replace(ir, tuning=Tuning())
 
 
-@dataclass(frozen=True)
+@dataclass
 class Tunable:
     """One constant of the kernel -> another value of it; the mathematics stays."""
 
