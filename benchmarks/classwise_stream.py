@@ -104,7 +104,7 @@ def stream(work: Path, count: int, kills: int, seed: int = 0, samples: int = 500
     chance = random.Random(seed)
     disturbed: list[Run] = []
     while sum(run.killed for run in disturbed) < kills:
-        disturbed.append(protect(source, cut, key, work / "cut.jsonl", chance.uniform(0.15, 0.5) * undisturbed[0].seconds))
+        disturbed.append(protect(source, cut, key, work / "cut.jsonl", chance.uniform(0.1, 0.2) * undisturbed[0].seconds))
         if not disturbed[-1].killed:
             break
     else:

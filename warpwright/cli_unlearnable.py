@@ -142,6 +142,8 @@ def protect(given: Arguments) -> int:
         version=warpwright.__version__,
     )
     bank = options.bank(key, source.classes)
+    if source.note:
+        _say(given, source.note)
     if options.chosen.warning:
         _say(given, f"preset {options.preset}: {options.chosen.warning}")
     if given.preview:

@@ -229,6 +229,53 @@ def test_bad_sources(tmp_path: Path, make: object, message: str) -> None:
         sources.open_source(tmp_path / "in")
 
 
+def test_files_that_are_no_images_are_counted(tmp_path: Path) -> None:
+    root = folder_set(tmp_path / "in")
+    assert sources.open_source(root).note == ""
+    (root / "class0" / "readme.txt").write_text("x")
+    (root / "loose.png").write_bytes(b"x")
+    assert sources.open_source(root).note.startswith("2 files are left out")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"images": np.zeros((4, 8, 8, 3), np.uint16)}, "uint16"),
+        ({"images": np.zeros((4, 8, 8, 4), np.uint8)}, "1 or 3 channels"),
+        ({"images": np.zeros((4, 0, 8, 3), np.uint8)}, "with pixels"),
+        ({"images": np.zeros((3, 8, 8, 3), np.uint8)}, "4 labels"),
+        ({"images": np.zeros((4, 8, 8, 3), np.uint8), "labels": np.zeros(4)}, "integer labels"),
+        ({"images": np.zeros((4, 8, 8, 3), np.uint8), "classes": np.array(["a"])}, "at least 2 class names"),
+    ],
+)
+def test_bad_arrays(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
+    np.savez(tmp_path / "set.npz", **({"labels": np.arange(4) % 2} | arrays))
+    with pytest.raises(UsageError, match=message):
+        sources.open_source(tmp_path / "set.npz")
+
+
+@pytest.mark.parametrize("name", ["set.npz", "set.zip", "set.tar.gz", "folder"])
+def test_broken_archives_are_one_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name == "folder":
+        path.mkdir()
+        path = path / "images.npy"  # and no labels.npy
+    path.write_bytes(b"PK\x03\x04 cut short")
+    with pytest.raises(UsageError, match="expected a whole data set"):
+        sources.open_source(tmp_path / name)
+
+
+def test_an_array_file_that_was_cut_short_names_its_images(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    np.save(tmp_path / "in" / "images.npy", np.zeros((6, 8, 8, 3), np.uint8))
+    np.save(tmp_path / "in" / "labels.npy", np.arange(6) % 2)
+    source = sources.open_source(tmp_path / "in")
+    os.truncate(tmp_path / "in" / "images.npy", (tmp_path / "in" / "images.npy").stat().st_size - 200)
+    summary = protect_data_set(source, tmp_path / "out", KEY, Options())
+    assert summary.written == 4 and len(summary.failed) == 2 and "expected 192 bytes" in summary.failed[0]
+    assert (tmp_path / "out" / MARK).exists()
+
+
 @pytest.mark.parametrize("kind", ["folders", "npy"])
 def test_kill_9_and_resume_give_the_same_bytes(tmp_path: Path, kind: str) -> None:
     root = tmp_path / "in"

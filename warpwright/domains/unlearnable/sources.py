@@ -41,6 +41,8 @@ class Source:
     classes: tuple[str, ...]
     size: int
     items: Callable[[], Iterator[Item]]
+    note: str = ""
+    """What of the data set is left out."""
 
 
 def open_source(path: Path, labels: str = "auto") -> Source:
@@ -51,6 +53,13 @@ def open_source(path: Path, labels: str = "auto") -> Source:
     path = Path(path)
     if not path.exists():
         raise UsageError(f"expected a data set, saw nothing at {path}", "give a folder, an archive or an .npz file")
+    try:
+        return _open(path, labels)
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, tarfile.TarError) as error:  # what numpy, zip and tar say of broken files
+        raise UsageError(f"expected a whole data set, saw {type(error).__name__} in {path}: {error}", "download or write it again") from error
+
+
+def _open(path: Path, labels: str) -> Source:
     if labels.startswith("hf:"):
         return _hugging_face(path, labels.removeprefix("hf:"))
     if labels not in ("auto", "folders"):
@@ -77,17 +86,16 @@ def _file_item(root: Path, relative: str, label: int) -> Item:
 
 def _folders(root: Path) -> Source:
     folders = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    listing = [
-        (label, path.relative_to(root).as_posix())
-        for label, name in enumerate(folders)
-        for path in sorted((root / name).rglob("*"))
-        if path.is_file() and path.suffix.lower() in images.SUFFIXES
-    ]
+    files = [(label, path) for label, name in enumerate(folders) for path in sorted((root / name).rglob("*")) if path.is_file()]
+    listing = [(label, path.relative_to(root).as_posix()) for label, path in files if path.suffix.lower() in images.SUFFIXES]
+    others = [path for _, path in files if path.suffix.lower() not in images.SUFFIXES]
+    others += sorted(path for path in root.iterdir() if path.is_file())
     if not listing:
         seen = f"{len(folders)} folders and no image"
         raise UsageError(f"expected one folder a class with image files under {root}, saw {seen}", "or give --labels file.csv")
     _refuse_clashes(relative for _, relative in listing)
-    return Source("folders", tuple(folders), len(listing), lambda: (_file_item(root, relative, label) for label, relative in listing))
+    note = f"{len(others)} files are left out: no image by their ending, or in no class's folder; the first is {others[0]}" if others else ""
+    return Source("folders", tuple(folders), len(listing), lambda: (_file_item(root, relative, label) for label, relative in listing), note)
 
 
 def _refuse_clashes(names: Iterator[str]) -> None:
