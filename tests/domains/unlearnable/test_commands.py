@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from warpwright import cli, cli_unlearnable
+from warpwright.domains.unlearnable import protect as protect_module
 from warpwright.domains.unlearnable.quality import psnr
 
 
@@ -103,6 +104,31 @@ def test_a_bad_image_is_named_and_resume_completes_the_run(key: str, capfd: pyte
     code, done, _ = said(capfd, "protect", "in", "out", "--key", "my.key", "--resume")
     assert (code, done["written"], done["present"], done["complete"]) == (cli.DONE, 1, 4, True)
     assert said(capfd, "recover", "out", "back", "--key", "my.key")[1]["written"] == 5
+
+
+def test_ctrl_c_is_told_and_resumed(key: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures("in")
+    capfd.readouterr()
+    with monkeypatch.context() as patch:
+        patch.setattr(protect_module, "BATCH_ITEMS", 5)
+
+        def stop(run: Any, summary: Any) -> None:
+            run.summary = summary
+            raise KeyboardInterrupt
+
+        patch.setattr(cli_unlearnable._Run, "show", stop)
+        code, done, err = said(capfd, "protect", "in", "out", "--key", "my.key")
+    assert (code, done["written"], done["complete"]) == (cli.INTERRUPTED, 5, False) and "--resume goes on" in err
+    code, done, _ = said(capfd, "protect", "in", "out", "--key", "my.key", "--resume")
+    assert (code, done["written"], done["present"]) == (cli.DONE, 7, 5)
+    assert said(capfd, "recover", "out", "back", "--key", "my.key")[1]["written"] == 12
+
+
+def test_the_documented_calls_run(capfd: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[3] / "docs/unlearnable.md").read_text()
+    exec(re.findall(r"```python\n(.*?)```", text, re.S)[0], {})
+    out, _ = capfd.readouterr()
+    assert "Operator(pad='circular', scale='sum')" in out
 
 
 def test_arrays_come_back_in_their_order(key: str, capfd: pytest.CaptureFixture[str]) -> None:
