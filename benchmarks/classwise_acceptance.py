@@ -156,10 +156,10 @@ JOBS: dict[str, Callable[[int], Figures]] = {
     "grey spectrum estimate": lambda seed: train_blind("grey", seed),
     "grey universal filter": lambda seed: train_universal("grey", seed),
     "grey random filter per image": lambda seed: train_random("grey", seed),
-    "colour clean": lambda seed: train_plain("colour", seed),
     "digits clean": lambda seed: train_plain("digits", seed),
     "digits gentle": lambda seed: train_protected("digits", seed, "gentle"),
     "digits universal filter": lambda seed: train_universal("digits", seed),
+    "colour clean": lambda seed: train_plain("colour", seed),
 }
 
 GOALS: tuple[tuple[str, str, str, str, float], ...] = (

@@ -203,6 +203,9 @@ def test_matching_by_name(tmp_path: Path) -> None:
     found = load(tmp_path / "clean", tmp_path / "protected", "auto", None, 0.25, 32)
     assert found.clean.names == found.protected.names and (len(found.clean.names), len(found.test.names)) == (30, 10)
     assert not set(found.clean.names) & set(found.test.names)
-    np.save(tmp_path / "protected" / "labels.npy", labels + 10)
+    for name in ("images", "labels"):
+        np.save(tmp_path / "protected" / f"{name}.npy", np.load(tmp_path / "protected" / f"{name}.npy")[:30])
+    assert load(tmp_path / "clean", tmp_path / "protected", "auto", None, 0.25, 32).absent == 10
+    np.save(tmp_path / "protected" / "labels.npy", labels[:30] + 10)
     with pytest.raises(UsageError, match="0 of 40 names"):
         load(tmp_path / "clean", tmp_path / "protected", "auto", None, 0.25, 32)

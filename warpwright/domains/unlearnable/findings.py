@@ -145,6 +145,8 @@ class Findings:
         partial = {name: share for name, share in self.fractions.items() if share < 1}
         if partial:
             said.append(f"NOT ALL PROTECTED: {len(partial)} classes hold clean images, which restores much of the accuracy.")
+        if self.recipe.get("absent"):
+            said.append(f"{self.recipe['absent']} clean images have no protected one: where they are published too, they restore accuracy.")
         said.append(f"One pair a class told the filters without the key: {self.filters}.")
         void = [f"{row.name} on {row.on} ({row.void} of {row.void + len(row.accuracies)})" for row in self.rows if row.void]
         if void:

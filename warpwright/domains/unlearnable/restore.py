@@ -75,6 +75,7 @@ def recover_data_set(
 ) -> Summary:
     """Write the recovered images of `folder` to the new folder `out`.
 
+    Image files stream; of an array data set the manifest's lines are held, about 1 kB an image.
     Refuses a wrong key, and lossy or changed files unless `best_effort`: the inverse amplifies what compression did.
     """
     if fingerprint(key) != manifest.fingerprint:

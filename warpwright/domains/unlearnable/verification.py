@@ -63,6 +63,8 @@ class Data:
     """In the order of `clean`."""
     test: Labelled
     side: int = 32
+    absent: int = 0
+    """Clean images that the protected set lacks: left out of everything here, but not protected."""
 
     @functools.cached_property
     def fit(self) -> Fit:
@@ -111,16 +113,16 @@ def load(clean: Path, protected: Path, labels: str, test: str | None, holdout: f
     both = [i for i, name in enumerate(before.names) if name in place]
     if len(both) < len(before.names) // 2 or not both:
         raise UsageError(f"expected {protected} to hold the images of {clean}, saw {len(both)} of {len(before.names)} names", "give the two in order")
-    matched = before.take(np.array(both))
+    matched, absent = before.take(np.array(both)), len(before.names) - len(both)
     changed = after.take(np.array([place[before.names[i]] for i in both]))
     if test is not None:
         held = load_labelled(Path(test), "auto")
         if held.classes != before.classes:
             raise UsageError(f"expected the classes of {clean} in {test}, saw {len(held.classes)} others", "give a test set of the same classes")
-        return Data(matched, changed, held, side)
+        return Data(matched, changed, held, side, absent)
     order = np.random.default_rng(0).permutation(len(both))
     cut = max(1, int(len(both) * holdout))
-    return Data(matched.take(order[cut:]), changed.take(order[cut:]), matched.take(order[:cut]), side)
+    return Data(matched.take(order[cut:]), changed.take(order[cut:]), matched.take(order[:cut]), side, absent)
 
 
 def _protected(path: Path, labels: str) -> Labelled:
@@ -160,7 +162,8 @@ def verify(
     outcomes = [(run.name, run.on, kept[run.key]) for run in planned]
     fit = data.fit
     about = f"k={fit.bank.spec.k}, {fit.operator.pad} border, divided by the {fit.operator.scale}; residual {fit.residual:.2f} grey levels"
-    return summarise(outcomes, len(data.clean.classes), data.quality(), data.fractions(), about, dataclasses.asdict(settings.recipe))
+    recipe = {**dataclasses.asdict(settings.recipe), "absent": data.absent}
+    return summarise(outcomes, len(data.clean.classes), data.quality(), data.fractions(), about, recipe)
 
 
 def runs(data: Data, settings: Settings) -> Iterator[Run]:
