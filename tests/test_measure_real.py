@@ -72,4 +72,7 @@ def test_four_times_the_work_is_slower() -> None:
         if found.verdict == "UNSURE" and spread > measure.QUIET:
             pytest.skip(f"this machine is too busy: pairs of calls differ by {spread:.0%}, 12 % is quiet")
         assert found.verdict == verdict
-        assert found.interval[0] < (4.4 if verdict == "FASTER" else 1 / 3.2)
+        limit = 4.4 if verdict == "FASTER" else 1 / 3.2
+        if found.interval[0] >= limit and spread > measure.QUIET:
+            pytest.skip(f"{verdict}, but this machine is too busy to say by how much: pairs of calls differ by {spread:.0%}, 12 % is quiet")
+        assert found.interval[0] < limit
