@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from warpwright import counting, taskfile
 from warpwright.base import Task
+from warpwright.tasks import taskfile
+from warpwright.timing import counting
 
 TASKS = sorted(Path(__file__).with_name("tasks").glob("*.py"))
 

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from timed_process import TimedProcess
 
-from warpwright import measure
 from warpwright.base import Measurement
-from warpwright.sequential import median
+from warpwright.timing import measure
+from warpwright.timing.sequential import median
 
 
 def overhead() -> float:

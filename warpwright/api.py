@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpwright import bench, loop, page, report, taskfile
+from warpwright import bench, loop
 from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Precision, Record, Source, Task
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
+from warpwright.reports import page, report
+from warpwright.tasks import taskfile
 
 if TYPE_CHECKING:
     import torch

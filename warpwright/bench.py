@@ -19,12 +19,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from warpwright import loop, report, taskfile
+from warpwright import loop
 from warpwright.archive import Archive
 from warpwright.base import Budget, Precision, Record, Task, digest
-from warpwright.device_lock import DeviceLock
 from warpwright.errors import TaskError, UsageError, WarpwrightError
+from warpwright.reports import report
 from warpwright.space import Space
+from warpwright.tasks import taskfile
+from warpwright.timing.device_lock import DeviceLock
 
 Line = dict[str, Any]
 Evaluators = Callable[["Settings", Task], Any]

@@ -18,8 +18,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from warpwright.base import Task
-from warpwright.roofline import Work
-from warpwright.taskfile import call, load
+from warpwright.tasks.taskfile import call, load
+from warpwright.timing.roofline import Work
 
 
 @dataclass

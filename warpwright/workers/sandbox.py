@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.zygote import descendants
+from warpwright.workers.zygote import descendants
 
 Role = Literal["judge", "candidate", "baseline"]
 ISOLATIONS = ("auto", "limits", "none")
@@ -78,8 +78,8 @@ class _Zygote:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-m", "warpwright.zygote", str(theirs.fileno())]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
+        command = [sys.executable, "-m", "warpwright.workers.zygote", str(theirs.fileno())]
         self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL)
         theirs.close()
         self.socket = ours
