@@ -49,7 +49,7 @@ def same_against_same(runs: int, seconds: float) -> tuple[Counter[str], list[flo
 
 @pytest.mark.timeout(600)
 def test_the_same_program_is_never_called_different() -> None:
-    seen, spreads = same_against_same(runs=6, seconds=20.0)
+    seen, spreads = same_against_same(runs=6, seconds=10.0)
     # Each run errs in less than 3.2 % (tests/test_sequential.py), so that two wrong ones of six come up in less than 1.3 % of all test runs.
     assert seen["FASTER"] + seen["SLOWER"] <= 1
     if median(spreads) > measure.QUIET:
@@ -67,7 +67,7 @@ def test_at_least_95_of_100_are_the_same() -> None:
 def test_four_times_the_work_is_slower() -> None:
     empty = overhead()
     for candidate, baseline, verdict in (("fourfold", "softmax", "SLOWER"), ("softmax", "fourfold", "FASTER")):
-        found = versus(candidate, baseline, 1, 20.0, empty)
+        found = versus(candidate, baseline, 1, 10.0, empty)
         spread = float(found.conditions["spread_of_pairs"])
         if found.verdict == "UNSURE" and spread > measure.QUIET:
             pytest.skip(f"this machine is too busy: pairs of calls differ by {spread:.0%}, 12 % is quiet")

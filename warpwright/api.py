@@ -16,6 +16,7 @@ from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
 from warpwright.reports import page, report
 from warpwright.tasks import taskfile
+from warpwright.workers import sandbox
 
 if TYPE_CHECKING:
     import torch
@@ -72,6 +73,7 @@ def _search(task: Task, settings: bench.Settings, archive: Archive, remember: On
     """Run the loop, then the ablation of its best; return whether it was interrupted, and what the reader should know of the run."""
     budget = Budget.parse(settings.budget)
     reserve = ABLATION_SHARE * budget.seconds if budget.seconds is not None else None
+    sandbox.start_zygote()
     space, why_not = bench.open_space(task, loop.target_of(settings.device))
     limited = replace(budget, seconds=budget.seconds - reserve) if budget.seconds is not None and reserve is not None else budget
     with bench.local_evaluator(settings, task) as evaluator:

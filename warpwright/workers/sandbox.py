@@ -19,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -116,17 +117,26 @@ def _free_bytes(folder: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
+_starting = threading.Lock()
+
+
 def _the_zygote() -> _Zygote:
     global _zygote
-    if _zygote is None or _zygote.owner != os.getpid() or _zygote.process.poll() is not None:
-        _zygote = _Zygote()
-        atexit.register(_zygote.close)
-    return _zygote
+    with _starting:
+        if _zygote is None or _zygote.owner != os.getpid() or _zygote.process.poll() is not None:
+            _zygote = _Zygote()
+            atexit.register(_zygote.close)
+        return _zygote
 
 
 def start_zygote() -> None:
-    """Start the fork server now (it takes as long as `import torch`), so that the first worker does not wait for it."""
-    _the_zygote()
+    """Start the fork server beside whatever comes next (it takes as long as `import torch`), so that the first worker does not wait for it."""
+
+    def start() -> None:
+        with contextlib.suppress(WorkerError):  # the first worker says so
+            _the_zygote()
+
+    threading.Thread(target=start, daemon=True).start()
 
 
 # --- workers -----------------------------------------------------------------------------------------------------------------------
