@@ -22,7 +22,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
-from warpwright import facts
 from warpwright.domains.unlearnable import backends, estimate, quality, synthetic
 from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec
 from warpwright.domains.unlearnable.countermeasures import edge_crop
@@ -31,6 +30,7 @@ from warpwright.domains.unlearnable.protect import PRESETS
 from warpwright.domains.unlearnable.recover import recover
 from warpwright.domains.unlearnable.synthetic import Split
 from warpwright.domains.unlearnable.training import Recipe, train
+from warpwright.timing import facts
 
 CLASSES = tuple(str(i) for i in range(10))
 RECIPES = {

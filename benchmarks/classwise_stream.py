@@ -25,10 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
-from warpwright import facts
 from warpwright.domains.unlearnable.keys import new_key, read_key
 from warpwright.domains.unlearnable.operator import reference
 from warpwright.domains.unlearnable.protect import Options
+from warpwright.timing import facts
 
 LIMIT_MIB = 1024
 CHUNK = 20_000

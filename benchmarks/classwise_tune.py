@@ -11,10 +11,13 @@ import os
 import tempfile
 from pathlib import Path
 
-from warpwright import facts, loop, report, taskfile
+from warpwright import loop
 from warpwright.base import Budget
 from warpwright.domains.unlearnable.tuning import Work, space, task_text
 from warpwright.evaluator import LocalEvaluator
+from warpwright.reports import report
+from warpwright.tasks import taskfile
+from warpwright.timing import facts
 
 WORKS = (Work(images=512, side=32, k=3), Work(images=16, side=224, k=9))
 

@@ -202,8 +202,8 @@ def inspect(given: Arguments) -> int:
 
 def verify(given: Arguments) -> int:
     """Train on clean, protected and control sets, then attack: how far does the protection go?"""
-    from warpwright import page_unlearnable
     from warpwright.domains.unlearnable import verification
+    from warpwright.reports import page_unlearnable
 
     form = _report_form(given.report)
     settings = verification.Settings(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from warpwright import page_unlearnable
 from warpwright.domains.unlearnable import backends, countermeasures, estimate, probe, quality, training
 from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec
 from warpwright.domains.unlearnable.findings import Quality, learned, summarise
@@ -18,6 +17,7 @@ from warpwright.domains.unlearnable.operator import PADS, Operator
 from warpwright.domains.unlearnable.training import Outcome, Recipe
 from warpwright.domains.unlearnable.verification import Data, Settings, runs, verify
 from warpwright.errors import UsageError
+from warpwright.reports import page_unlearnable
 
 KEY = bytes(range(32))
 CLASSES = tuple("abcd")

@@ -9,11 +9,11 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright import page as pages
-from warpwright import plots
 from warpwright.domains.unlearnable.contact import contact_sheet
 from warpwright.domains.unlearnable.countermeasures import COUNTERMEASURES
 from warpwright.domains.unlearnable.findings import LIMITS, Findings, Row
+from warpwright.reports import page as pages
+from warpwright.reports import plots
 
 _SHOWN = (("plain", "clean"), ("plain", "protected"), ("universal filter", "control"), ("random filter per image", "control"))
 
