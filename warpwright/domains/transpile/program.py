@@ -1,0 +1,175 @@
+"""Translate a CUDA source: `compile_text(text)` gives a `Program`, whose kernels can be launched from Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from warpwright import native
+from warpwright.domains.transpile import fibers, launch, scan
+from warpwright.domains.transpile import source as reading
+from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.runtime_text import runtime
+from warpwright.domains.transpile.scan import Kernel, LaunchSite
+from warpwright.domains.transpile.source import Source
+from warpwright.errors import UsageError
+
+TIERS = ("fibers", "loops", "vectors")
+"""From the slowest, which takes everything, to the fastest."""
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """What became of one kernel."""
+
+    name: str
+    line: int
+    tier: str
+    """One of TIERS."""
+    reason: str
+    """Why this tier and not a faster one; empty for the fastest."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A translated program."""
+
+    name: str
+    source: str
+    """C++ that needs a compiler and OpenMP only."""
+    kernels: Mapping[str, KernelInfo]
+    exports: Mapping[str, int] = field(default_factory=dict)
+    """Kernel or template instance -> number of its entry in the library."""
+
+    def load(self, flags: Sequence[str] = native.FLAGS) -> dict[str, launch.LoadedKernel]:
+        """Build (cached) and return the kernels: `loaded["saxpy"][grid, block, shared_bytes](n, a, x, y)`."""
+        return launch.load(self.source, self.exports, flags)
+
+
+def compile_text(
+    text: str,
+    name: str = "input.cu",
+    defines: Sequence[str] = (),
+    tier: str | None = None,
+    instances: Sequence[str] = (),
+    folders: Sequence[Path] = (),
+    host: bool = False,
+) -> Program:
+    """Translate CUDA `text`.
+
+    tier: the fastest tier to use (of TIERS); None for the best that applies to each kernel.
+    instances: template kernels to export, as `scale<float, 256>`; those that the text launches are found by themselves.
+    host: keep host functions, for a program with its own main.
+    """
+    if tier is not None and tier not in TIERS:
+        raise UsageError(f"expected a tier of {', '.join(TIERS)}, saw {tier!r}")
+    source = reading.read(text, name, defines, folders)
+    found = scan.tokens(source.text)
+    known = scan.kernels(source.text, found)
+    if not known:
+        raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
+    sites = scan.launches(source.text, found, known)
+    refuse(source, sites)
+    kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in known if k.defined}
+    edits = [*fibers.launch_edits(source.text, sites, known), *fibers.dynamic_shared_edits(source.text, found), *fibers.device_edits(source.text, known)]
+    if not host:
+        edits += host_edits(source.text, found, known)
+    body = fibers.apply(source.text, edits)
+    exports = exported(known, sites, instances)
+    return Program(name, assemble(source, kernels, body, exports, known), kernels, exports)
+
+
+def refuse(source: Source, sites: Sequence[LaunchSite]) -> None:
+    """Raise for what no tier translates."""
+    for site in sites:
+        if site.inside_kernel:
+            file, line = source.place(site.start)
+            raise Refusal(file, line, "dynamic-parallelism", f"a kernel launches {site.callee}", "launch it from the host")
+
+
+def host_edits(text: str, found: Sequence[scan.Token], known: Sequence[Kernel]) -> list[fibers.Edit]:
+    """Drop functions that only the host calls: all but kernels, device functions, constexpr functions and those they need."""
+    edits = []
+    for start, brace, end in scan.pieces(text, found):
+        head = text[start : brace if brace >= 0 else end]
+        bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
+        if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:
+            continue
+        if _is_type(bare) or (brace < 0 and not _mentions_framework(text[start:end])):
+            continue
+        body = text[start:end]
+        if "(" in bare and brace >= 0 and not _is_host_only(body):
+            continue
+        edits.append(fibers.Edit(start, end, ""))
+    return edits
+
+
+def _is_type(head: str) -> bool:
+    return bool(re.match(r"\s*(template\s*<.*>\s*)?(typedef\b|using\b|struct\b|class\b|union\b|enum\b)[^()]*$", head, re.S))
+
+
+def _mentions_framework(text: str) -> bool:
+    return bool(re.search(r"\b(torch|at|c10|py|pybind11|std::(vector|string|cout))\s*::|\bcuda[A-Z]\w+\(|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b", text))
+
+
+def _is_host_only(text: str) -> bool:
+    return "<<<" in text or _mentions_framework(text) or bool(re.search(r"\bmain\s*\(|\bstd::cout\b|\bfopen\s*\(|\bmalloc\s*\(|\bPYBIND11_MODULE\b", text))
+
+
+def exported(known: Sequence[Kernel], sites: Sequence[LaunchSite], instances: Sequence[str]) -> dict[str, int]:
+    """Return what can be launched from outside: plain kernels, and instances of template kernels that are asked for or launched."""
+    defined = [k for k in known if k.defined]
+    plain = {k.name: k for k in defined if not k.template}
+    templates = {k.name: k for k in defined if k.template}
+    names = [n for n in plain if sum(k.name == n for k in defined) == 1]
+    for site in sites:
+        base = site.callee.rpartition("::")[2]
+        if base in templates and site.template_arguments and _closed(site.template_arguments):
+            names.append(f"{base}<{' '.join(site.template_arguments.split())}>")
+    for one in instances:
+        base = one.partition("<")[0].strip()
+        if base not in templates:
+            raise UsageError(f"expected an instance of a template kernel ({', '.join(templates) or 'there is none'}), saw {one!r}")
+        names.append(one)
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+
+
+def _closed(arguments: str) -> bool:
+    """Say whether template arguments mean the same at file scope: numbers and builtin types."""
+    builtin = {"float", "double", "int", "unsigned", "long", "short", "char", "bool", "half", "__half", "const", "true", "false", "float2", "float4", "int64_t", "int32_t", "uint8_t"}
+    return all(token.kind in ("number", "mark") or token.text in builtin for token in scan.tokens(arguments))
+
+
+def assemble(source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], known: Sequence[Kernel]) -> str:
+    """Return the whole output: head, runtime, translated text, entries."""
+    head = [f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp"]
+    head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
+    includes = [f"#include <{name}>" for name in source.includes]
+    parts = ("base", "half", "atomics", "launch", "fibers", *(p for p in ("groups", "wmma") if _needs(p, body)))
+    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
+
+
+def _needs(part: str, body: str) -> bool:
+    return {"groups": "cooperative_groups", "wmma": "wmma"}[part] in body
+
+
+def tidy(text: str) -> str:
+    """Return the text without the blank lines that the preprocessor left."""
+    return re.sub(r"[ \t]+\n", "\n", re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", text)).strip("\n")
+
+
+def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
+    """Return the functions through which Python launches each exported kernel."""
+    if not exports:
+        return []
+    scopes = {k.name: k.scope for k in known}
+    lines = ["\n// ---- entries for a foreign caller ----"]
+    for name, number in exports.items():
+        base, angle, arguments = name.partition("<")
+        base = base.strip()
+        function = f"&{scopes[base]}{base}_launch{angle}{arguments}"
+        lines.append(f'extern "C" int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}')
+        lines.append(f'extern "C" const char* ww_signature_{number}() {{ return ww::signature({function}); }}')
+    return lines
