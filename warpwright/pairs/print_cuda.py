@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.pairs.expr import Axis, Expr, Graph, PairError, Reduction, Stage, bodies, index, loads, names
+from warpwright.pairs.expr import Axis, Graph, PairError, Reduction, Stage, index, loads
 from warpwright.pairs.schedule import KernelSchedule, permutation_of, product_of
 from warpwright.pairs.text import (
     Scope,
@@ -284,14 +284,8 @@ def _block(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
         lines += _strided(one.axes, [accumulate(one, one.name, value, True)], "threadIdx.x", threads)
         lines += _block_sum(one, threads, schedule.shuffle)
     keep = _store(stage, graph, inside)
-    free = _free(stage)
-    lines += _strided(free, [keep], "threadIdx.x", threads) if free else [f"if (threadIdx.x == 0) {keep}"]
+    lines += _strided(stage.inner, [keep], "threadIdx.x", threads) if stage.inner else [f"if (threadIdx.x == 0) {keep}"]
     return _Kernel(lines, (_count(stage.outer), 1, 1), (threads, 1, 1))
-
-
-def _free(stage: Stage) -> tuple[Axis, ...]:
-    """Return the inner axes; an axis of extent 1 is declared too, so that its name is known."""
-    return stage.inner
 
 
 def _block_scan(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
@@ -337,13 +331,6 @@ _STRATEGIES: Mapping[str, Callable[[Stage, Graph, KernelSchedule], _Kernel]] = {
 }  # fmt: skip
 
 
-def uses_axis(stage: Stage, name: str) -> bool:
-    """Whether any expression of a stage mentions an axis."""
-    return any(name in names(expr, "index") for expr in bodies(stage))
-
-
 def launches_json(program: CudaProgram) -> list[dict[str, object]]:
     """Return the launches as plain values."""
     return [{"kernel": x.kernel, "grid": list(x.grid), "block": list(x.block), "shared": x.shared, "args": list(x.args)} for x in program.launches]
-
-
