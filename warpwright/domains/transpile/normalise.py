@@ -56,8 +56,7 @@ def synchronising(functions: Sequence[Function]) -> dict[str, Function]:
 def normalise(kernel: Function, functions: Sequence[Function]) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
     """Return the kernel's body in normal form, and its variables by key."""
     worker = _Normaliser(kernel, synchronising(functions))
-    body = worker.parameters(kernel) + kernel.body
-    body = worker.block(body)
+    body = worker.parameters(kernel) + worker.block(kernel.body)
     return worker.without_returns(body), worker.vars
 
 
@@ -99,8 +98,6 @@ class _Normaliser:
         before: list[Stmt] = []
         if isinstance(stmt, Declare):
             init = self.take(stmt.init, before) if stmt.init is not None else None
-            if stmt.init is not None and stmt.var.key < 0:
-                init = stmt.init  # a parameter's own variable: its initialiser is the parameter itself
             return [*before, replace(stmt, init=init)]
         if isinstance(stmt, Evaluate):
             expr = self.take(stmt.expr, before, statement=True)

@@ -113,7 +113,8 @@ def faster_tiers(
             continue
         better[kernel.start] = written.text
         kernels[kernel.name] = KernelInfo(kernel.name, line, written.tier, written.reason)
-    dropped = {f.start for f in synchronising(device).values() if not f.problem} if len(better) == len(starts) else set()
+    syncing = synchronising(device).values()
+    dropped = {f.start for f in syncing} if len(better) == len(starts) and not any(f.problem for f in syncing) else set()
     return kernels, better, dropped
 
 
@@ -162,7 +163,14 @@ def host_edits(text: str, found: Sequence[scan.Token], known: Sequence[Kernel]) 
         if "(" in bare and brace >= 0 and not _is_host_only(body):
             continue
         edits.append(fibers.Edit(start, end, ""))
+    edits += [fibers.Edit(m.start(), m.end(), "") for m in re.finditer(r"\bnamespace\s+\w+\s*=\s*(pybind11|torch|at)\b[^;]*;", text)]
     return edits
+
+
+_FRAMEWORK = re.compile(
+    r"\b(torch|at|c10|py|pybind11)\s*::|\bcuda[A-Z]\w+\(|\bcuda\w+_t\b|\b(cublas|cudnn|cufft|curand)\w*|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bpybind11\b|namespace torch\b|\bTensor\b"
+)
+"""Words of host frameworks: what mentions them is host code."""
 
 
 def _is_type(head: str) -> bool:
@@ -170,7 +178,7 @@ def _is_type(head: str) -> bool:
 
 
 def _mentions_framework(text: str) -> bool:
-    return bool(re.search(r"\b(torch|at|c10|py|pybind11|std::(vector|string|cout))\s*::|\bcuda[A-Z]\w+\(|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b", text))
+    return bool(_FRAMEWORK.search(text))
 
 
 def _is_host_only(text: str) -> bool:
@@ -206,12 +214,12 @@ def assemble(source: Source, kernels: Mapping[str, KernelInfo], body: str, expor
     head = [f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp"]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
-    parts = ("base", "half", "atomics", "launch", "fibers", *(p for p in ("groups", "wmma") if _needs(p, body)))
+    parts = ("base", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)))
     return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
 
 
-def _needs(part: str, body: str) -> bool:
-    return {"groups": "cooperative_groups", "wmma": "wmma"}[part] in body
+_OPTIONAL = {"groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\("}
+"""Parts of the runtime that are written only where the text matches."""
 
 
 def tidy(text: str) -> str:

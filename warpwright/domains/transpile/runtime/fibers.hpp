@@ -37,7 +37,7 @@ static const size_t stack_bytes = 256 * 1024;
 #define blockIdx (ww::the_block->index)
 #define blockDim (ww::the_block->launch->block)
 #define gridDim (ww::the_block->launch->grid)
-#define warpSize 32
+static constexpr int warpSize = 32;
 
 #if defined(__x86_64__)
 extern "C" void ww_switch(void** from, void* to);
