@@ -6,15 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from warpwright import native
-from warpwright.domains.transpile import fibers, launch, scan
+from warpwright.domains.transpile import fibers, launch, loops, parse, scan
 from warpwright.domains.transpile import source as reading
 from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.normalise import NotFissionable, synchronising
 from warpwright.domains.transpile.runtime_text import runtime
 from warpwright.domains.transpile.scan import Kernel, LaunchSite
 from warpwright.domains.transpile.source import Source
 from warpwright.errors import UsageError
+
+Shape = tuple[int, int, int]
 
 TIERS = ("fibers", "loops", "vectors")
 """From the slowest, which takes everything, to the fastest."""
@@ -56,12 +60,14 @@ def compile_text(
     instances: Sequence[str] = (),
     folders: Sequence[Path] = (),
     host: bool = False,
+    blocks: Mapping[str, Shape] = MappingProxyType({}),
 ) -> Program:
     """Translate CUDA `text`.
 
     tier: the fastest tier to use (of TIERS); None for the best that applies to each kernel.
     instances: template kernels to export, as `scale<float, 256>`; those that the text launches are found by themselves.
     host: keep host functions, for a program with its own main.
+    blocks: block shape that a kernel is known to be launched with: it gets a version in which the shape is a constant.
     """
     if tier is not None and tier not in TIERS:
         raise UsageError(f"expected a tier of {', '.join(TIERS)}, saw {tier!r}")
@@ -72,13 +78,67 @@ def compile_text(
         raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
     sites = scan.launches(source.text, found, known)
     refuse(source, sites)
-    kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in known if k.defined}
-    edits = [*fibers.launch_edits(source.text, sites, known), *fibers.dynamic_shared_edits(source.text, found), *fibers.device_edits(source.text, known)]
+    kernels, better, dropped = faster_tiers(source, known, sites, tier, blocks)
+    edits = [*fibers.launch_edits(source.text, sites, known), *fibers.dynamic_shared_edits(source.text, found), *fibers.device_edits(source.text, known, better)]
     if not host:
         edits += host_edits(source.text, found, known)
+    edits += drop_edits(source.text, found, dropped)
     body = fibers.apply(source.text, edits)
     exports = exported(known, sites, instances)
     return Program(name, assemble(source, kernels, body, exports, known), kernels, exports)
+
+
+def faster_tiers(
+    source: Source, known: Sequence[Kernel], sites: Sequence[LaunchSite], tier: str | None, blocks: Mapping[str, Shape]
+) -> tuple[dict[str, KernelInfo], dict[int, str], set[int]]:
+    """Return what became of each kernel, the text of those that left tier F (by offset), and device functions that are no longer needed."""
+    defined = [k for k in known if k.defined]
+    if tier == "fibers":
+        return {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined}, {}, set()
+    functions = parse.parse(source)
+    kernels: dict[str, KernelInfo] = {}
+    better: dict[int, str] = {}
+    starts = {k.start for k in defined}
+    device = [f for f in functions if not any(k.start <= f.start < k.end for k in defined)]
+    for kernel in defined:
+        line = source.line(kernel.start)
+        parsed = next((f for f in functions if kernel.start <= f.start < kernel.end), None)
+        try:
+            if parsed is None:
+                raise NotFissionable(line, "the parser does not show this kernel")
+            shapes = block_shapes(kernel, sites, blocks)
+            written = loops.write(kernel, parsed, device, line, shapes, tier != "loops")
+        except NotFissionable as error:
+            kernels[kernel.name] = KernelInfo(kernel.name, line, "fibers", str(error))
+            continue
+        better[kernel.start] = written.text
+        kernels[kernel.name] = KernelInfo(kernel.name, line, written.tier, written.reason)
+    syncing = synchronising(device).values()
+    dropped = {f.start for f in syncing} if len(better) == len(starts) and not any(f.problem for f in syncing) else set()
+    return kernels, better, dropped
+
+
+def block_shapes(kernel: Kernel, sites: Sequence[LaunchSite], blocks: Mapping[str, Shape]) -> tuple[Shape, ...]:
+    """Return the block shapes that get a version of their own: as given, as launched with numbers, or the launch bound."""
+    found: list[Shape] = [blocks[kernel.name]] if kernel.name in blocks else []
+    for site in sites:
+        if site.callee.rpartition("::")[2] == kernel.name:
+            parts = scan.split_commas(site.configuration)
+            numbers = re.fullmatch(r"(?:dim3\s*[({])?\s*(\d+)\s*(?:,\s*(\d+)\s*)?(?:,\s*(\d+)\s*)?[)}]?", parts[1]) if len(parts) > 1 else None
+            if numbers:
+                found.append((int(numbers[1]), int(numbers[2] or 1), int(numbers[3] or 1)))
+    if kernel.bounds.strip().isdigit():
+        found.append((int(kernel.bounds), 1, 1))
+    return tuple(s for s in dict.fromkeys(found) if 0 < s[0] * s[1] * s[2] <= 1024)[:4]
+
+
+def drop_edits(text: str, found: Sequence[scan.Token], starts: set[int]) -> list[fibers.Edit]:
+    """Leave out the device functions that begin at these offsets (or whose template header ends just before)."""
+    edits = []
+    for start, _, end in scan.pieces(text, found):
+        if any(start <= at < end for at in starts):
+            edits.append(fibers.Edit(start, end, ""))
+    return edits
 
 
 def refuse(source: Source, sites: Sequence[LaunchSite]) -> None:
@@ -103,7 +163,14 @@ def host_edits(text: str, found: Sequence[scan.Token], known: Sequence[Kernel]) 
         if "(" in bare and brace >= 0 and not _is_host_only(body):
             continue
         edits.append(fibers.Edit(start, end, ""))
+    edits += [fibers.Edit(m.start(), m.end(), "") for m in re.finditer(r"\bnamespace\s+\w+\s*=\s*(pybind11|torch|at)\b[^;]*;", text)]
     return edits
+
+
+_FRAMEWORK = re.compile(
+    r"\b(torch|at|c10|py|pybind11)\s*::|\bcuda[A-Z]\w+\(|\bcuda\w+_t\b|\b(cublas|cudnn|cufft|curand)\w*|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bpybind11\b|namespace torch\b|\bTensor\b"
+)
+"""Words of host frameworks: what mentions them is host code."""
 
 
 def _is_type(head: str) -> bool:
@@ -111,7 +178,7 @@ def _is_type(head: str) -> bool:
 
 
 def _mentions_framework(text: str) -> bool:
-    return bool(re.search(r"\b(torch|at|c10|py|pybind11|std::(vector|string|cout))\s*::|\bcuda[A-Z]\w+\(|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b", text))
+    return bool(_FRAMEWORK.search(text))
 
 
 def _is_host_only(text: str) -> bool:
@@ -147,12 +214,12 @@ def assemble(source: Source, kernels: Mapping[str, KernelInfo], body: str, expor
     head = [f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp"]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
-    parts = ("base", "half", "atomics", "launch", "fibers", *(p for p in ("groups", "wmma") if _needs(p, body)))
+    parts = ("base", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)))
     return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
 
 
-def _needs(part: str, body: str) -> bool:
-    return {"groups": "cooperative_groups", "wmma": "wmma"}[part] in body
+_OPTIONAL = {"groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\("}
+"""Parts of the runtime that are written only where the text matches."""
 
 
 def tidy(text: str) -> str:

@@ -149,6 +149,7 @@ def _balanced_angles(text: str) -> bool:
 
 def parameter(text: str, index: int) -> Parameter:
     """Return a parameter of a kernel; one without a name gets one."""
+    text = " ".join(re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S).split())
     bare = text.partition("=")[0].strip() if "=" in text and "<" not in text.partition("=")[0] else text
     pointer = re.search(r"\(\s*[*&]\s*(?:__restrict__\s*|const\s*)?(\w+)\s*\)", bare)
     if pointer:

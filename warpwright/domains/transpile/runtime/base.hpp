@@ -33,7 +33,6 @@
 #endif
 #define __align__(n) alignas(n)
 #define __shared__ static thread_local
-#define __syncthreads() ww::sync_threads(__LINE__)
 #define CUDART_INF_F INFINITY
 #define CUDART_INF ((double)INFINITY)
 #define CUDART_NAN_F NAN

@@ -37,7 +37,7 @@ static const size_t stack_bytes = 256 * 1024;
 #define blockIdx (ww::the_block->index)
 #define blockDim (ww::the_block->launch->block)
 #define gridDim (ww::the_block->launch->grid)
-#define warpSize 32
+static constexpr int warpSize = 32;
 
 #if defined(__x86_64__)
 extern "C" void ww_switch(void** from, void* to);
@@ -186,6 +186,7 @@ template <class T, class F> static inline T warp_reduce(unsigned mask, T v, F jo
 }
 }  // namespace ww
 
+#define __syncthreads() ww::sync_threads(__LINE__)
 #define __syncthreads_or(p) ww::sync_threads_or(p)
 #define __syncthreads_and(p) ww::sync_threads_and(p)
 #define __syncthreads_count(p) ww::sync_threads_count(p)
@@ -213,13 +214,6 @@ template <class T> static inline unsigned __match_all_sync(unsigned m, T v, int*
   *p = same == all;
   return *p ? all : 0;
 }
-// The source lane of each shuffle, for sub-warps of `width` lanes.
-namespace ww {
-static inline unsigned lane_at(unsigned lane, int source, int width) { return (lane & ~(unsigned)(width - 1)) + ((unsigned)source & (unsigned)(width - 1)); }
-static inline unsigned lane_up(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) >= delta ? lane - delta : lane; }
-static inline unsigned lane_down(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) + delta < (unsigned)width ? lane + delta : lane; }
-static inline unsigned lane_xor(unsigned lane, int bits, int width) { return (lane ^ (unsigned)bits) < (lane & ~(unsigned)(width - 1)) + (unsigned)width ? lane ^ (unsigned)bits : lane; }
-}  // namespace ww
 template <class T> static inline T __shfl_sync(unsigned m, T v, int s, int w = 32) { return ww::shuffle(m, v, ww::lane_at(ww::self->lane, s, w)); }
 template <class T> static inline T __shfl_up_sync(unsigned m, T v, unsigned d, int w = 32) { return ww::shuffle(m, v, ww::lane_up(ww::self->lane, d, w)); }
 template <class T> static inline T __shfl_down_sync(unsigned m, T v, unsigned d, int w = 32) { return ww::shuffle(m, v, ww::lane_down(ww::self->lane, d, w)); }
@@ -312,4 +306,16 @@ template <class F> static void run_fibers(const Launch& launch, F body) {
   }
 }
 template <class K, class... A> static void launch_any(const Launch& launch, K kernel, A... a) { run_fibers(launch, [&] { kernel(a...); }); }
+}  // namespace ww
+
+namespace ww {
+// For a device function that reads the thread's index and is called from a loop over threads.
+static inline void at_thread(const Launch& launch, uint3 index, int x, int y, int z) {
+  static thread_local Block block{};
+  static thread_local Fiber fiber{};
+  block.launch = &launch; block.index = index;
+  fiber.thread = {(unsigned)x, (unsigned)y, (unsigned)z};
+  fiber.linear = (unsigned)((z * (int)launch.block.y + y) * (int)launch.block.x + x); fiber.lane = fiber.linear % 32; fiber.warp = fiber.linear / 32;
+  the_block = &block; self = &fiber;
+}
 }  // namespace ww

@@ -60,4 +60,12 @@ template <class... P> static int enter(void (*f)(const Launch&, P...), const uns
   return failed();
 }
 }  // namespace ww
+
+// The source lane of each shuffle, for sub-warps of `width` lanes.
+namespace ww {
+static inline unsigned lane_at(unsigned lane, int source, int width) { return (lane & ~(unsigned)(width - 1)) + ((unsigned)source & (unsigned)(width - 1)); }
+static inline unsigned lane_up(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) >= delta ? lane - delta : lane; }
+static inline unsigned lane_down(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) + delta < (unsigned)width ? lane + delta : lane; }
+static inline unsigned lane_xor(unsigned lane, int bits, int width) { return (lane ^ (unsigned)bits) < (lane & ~(unsigned)(width - 1)) + (unsigned)width ? lane ^ (unsigned)bits : lane; }
+}  // namespace ww
 extern "C" const char* ww_error() { return ww::error_text().c_str(); }
