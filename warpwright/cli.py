@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 import warpwright
-from warpwright import api, bench, doctor, loop, page, report, taskfile
+from warpwright import api, bench, cli_bench_transpile, cli_pairs, doctor, loop, page, report, taskfile
 from warpwright.archive import Archive
 from warpwright.base import PRECISIONS, STATUSES, Budget, Record, Task, to_json
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
@@ -430,6 +430,8 @@ def parser() -> argparse.ArgumentParser:
     made = verb("export", archive_export, under=inner)
     made.add_argument("file", help="file to write, one record a line")
     made.add_argument("--task", help="only this task (name or key)")
+    for more in (cli_pairs, cli_bench_transpile):
+        more.register(verb)
     return top
 
 

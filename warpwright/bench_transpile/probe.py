@@ -75,10 +75,10 @@ def _made(parameters: Sequence[tuple[str, str]], capacity: Mapping[str, int]) ->
 def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity: int) -> dict[str, int] | str:
     """Return the largest index + 1 of every parameter of a C function, or why that is not known."""
     body = recording(c.replace("restrict ", ""), entry, parameters)
-    lines = [COMMON, body, 'extern "C" void probe(long* results) {', *_made(parameters, {name: capacity for name, _ in parameters})]
+    lines = [COMMON, body, 'extern "C" void probe(long* results_) {', *_made(parameters, {name: capacity for name, _ in parameters})]
     lines += [f"  {entry}({', '.join(name for name, _ in parameters)});"]
     for number, (name, _) in enumerate(parameters):
-        lines.append(f"  results[{2 * number}] = {name}.top + 1; results[{2 * number + 1}] = {name}.bad;")
+        lines.append(f"  results_[{2 * number}] = {name}.top + 1; results_[{2 * number + 1}] = {name}.bad;")
     found = _run("\n".join([*lines, "}", ""]), 2 * len(parameters))
     if isinstance(found, str):
         return found
@@ -87,7 +87,7 @@ def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity:
 
 
 def kernel_grid(
-    text: str, kernel: str, parameters: Sequence[tuple[str, str]], block: int, target: str, size: int, capacity: int, index_parts: Mapping[str, int]
+    text: str, kernel: str, parameters: Sequence[tuple[str, str]], block: int, target: str, size: int, capacity: int
 ) -> tuple[int, dict[str, int]] | str:
     """Return the smallest grid (blocks along x) that stores to all `size` elements of `target`, and the largest index + 1 of every parameter."""
     if "__syncthreads" in text or "__shared__" in text or re.search(r"blockIdx\.[yz]|threadIdx\.[yz]", text):
@@ -95,11 +95,11 @@ def kernel_grid(
     room = {name: size if name == target else capacity for name, _ in parameters}
     body = recording(text.replace('extern "C"', ""), kernel, parameters)
     call = f"{kernel}({', '.join(name for name, _ in parameters)})"
-    lines = [COMMON, CUDA, body, 'extern "C" void probe(long* results) {', *_made(parameters, room), f"  blockDim = {{{block}, 1, 1}}; long grid = 0;"]
-    lines += [f"  while ({target}.count < {size} && grid < {MOST_BLOCKS} && !{target}.bad) {{", "    blockIdx = {(unsigned)grid, 0, 0};"]
-    lines += [f"    for (unsigned t = 0; t < {block}; ++t) {{ threadIdx = {{t, 0, 0}}; {call}; }}", "    ++grid;", "  }"]
-    lines += [f"  results[0] = grid; results[1] = {target}.count; results[2] = {target}.bad;"]
-    lines += [f"  results[{3 + number}] = {name}.top + 1;" for number, (name, _) in enumerate(parameters)]
+    lines = [COMMON, CUDA, body, 'extern "C" void probe(long* results_) {', *_made(parameters, room), f"  blockDim = {{{block}, 1, 1}}; long blocks_ = 0;"]
+    lines += [f"  while ({target}.count < {size} && blocks_ < {MOST_BLOCKS} && !{target}.bad) {{", "    blockIdx = {(unsigned)blocks_, 0, 0};"]
+    lines += [f"    for (unsigned t_ = 0; t_ < {block}; ++t_) {{ threadIdx = {{t_, 0, 0}}; {call}; }}", "    ++blocks_;", "  }"]
+    lines += [f"  results_[0] = blocks_; results_[1] = {target}.count; results_[2] = {target}.bad;"]
+    lines += [f"  results_[{3 + number}] = {name}.top + 1;" for number, (name, _) in enumerate(parameters)]
     found = _run("\n".join([*lines, "}", ""]), 3 + len(parameters))
     if isinstance(found, str):
         return found
