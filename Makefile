@@ -1,19 +1,22 @@
-# demo, test, check, bench, test-slow: each sets up .venv by itself and needs CPython >= 3.11, pip and a C++ compiler.
+# demo, test, check, bench, test-slow, lines: each sets up .venv by itself and needs CPython >= 3.11, pip and a C++ compiler.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BUDGET ?= 12s
 
-.PHONY: demo test test-slow check bench clean
+.PHONY: demo test test-slow check bench lines clean
 
 demo: $(VENV)/.installed
 	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --jobs 2 --archive .warpwright/demo.db
 	$(BIN)/warpwright report --archive .warpwright/demo.db --html --out .warpwright/demo.html
 
-# A test that starts and times processes may fail once on a busy machine: it is run again, and a second and third failure count.
+# First what computes within its own process, two at a time; then what starts and times processes, alone. A test that times may fail once on a
+# busy machine: it is run again, and a third failure counts.
+COMPUTING := tests/domains tests/search tests/targets
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --reruns 2 --reruns-delay 2
+	$(BIN)/python -m pytest -n 2 $(COMPUTING)
+	$(BIN)/python -m pytest --reruns 2 --reruns-delay 2 $(addprefix --ignore=,$(COMPUTING))
 
 test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m slow
@@ -25,6 +28,12 @@ check: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed
 	$(BIN)/warpwright bench examples --budget 60s --archive .warpwright/bench.db
+
+# Lines of the package by folder, and its longest files.
+lines:
+	@find warpwright -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' -o -name '*.h' | xargs wc -l | awk '$$2 != "total" { n = split($$2, part, "/"); \
+	folder = part[1]; for (i = 2; i < n; i++) folder = folder "/" part[i]; sum[folder] += $$1; all += $$1; if ($$1 > 450) print "long", $$1, $$2 } \
+	END { for (folder in sum) print sum[folder], folder; print all, "all" }' | sort -k2
 
 clean:
 	rm -rf $(VENV) .warpwright warpwright-out

@@ -18,9 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
-from warpwright import measure, targets, taskfile, verify
+from warpwright import targets
 from warpwright.base import Comparison, Measurement, Source
-from warpwright.sandbox import Worker
+from warpwright.tasks import taskfile
+from warpwright.timing import measure
+from warpwright.verifier import verify
+from warpwright.workers.sandbox import Worker
 
 TASKS = {
     "softmax": ("torch.softmax(x, dim=1)", "torch.rand(512, 2048)"),

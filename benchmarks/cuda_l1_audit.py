@@ -28,9 +28,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from warpwright import bench, taskfile
+from warpwright import bench
 from warpwright.archive import Archive
 from warpwright.errors import TaskError
+from warpwright.tasks import taskfile
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -35,10 +35,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from warpwright import bench, executor, footprint, summary
+from warpwright import bench, executor
 from warpwright.archive import Archive
 from warpwright.base import Task
 from warpwright.errors import TaskError
+from warpwright.reports import summary
+from warpwright.tasks import footprint
 
 COPIES = 8
 """A task's eager peak is held about this often at once: by the judge in float64 (twice), the baselines, the candidate, rotating inputs."""
@@ -249,7 +251,8 @@ def prewarm(payload: dict[str, Any]) -> dict[str, str]:
     import torch
     from torch._inductor import config
 
-    from warpwright import targets, taskfile
+    from warpwright import targets
+    from warpwright.tasks import taskfile
 
     job = bench.Job.from_json(payload)
     task = job.describe()

@@ -19,9 +19,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
 
-from warpwright import bench, taskfile
+from warpwright import bench
 from warpwright.base import Task
 from warpwright.errors import TaskError
+from warpwright.tasks import taskfile
 
 STEPS = ("loads", "inputs on meta", "forward on meta", "captured")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwright import taskfile
 from warpwright.base import Source, Task
+from warpwright.tasks import taskfile
 
 HERE = Path(__file__).parent
 CONSTANTS = ("ROW", "TASK", "EXPECT_STATUS", "EXPECT_CHECK", "NEEDS")

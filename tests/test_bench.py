@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from warpwright import bench, loop, taskfile
+from warpwright import bench, loop
 from warpwright.archive import Archive
 from warpwright.base import Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict
 from warpwright.errors import UsageError
+from warpwright.tasks import taskfile
 
 TASK = """
 import torch

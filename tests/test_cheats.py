@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import corpus
 import pytest
 
-from warpwright import verify
 from warpwright.base import Candidate, Verdict
 from warpwright.evaluator import LocalEvaluator
-from warpwright.sandbox import Limits
+from warpwright.verifier import verify
+from warpwright.workers.sandbox import Limits
 
 torch = pytest.importorskip("torch")
 

@@ -10,7 +10,7 @@ import corpus
 import pytest
 
 from warpwright.base import STATUSES
-from warpwright.checks import CHECKS
+from warpwright.verifier.checks import CHECKS
 
 CHEATS, HONEST = corpus.programs("cheats"), corpus.programs("honest")
 TASKS = sorted(path.stem for path in (corpus.HERE / "tasks").glob("*.py"))

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from warpwright import counting, taskfile
 from warpwright.base import Task
+from warpwright.tasks import taskfile
+from warpwright.timing import counting
 
 TASKS = sorted(Path(__file__).with_name("tasks").glob("*.py"))
 
@@ -147,6 +148,7 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5))
+@example(["pool", "slice"])  # the window that the slice leaves out was counted as large as the others
 def test_chains_of_steps_are_never_counted_too_high(names: list[str]) -> None:
     def chain(x: Tensor) -> Tensor:
         for name in names:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from warpwright import checks, cli, report
+from warpwright import cli
 from warpwright.base import STATUSES
+from warpwright.reports import report
 from warpwright.search import SEARCHES
+from warpwright.verifier import checks
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from warpwright import taskfile
 from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Record, Source
-from warpwright.device_lock import DeviceLock
 from warpwright.evaluator import ORIGINAL, LocalEvaluator
 from warpwright.loop import BASELINE, is_baseline, optimize
-from warpwright.sandbox import Limits
 from warpwright.space import Space
+from warpwright.tasks import taskfile
+from warpwright.timing.device_lock import DeviceLock
+from warpwright.workers.sandbox import Limits
 
 TASK = """
 import torch

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpwright import taskfile
 from warpwright.domains import graph
 from warpwright.search.moves import Moves
+from warpwright.tasks import taskfile
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 

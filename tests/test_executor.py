@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from warpwright.device_lock import DeviceLock, physical_name
 from warpwright.errors import MissingExtra, UsageError, WorkerDied, WorkerError, WorkerTimeout
 from warpwright.executor import map_jobs, visible_gpus
+from warpwright.timing.device_lock import DeviceLock, physical_name
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from warpwright import facts
 from warpwright.errors import UsageError
+from warpwright.timing import facts
 
 
 def test_cpu_facts() -> None:

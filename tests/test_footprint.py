@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwright import footprint, taskfile
+from warpwright.tasks import footprint, taskfile
 
 TASK = """
 import torch

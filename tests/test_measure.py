@@ -13,9 +13,9 @@ from fake_programs import Fake, Machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwright import measure
 from warpwright.base import Measurement, Verdict
 from warpwright.errors import UsageError
+from warpwright.timing import measure
 
 
 def compare(machine: Machine, candidate: Fake, baselines: dict[str, Fake], seconds: float = 60.0, **more: Any) -> Measurement:

@@ -12,8 +12,8 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from warpwright import page, plots, report
 from warpwright.base import Action, Candidate, Comparison, Errors, Measurement, Record, Source, Status, Task, Timing, Verdict
+from warpwright.reports import page, plots, report
 
 TASK = Task("rows", "/nowhere/rows.py", source_digest="1")
 ACTIONS = (Action("collapse", "sum_1"), Action("fold", "weight"), Action("channels_last"))

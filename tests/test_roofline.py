@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from warpwright import roofline, taskfile
-from warpwright.roofline import Peaks, Work
+from warpwright.tasks import taskfile
+from warpwright.timing import roofline
+from warpwright.timing.roofline import Peaks, Work
 
 TASKS = Path(__file__).with_name("tasks")
 PEAKS = Peaks("cuda:0", memory=4e12, cache=10e12, cache_bytes=50_000_000, flops={"float32": 60e12, "tf32": 400e12, "bfloat16": 800e12})
@@ -89,7 +90,7 @@ def test_a_failing_probe_says_why() -> None:
 
 
 def test_the_probe_measures_something(monkeypatch: pytest.MonkeyPatch) -> None:
-    from warpwright import peaks_probe
+    from warpwright.timing import peaks_probe
 
     monkeypatch.setattr(peaks_probe, "SECONDS", 0.005)
     found = peaks_probe.bandwidth("cpu", 1 << 20)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpwright import scaling, taskfile
 from warpwright.errors import TaskError
+from warpwright.tasks import scaling, taskfile
 
 CONV = """
 import torch

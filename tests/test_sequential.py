@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpwright import sequential
+from warpwright.timing import sequential
 
 
 def family_error(most: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from warpwright import summary
+from warpwright.reports import summary
 
 
 def line(task: str, best: float | None, eager: float | None, status: str = "ok", **more: Any) -> dict[str, Any]:

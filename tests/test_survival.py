@@ -11,11 +11,11 @@ import corpus
 import pytest
 from survivors import SURVIVORS
 
-from warpwright import verify
 from warpwright.archive import Archive
 from warpwright.base import STATUSES, Candidate, Source, Task
 from warpwright.evaluator import LocalEvaluator
-from warpwright.sandbox import Limits
+from warpwright.verifier import verify
+from warpwright.workers.sandbox import Limits
 
 pytest.importorskip("torch")
 

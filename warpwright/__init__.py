@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warpwright.taskfile import task
+from warpwright.tasks.taskfile import task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

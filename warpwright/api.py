@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpwright import bench, loop, page, report, taskfile
+from warpwright import bench, loop
 from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Precision, Record, Source, Task
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
+from warpwright.reports import page, report
+from warpwright.tasks import taskfile
+from warpwright.workers import sandbox
 
 if TYPE_CHECKING:
     import torch
@@ -70,6 +73,7 @@ def _search(task: Task, settings: bench.Settings, archive: Archive, remember: On
     """Run the loop, then the ablation of its best; return whether it was interrupted, and what the reader should know of the run."""
     budget = Budget.parse(settings.budget)
     reserve = ABLATION_SHARE * budget.seconds if budget.seconds is not None else None
+    sandbox.start_zygote()
     space, why_not = bench.open_space(task, loop.target_of(settings.device))
     limited = replace(budget, seconds=budget.seconds - reserve) if budget.seconds is not None and reserve is not None else budget
     with bench.local_evaluator(settings, task) as evaluator:

@@ -19,12 +19,15 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from warpwright import loop, report, taskfile
+from warpwright import loop
 from warpwright.archive import Archive
 from warpwright.base import Budget, Precision, Record, Task, digest
-from warpwright.device_lock import DeviceLock
 from warpwright.errors import TaskError, UsageError, WarpwrightError
+from warpwright.reports import report
 from warpwright.space import Space
+from warpwright.tasks import taskfile
+from warpwright.timing.device_lock import DeviceLock
+from warpwright.workers import sandbox
 
 Line = dict[str, Any]
 Evaluators = Callable[["Settings", Task], Any]
@@ -233,6 +236,8 @@ def local_evaluator(settings: Settings, task: Task) -> Any:
 
 def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -> tuple[Line, bool]:
     """Return the line of a task, and whether its job is finished."""
+    if evaluators is local_evaluator:
+        sandbox.start_zygote()
     with DeviceLock(work.settings.device).shared():  # another job that is timing on these cores is not disturbed
         space, why_not = open_space(task, loop.target_of(work.settings.device))
     deadline = work.deadline

@@ -17,12 +17,14 @@ from rich.console import Console
 from rich.text import Text
 
 import warpwright
-from warpwright import api, bench, cli_bench_transpile, cli_pairs, doctor, loop, page, report, taskfile
+from warpwright import api, bench, cli_bench_transpile, cli_pairs, doctor, loop
 from warpwright.archive import Archive
 from warpwright.base import PRECISIONS, STATUSES, Budget, Record, Task, to_json
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
-from warpwright.progress import Progress
+from warpwright.reports import page, report
+from warpwright.reports.progress import Progress
 from warpwright.search import SEARCHES
+from warpwright.tasks import taskfile
 
 DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
 """Exit codes."""

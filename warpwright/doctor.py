@@ -145,7 +145,7 @@ def _isolation() -> Finding:
     """Which of the fences around a candidate this machine permits; docs/trust.md says what each holds back."""
     if platform.system() != "Linux":
         return Finding("isolation", "WARN", "none but the kill: limits and filter are for Linux", _ELSEWHERE)
-    from warpwright import isolation
+    from warpwright.workers import isolation
 
     torch = importlib.util.find_spec("torch")
     paths = [sys.executable, os.__file__, isolation.__file__, *([torch.origin] if torch is not None and torch.origin else [])]

@@ -18,12 +18,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from warpwright import __version__, measure, native, roofline, targets, taskfile, verify
+from warpwright import __version__, native, targets
 from warpwright.base import Build, Candidate, Measurement, Record, Scalar, Source, Status, Task, Timing, Verdict
-from warpwright.device_lock import DeviceLock
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.loop import BASELINE, failed, now, target_of
-from warpwright.sandbox import Limits, Worker
+from warpwright.tasks import taskfile
+from warpwright.timing import measure, roofline
+from warpwright.timing.device_lock import DeviceLock
+from warpwright.verifier import verify
+from warpwright.workers.sandbox import Limits, Worker
 
 ORIGINAL = "eager"
 """The baseline that is the original itself: it is always among those that a candidate is timed beside."""

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-from warpwright import bench, taskfile
+from warpwright import bench
 from warpwright.archive import Archive
+from warpwright.tasks import taskfile
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
 

@@ -12,7 +12,7 @@ from torch import nn
 ROW = "patching"
 TASK = "matmul"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = "patched"
+EXPECT_CHECK = ("patched", "inspection")
 
 
 def noisy(*arguments, **options):

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from warpwright import targets, taskfile
+from warpwright import targets
 from warpwright.errors import UsageError
+from warpwright.tasks import taskfile
 
 TASKS = Path(__file__).parents[1] / "tasks"
 NAMES = ("linear_chain", "batchnorm", "multi_output", "inplace_original", "buffers")

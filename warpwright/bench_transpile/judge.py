@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright import measure, native
+from warpwright import native
 from warpwright.base import Comparison, Status, Verdict
 from warpwright.bench_transpile import text
 from warpwright.bench_transpile.items import Item
 from warpwright.bench_transpile.program import Program
 from warpwright.bench_transpile.values import inputs_of, ranges_of
+from warpwright.timing import measure
 from warpwright.errors import WarpwrightError, WorkerDied, WorkerError, WorkerTimeout
 
 EPSILON = float(np.finfo(np.float32).eps)

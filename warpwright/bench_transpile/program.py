@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright import isolation
+
 from warpwright.base import Verdict
 from warpwright.bench_transpile.items import Buffer
 from warpwright.errors import WorkerDied, WorkerTimeout
-from warpwright.sandbox import FIRST_USER, USERS
+from warpwright.workers import isolation
+from warpwright.workers.sandbox import FIRST_USER, USERS
 
 Array = NDArray[Any]
 GUARD_BYTES = 4096

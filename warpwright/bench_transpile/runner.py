@@ -13,7 +13,7 @@ import mmap
 import os
 import sys
 
-from warpwright import isolation
+from warpwright.workers import isolation
 
 MEMORY_BYTES = 8 << 30
 FILE_BYTES = 1 << 20

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tests.domains.graph import models
-from warpwright import taskfile
 from warpwright.domains.graph.capture import capture, from_module
 from warpwright.domains.graph.ir import aten, edit, find, mutated, run, text
 from warpwright.errors import CaptureError
+from warpwright.tasks import taskfile
 
 
 def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:

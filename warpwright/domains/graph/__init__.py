@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from warpwright import taskfile
 from warpwright.base import Task
 from warpwright.domains.graph.capture import capture
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques import techniques
 from warpwright.space import Space
+from warpwright.tasks import taskfile
 
 
 def space(task: Task, target: str = "cpu") -> Space[GraphIR]:

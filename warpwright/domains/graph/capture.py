@@ -15,11 +15,11 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from warpwright import taskfile
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
 from warpwright.errors import CaptureError
+from warpwright.tasks import taskfile
 
 _ROLES = {
     InputKind.USER_INPUT: "input",

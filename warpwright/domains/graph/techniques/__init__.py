@@ -16,6 +16,7 @@ from warpwright.domains.graph.techniques import (
     fuse,
     identity,
     lattice,
+    library,
     linear_reduce,
     monotone,
     norm,
@@ -27,6 +28,7 @@ from warpwright.domains.graph.techniques import (
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
     *identity.TECHNIQUES,
+    *library.TECHNIQUES,
     *monotone.TECHNIQUES,
     *norm.TECHNIQUES,
     *linear_reduce.TECHNIQUES,

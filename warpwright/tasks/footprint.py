@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from warpwright.base import Task
-from warpwright.taskfile import call, load
+from warpwright.tasks.taskfile import call, load
 
 
 def peak_bytes(task: Task) -> int:

@@ -9,10 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from warpwright import plots, report
 from warpwright.base import Measurement, Record, Timing
 from warpwright.loop import BASELINE, is_baseline
 from warpwright.loop import best as recommended
+from warpwright.reports import plots, report
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ours: #1a7f37; --base: #57606a; --bad: #cf222e; --soft: #8881; }

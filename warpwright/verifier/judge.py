@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from warpwright.base import Case, Errors, Task, to_json
-from warpwright.checks import DISTRIBUTIONS, Certificate
 from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerProtocol, WorkerTimeout
-from warpwright.sandbox import Limits, Worker
+from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
+from warpwright.workers.sandbox import Limits, Worker
 
 VARIATIONS = ("edited", "permuted")  # of the first nominal input
 SEEDS = 1 << 31

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from warpwright import cuda_ipc
 from warpwright.errors import WorkerProtocol
+from warpwright.workers import cuda_ipc
 
 INLINE_BYTES = 2048
 READ_CHUNK = 1 << 30  # read(2) and write(2) move at most 2 GiB - 4 KiB at once

@@ -18,8 +18,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from warpwright.base import Task
-from warpwright.roofline import Work
-from warpwright.taskfile import call, load
+from warpwright.tasks.taskfile import call, load
+from warpwright.timing.roofline import Work
 
 
 @dataclass
@@ -328,12 +328,13 @@ def _convolution(made: Call) -> Needs:
         return []
     spatial = tensor.dim() - 2
     given, made_sizes = tensor.shape[2:], made.outputs[0].tensor.shape[2:]
+    axes = []
     for axis in range(spatial):
-        kernel = weight.shape[2 + axis]
         step, pad, gap = (option[axis % len(option)] for option in (stride, padding, dilation))
-        covered = _feeds(given[axis], made_sizes[axis], kernel, step, pad, gap) if transposed else None
-        share *= _touched(given[axis], made_sizes[axis], kernel, step, pad, gap) if covered is None else covered
-    return [(made.value(tensor), share)]
+        axes.append((given[axis], made_sizes[axis], weight.shape[2 + axis], step, pad, gap))
+    if transposed:
+        return [(made.value(tensor), math.prod(_feeds(*axis) for axis in axes))]
+    return [(made.value(tensor), _windows(share, axes))]
 
 
 def _pool(made: Call) -> Needs:
@@ -342,12 +343,32 @@ def _pool(made: Call) -> Needs:
     stride = (made.args[2] if len(made.args) > 2 else []) or kernel
     padding = made.args[3] if len(made.args) > 3 else [0]
     dilation = made.args[4] if made.name.startswith("max") and len(made.args) > 4 else [1]
-    share, spatial = _share(made), len(kernel)
+    spatial = len(kernel)
     sizes = made.outputs[0].tensor.shape[-spatial:]
+    axes = []
     for axis in range(spatial):
         step, pad, gap = (option[axis % len(option)] for option in (stride, padding, dilation))
-        share *= _touched(tensor.shape[axis - spatial], sizes[axis], kernel[axis], step, pad, gap)
-    return [(made.value(tensor), share)]
+        axes.append((tensor.shape[axis - spatial], sizes[axis], kernel[axis], step, pad, gap))
+    return [(made.value(tensor), _windows(_share(made), axes))]
+
+
+Axis = tuple[int, int, int, int, int, int]
+"""size, outputs, kernel, stride, padding, dilation"""
+
+
+def _windows(share: float, axes: Sequence[Axis]) -> float:
+    """Return the share of positions that windows reach at least, when only `share` of the windows are needed.
+
+    Windows that are all alike reach in proportion. Where padding or the end of an axis cuts some of them, the needed ones may be the small
+    ones. Give each position to the last window that reaches it: a window then has at most a stride of its own, but for those at the end,
+    which have the overlaps too. So each window that is not needed frees at most a stride, and all together at most the overlaps more.
+    """
+    touched = math.prod(_touched(*axis) for axis in axes)
+    alike = all(padding == 0 and (outputs - 1) * stride + (kernel - 1) * gap < size for size, outputs, kernel, stride, padding, gap in axes)
+    if share >= 1.0 or alike:
+        return share * touched
+    own = math.prod(outputs * (kernel if gap > 1 else min(kernel, stride)) / size for size, outputs, kernel, stride, _, gap in axes)
+    return max(0.0, touched - (1 - share) * own - max(0.0, touched - own))
 
 
 def _touched(size: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int) -> float:

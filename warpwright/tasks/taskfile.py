@@ -238,7 +238,7 @@ def _mark(node: ast.FunctionDef) -> ast.expr | None:
     """Return the @warpwright.task decorator of a function, if it has one."""
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if ast.unparse(called) in {"warpwright.task", "task", "taskfile.task", "warpwright.taskfile.task"}:
+        if ast.unparse(called) in {"warpwright.task", "task", "taskfile.task", "warpwright.tasks.taskfile.task"}:
             return decorator
     return None
 
@@ -266,7 +266,7 @@ def source_text(task: Task) -> str:
     text = _plain_text(task)
     if task.scale == 1.0:
         return text
-    from warpwright.scaling import scale_text
+    from warpwright.tasks.scaling import scale_text
 
     return scale_text(text, task.scale, task.path).text
 

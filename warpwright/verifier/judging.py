@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 
-from warpwright import exchange, footprint
 from warpwright.base import Case, Task, from_json
-from warpwright.certificate import certify
-from warpwright.channel import serve_requests
 from warpwright.errors import WarpwrightError
-from warpwright.oracle import Scale, describe, errors_of, excess, same_non_finite, tolerance
-from warpwright.reference import Answer, Leaf, Original, as_tensor, key_of, leaves_of, widen
+from warpwright.tasks import footprint
+from warpwright.verifier.certificate import certify
+from warpwright.verifier.oracle import Scale, describe, errors_of, excess, same_non_finite, tolerance
+from warpwright.verifier.reference import Answer, Leaf, Original, as_tensor, key_of, leaves_of, widen
+from warpwright.workers import exchange
+from warpwright.workers.channel import serve_requests
 
 FRESH_KEPT = 3  # shipments of inputs for timing that stay available
 
@@ -340,7 +341,7 @@ def _identical(one: torch.Tensor, other: torch.Tensor) -> bool:
 def _within(seen: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bool:
     if not own.is_floating_point() or seen.dtype != own.dtype:
         return False
-    from warpwright.oracle import scale_of
+    from warpwright.verifier.oracle import scale_of
 
     wide = exact.double()
     scale: Scale = scale_of(wide)

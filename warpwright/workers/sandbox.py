@@ -19,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.zygote import descendants
+from warpwright.workers.zygote import descendants
 
 Role = Literal["judge", "candidate", "baseline"]
 ISOLATIONS = ("auto", "limits", "none")
@@ -78,8 +79,8 @@ class _Zygote:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-m", "warpwright.zygote", str(theirs.fileno())]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
+        command = [sys.executable, "-m", "warpwright.workers.zygote", str(theirs.fileno())]
         self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL)
         theirs.close()
         self.socket = ours
@@ -116,17 +117,26 @@ def _free_bytes(folder: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
+_starting = threading.Lock()
+
+
 def _the_zygote() -> _Zygote:
     global _zygote
-    if _zygote is None or _zygote.owner != os.getpid() or _zygote.process.poll() is not None:
-        _zygote = _Zygote()
-        atexit.register(_zygote.close)
-    return _zygote
+    with _starting:
+        if _zygote is None or _zygote.owner != os.getpid() or _zygote.process.poll() is not None:
+            _zygote = _Zygote()
+            atexit.register(_zygote.close)
+        return _zygote
 
 
 def start_zygote() -> None:
-    """Start the fork server now (it takes as long as `import torch`), so that the first worker does not wait for it."""
-    _the_zygote()
+    """Start the fork server beside whatever comes next (it takes as long as `import torch`), so that the first worker does not wait for it."""
+
+    def start() -> None:
+        with contextlib.suppress(WorkerError):  # the first worker says so
+            _the_zygote()
+
+    threading.Thread(target=start, daemon=True).start()
 
 
 # --- workers -----------------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from warpwright.base import Comparison, Measurement, Scalar, Timing, Verdict
 from warpwright.errors import UsageError, WarpwrightError
-from warpwright.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look, spread
+from warpwright.timing.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look, spread
 
 BAND = 1.02
 """SAME: the interval lies within 1/BAND .. BAND. FASTER: above BAND; SLOWER: below 1/BAND. Two processes of one program differ by about 0.3 % on

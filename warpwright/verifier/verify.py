@@ -22,12 +22,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from warpwright import exchange
 from warpwright.base import Build, Case, Source, Task, Verdict
-from warpwright.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.judge import Comparison, Judge, JudgeFailed, Shipment, cases
-from warpwright.sandbox import CallRaised, Limits, Worker
+from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
+from warpwright.verifier.judge import Comparison, Judge, JudgeFailed, Shipment, cases
+from warpwright.workers import exchange
+from warpwright.workers.sandbox import CallRaised, Limits, Worker
 
 __all__ = [
     "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "TimedProgram",

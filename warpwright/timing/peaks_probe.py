@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import torch
 
-from warpwright.facts import last_level_cache_bytes
-from warpwright.roofline import Peaks
+from warpwright.timing.facts import last_level_cache_bytes
+from warpwright.timing.roofline import Peaks
 
 SECONDS = 0.2
 """Time for one rate; the best call counts, because noise only ever slows one down."""

@@ -22,9 +22,9 @@ from typing import Any
 
 import torch
 
-from warpwright import exchange, isolation
-from warpwright.channel import serve_requests
-from warpwright.integrity import Watch
+from warpwright.workers import exchange, isolation
+from warpwright.workers.channel import serve_requests
+from warpwright.workers.integrity import Watch
 
 M_PERTURB = -6
 FLUSH_LIMIT = 1 << 30

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from warpwright.base import Record
 from warpwright.loop import BASELINE
-from warpwright.report import Line
+from warpwright.reports.report import Line
 
 PLAIN_SECONDS = 10.0
 """Without a terminal, programs that did not become the best are summed up this often, so that a log stays short."""

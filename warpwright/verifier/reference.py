@@ -13,9 +13,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
-from warpwright import distributions, oracle, taskfile
 from warpwright.base import Case, Errors, Precision, Task
 from warpwright.errors import TaskError
+from warpwright.tasks import taskfile
+from warpwright.verifier import distributions, oracle
 
 SMALL_ELEMENTS = 4096  # below this many elements in the largest output, one run's error says little about the next
 PERTURBED_RUNS = 2

@@ -19,7 +19,7 @@ from typing import Any
 
 from warpwright.base import Scalar, Task, from_json, to_json
 from warpwright.errors import WarpwrightError
-from warpwright.facts import machine_name
+from warpwright.timing.facts import machine_name
 
 SAFETY: Mapping[str, float] = {"cuda": 1.15, "cpu": 1.5}
 """The floor supposes bandwidths this much above the best ever measured. A CPU's memory is shared with strangers, so that a busy day looks slow."""
@@ -164,10 +164,10 @@ def _read(path: Path) -> Peaks | None:
 
 
 def _ask(question: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-    """Put a question to `python -m warpwright.roofline` and return the answer."""
-    folders = [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
+    """Put a question to `python -m warpwright.timing.roofline` and return the answer."""
+    folders = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
-    command = [sys.executable, "-m", "warpwright.roofline"]
+    command = [sys.executable, "-m", "warpwright.timing.roofline"]
     asked = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True, timeout=timeout, env=environment)
     lines = asked.stdout.splitlines()
     if asked.returncode or not lines:
@@ -179,7 +179,7 @@ def _ask(question: Mapping[str, Any], timeout: float) -> dict[str, Any]:
 
 def main() -> None:
     """Answer the question on standard input, in JSON, on the last line of standard output."""
-    from warpwright import counting, peaks_probe
+    from warpwright.timing import counting, peaks_probe
 
     question = json.loads(sys.stdin.read())
     if "task" in question:

@@ -234,7 +234,7 @@ def estimate_seconds(text: str, path: str = "<task>") -> float:
     from torch.utils.flop_counter import FlopCounterMode
 
     from warpwright.base import Task, digest
-    from warpwright.taskfile import Reference, call, run_text
+    from warpwright.tasks.taskfile import Reference, call, run_text
 
     task = Task(name="scaling", path=path)
     namespace = run_text(text, path, digest("scaling", text))

@@ -23,8 +23,8 @@ import torch
 from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
-from warpwright.checks import Certificate
-from warpwright.reference import Answer, Original, as_tensor, clone, leaves_of
+from warpwright.verifier.checks import Certificate
+from warpwright.verifier.reference import Answer, Original, as_tensor, clone, leaves_of
 
 PARAMETER_MUTANTS = 6
 ADVISORY_BYTES = 1 << 30  # beyond this size of output only the decisive mutants are tried

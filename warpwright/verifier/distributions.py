@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from warpwright.checks import DISTRIBUTIONS
+from warpwright.verifier.checks import DISTRIBUTIONS
 
 SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0

@@ -34,7 +34,7 @@ CLASSES = (
     "torch.Tensor", "torch._C.TensorBase", "torch.nn.Module", "torch.UntypedStorage", "torch.Generator", "torch.cuda.Event",
     "torch.cuda.Stream",
 )  # fmt: skip
-HARNESS = ("warpwright.runner", "warpwright.channel", "warpwright.exchange", "warpwright.integrity", "warpwright.isolation", "warpwright.cuda_ipc")
+HARNESS = tuple(f"warpwright.workers.{name}" for name in ("runner", "channel", "exchange", "integrity", "isolation", "cuda_ipc"))
 
 AF_UNIX = 1
 
@@ -338,7 +338,7 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
 
 def _trusted_folders() -> tuple[str, ...]:
     """Return where installed code lies: the standard library, torch and other packages, and this package."""
-    files = [os.__file__, str(sys.modules["torch"].__file__), str(sys.modules["torch"].__path__[0]), __file__]
+    files = [os.__file__, str(sys.modules["torch"].__file__), str(sys.modules["torch"].__path__[0]), os.path.dirname(os.path.abspath(__file__))]
     folders = {os.path.dirname(os.path.abspath(file)) for file in files}
     return (*sorted(folder + os.sep for folder in folders), "<frozen ")
 

@@ -24,9 +24,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from warpwright import integrity, isolation
+from warpwright.workers import integrity, isolation
 
-MAINS = {"judge": "warpwright.judging", "candidate": "warpwright.runner", "baseline": "warpwright.runner"}
+MAINS = {"judge": "warpwright.verifier.judging", "candidate": "warpwright.workers.runner", "baseline": "warpwright.workers.runner"}
 WATCH_SECONDS = 0.5  # memory and process count of the tree; a scan takes 0.1 ms for a worker without children
 KILL_SECONDS = 5.0
 _read_all = False

@@ -1,0 +1,1 @@
+"""Shows records: terminal, markdown, JSON, one HTML page."""

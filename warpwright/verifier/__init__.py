@@ -1,0 +1,1 @@
+"""Decides whether a candidate computes what the original computes."""

@@ -1,0 +1,1 @@
+"""The processes that run programs: started, limited, watched, asked and ended."""
