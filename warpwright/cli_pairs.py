@@ -15,13 +15,11 @@ Verb = Callable[..., argparse.ArgumentParser]
 
 def pairs(given: argparse.Namespace) -> int:
     """Generate verified pairs of CUDA and C programs as parquet."""
-    from warpwright.pairs import generate
+    from warpwright.pairs import generate, graphs  # noqa: F401 (graphs: registers all of the table)
     from warpwright.pairs.draft import Options
     from warpwright.pairs.operators import OPERATORS
 
     names = tuple(filter(None, (given.operators or "").split(",")))
-    from warpwright.pairs import operators_nn  # noqa: F401 (registers the rest of the table)
-
     unknown = [name for name in names if name not in OPERATORS]
     if unknown:
         raise UsageError(f"expected operators of the table, saw {', '.join(unknown)}", f"known: {', '.join(sorted(OPERATORS))}")
@@ -43,7 +41,9 @@ def pairs(given: argparse.Namespace) -> int:
 
         print(json.dumps(said), file=given.stdout, flush=True)
     else:
-        given.console.print(f"{result.pairs} pairs of {result.drafts} drafts in {result.seconds:.0f} s ({result.per_minute:.0f} a minute) in {given.out}")
+        given.console.print(
+            f"{result.pairs} pairs of {result.drafts} drafts in {result.seconds:.0f} s ({result.per_minute:.0f} a minute) in {given.out}"
+        )
     return 0 if result.pairs or given.resume else 1
 
 

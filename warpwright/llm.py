@@ -1,7 +1,7 @@
 """One chat client for any OpenAI-compatible endpoint, and `Replay`, its stand-in, which records and plays answers by the prompt's hash.
 
-    chat = OpenAI("https://host/v1", "model-name")           # key from WARPWRIGHT_API_KEY, else OPENAI_API_KEY; never logged
-    text = chat.ask([{"role": "user", "content": "..."}])
+chat = OpenAI("https://host/v1", "model-name")           # key from WARPWRIGHT_API_KEY, else OPENAI_API_KEY; never logged
+text = chat.ask([{"role": "user", "content": "..."}])
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class OpenAI:
                 said = self._clean(str(getattr(error, "reason", error)) or type(error).__name__)
             if attempt + 1 < self.attempts:
                 self.sleep(pause)
-        raise ChatError(f"expected an answer from {self.url} in {self.attempts} attempts, saw at last: {said}", "is the address right and the server up?")
+        raise ChatError(
+            f"expected an answer from {self.url} in {self.attempts} attempts, saw at last: {said}", "is the address right and the server up?"
+        )
 
     def _post(self, body: bytes) -> bytes:
         if not self.url.startswith(("http://", "https://")):
@@ -102,7 +104,9 @@ class OpenAI:
         except (ValueError, KeyError, IndexError, TypeError):
             content = None
         if not isinstance(content, str):
-            raise ChatError(f"expected choices[0].message.content in the answer of {self.url}, saw {self._clean(data[:200].decode(errors='replace'))!r}")
+            raise ChatError(
+                f"expected choices[0].message.content in the answer of {self.url}, saw {self._clean(data[:200].decode(errors='replace'))!r}"
+            )
         return content
 
     def _clean(self, text: str) -> str:
@@ -144,7 +148,9 @@ class Replay:
                 if self.live is None and row.get("model"):
                     self.name = str(row["model"])
             except (ValueError, KeyError, TypeError) as error:
-                raise UsageError(f"expected prompt and answer in line {number} of {self.path}, saw {line[:80]!r}", "was it recorded by warpwright?") from error
+                raise UsageError(
+                    f"expected prompt and answer in line {number} of {self.path}, saw {line[:80]!r}", "was it recorded by warpwright?"
+                ) from error
 
     def ask(self, messages: Sequence[Message]) -> str:
         """Return the recorded answer. Raises ChatError where there is none."""

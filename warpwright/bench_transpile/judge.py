@@ -18,8 +18,8 @@ from warpwright.bench_transpile import text
 from warpwright.bench_transpile.items import Item
 from warpwright.bench_transpile.program import Program
 from warpwright.bench_transpile.values import inputs_of, ranges_of
-from warpwright.timing import measure
 from warpwright.errors import WarpwrightError, WorkerDied, WorkerError, WorkerTimeout
+from warpwright.timing import measure
 
 EPSILON = float(np.finfo(np.float32).eps)
 FLOOR, SLACK = 64.0, 4.0
@@ -255,9 +255,7 @@ def _timed(prepared: Prepared, program: Program, row: Any, seconds: float, rng: 
         if max(program.count, reference.count) <= 4 * min(program.count, reference.count):
             program.count = reference.count = max(program.count, reference.count)  # alike for programs that are alike, as in the control
         program.verdict = verdict
-        found = measure.compare(
-            program, {"reference": reference}, fresh, seconds=seconds, floor_seconds=0.0, overhead_seconds=0.0, rng=rng
-        )
+        found = measure.compare(program, {"reference": reference}, fresh, seconds=seconds, floor_seconds=0.0, overhead_seconds=0.0, rng=rng)
     return row(  # type: ignore[no-any-return]
         "ok", built=True, ran=True, speedup=found.speedup, interval=found.interval, verdict=found.verdict,
         reference_seconds=found.baselines["reference"].median,

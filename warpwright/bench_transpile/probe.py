@@ -69,7 +69,9 @@ def recording(text: str, entry: str, parameters: Sequence[tuple[str, str]]) -> s
 
 
 def _made(parameters: Sequence[tuple[str, str]], capacity: Mapping[str, int]) -> list[str]:
-    return [f"  auto {name} = recorded<{_C_NAMES[dtype]}>({capacity[name]}, {'0.5f' if dtype.startswith('f') else '0'});" for name, dtype in parameters]
+    return [
+        f"  auto {name} = recorded<{_C_NAMES[dtype]}>({capacity[name]}, {'0.5f' if dtype.startswith('f') else '0'});" for name, dtype in parameters
+    ]
 
 
 def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity: int) -> dict[str, int] | str:
@@ -95,7 +97,14 @@ def kernel_grid(
     room = {name: size if name == target else capacity for name, _ in parameters}
     body = recording(text.replace('extern "C"', ""), kernel, parameters)
     call = f"{kernel}({', '.join(name for name, _ in parameters)})"
-    lines = [COMMON, CUDA, body, 'extern "C" void probe(long* results_) {', *_made(parameters, room), f"  blockDim = {{{block}, 1, 1}}; long blocks_ = 0;"]
+    lines = [
+        COMMON,
+        CUDA,
+        body,
+        'extern "C" void probe(long* results_) {',
+        *_made(parameters, room),
+        f"  blockDim = {{{block}, 1, 1}}; long blocks_ = 0;",
+    ]
     lines += [f"  while ({target}.count < {size} && blocks_ < {MOST_BLOCKS} && !{target}.bad) {{", "    blockIdx = {(unsigned)blocks_, 0, 0};"]
     lines += [f"    for (unsigned t_ = 0; t_ < {block}; ++t_) {{ threadIdx = {{t_, 0, 0}}; {call}; }}", "    ++blocks_;", "  }"]
     lines += [f"  results_[0] = blocks_; results_[1] = {target}.count; results_[2] = {target}.bad;"]

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-
 from warpwright.base import Verdict
 from warpwright.bench_transpile.items import Buffer
 from warpwright.errors import WorkerDied, WorkerTimeout

@@ -59,7 +59,9 @@ def markdown(report: Mapping[str, Any]) -> str:
     else:
         word = f"**Void**: the reference against itself came to {control:.3f}, not 1.00 +- {CONTROL_BAND:.2f}; the speeds below say nothing."
     lines = [f"# {report['suite']}", "", word, "", *(f"- {name}: {value}" for name, value in report["conditions"].items()), ""]
-    lines += ["| source | scored | built | correct | geomean of all (failures 1.0) | median of correct | faster than reference | faster than compiler |"]
+    lines += [
+        "| source | scored | built | correct | geomean of all (failures 1.0) | median of correct | faster than reference | faster than compiler |"
+    ]
     lines += ["|---|---|---|---|---|---|---|---|"]
     for name, one in report["sources"].items():
         cells = (one["scored"], one["built"], one["correct"], _times(one["geomean_of_all"]), _times(one["median_of_correct"]))

@@ -26,10 +26,46 @@ C_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-fopenmp", "-x", "c", "-
 CPP_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-fopenmp", "-std=gnu++17", "-w")
 """Of a candidate that is C++ and not C, and of the compiler's output."""
 
-_FLOAT_MATH = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc pow fmod hypot"
-    " fabs floor ceil round rint nearbyint trunc fmin fmax fma copysign"
-).split()
+_FLOAT_MATH = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "pow",
+    "fmod",
+    "hypot",
+    "fabs",
+    "floor",
+    "ceil",
+    "round",
+    "rint",
+    "nearbyint",
+    "trunc",
+    "fmin",
+    "fmax",
+    "fma",
+    "copysign",
+]
 
 
 def complete(c: str) -> str:

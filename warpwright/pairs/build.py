@@ -48,7 +48,9 @@ def build_cuda(drafts: Sequence[Draft]) -> dict[int, tuple[Run, ...] | str]:
     return {draft.index: (_cuda_run(draft, kernels),) for draft in prefixed}
 
 
-def _apart(drafts: Sequence[Draft], build: Callable[[Sequence[Draft]], dict[int, tuple[Run, ...] | str]], why: str) -> dict[int, tuple[Run, ...] | str]:
+def _apart(
+    drafts: Sequence[Draft], build: Callable[[Sequence[Draft]], dict[int, tuple[Run, ...] | str]], why: str
+) -> dict[int, tuple[Run, ...] | str]:
     if len(drafts) == 1:
         return {drafts[0].index: why}
     return {index: found for draft in drafts for index, found in build([draft]).items()}

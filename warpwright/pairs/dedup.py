@@ -8,8 +8,48 @@ from warpwright.base import digest
 
 _WORDS = re.compile(r"[A-Za-z_]\w*|\d[\w.]*(?:[eE][+-]?\d+f?)?|\S")
 _KEPT = frozenset(
-    "void int float char signed unsigned const restrict __restrict__ for if else return extern __global__ __shared__ __launch_bounds__ pragma omp parallel simd"
-    " collapse reduction unroll atomic GCC include threadIdx blockIdx blockDim gridDim x y z w float4 reinterpret_cast malloc free sizeof".split()
+    [
+        "void",
+        "int",
+        "float",
+        "char",
+        "signed",
+        "unsigned",
+        "const",
+        "restrict",
+        "__restrict__",
+        "for",
+        "if",
+        "else",
+        "return",
+        "extern",
+        "__global__",
+        "__shared__",
+        "__launch_bounds__",
+        "pragma",
+        "omp",
+        "parallel",
+        "simd",
+        "collapse",
+        "reduction",
+        "unroll",
+        "atomic",
+        "GCC",
+        "include",
+        "threadIdx",
+        "blockIdx",
+        "blockDim",
+        "gridDim",
+        "x",
+        "y",
+        "z",
+        "w",
+        "float4",
+        "reinterpret_cast",
+        "malloc",
+        "free",
+        "sizeof",
+    ]
 )
 
 

@@ -37,7 +37,14 @@ class Expr:
         right = other if isinstance(other, Expr) else const(other, self.dtype)
         pair = (right, self) if swapped else (self, right)
         integer = self.dtype == "int32" and right.dtype == "int32"
-        table = {"+": ("iadd", "add"), "-": ("isub", "subtract"), "*": ("imul", "multiply"), "//": ("idiv", "idiv"), "%": ("imod", "imod"), "/": ("", "divide")}
+        table = {
+            "+": ("iadd", "add"),
+            "-": ("isub", "subtract"),
+            "*": ("imul", "multiply"),
+            "//": ("idiv", "idiv"),
+            "%": ("imod", "imod"),
+            "/": ("", "divide"),
+        }
         return call(table[name][0 if integer else 1], *pair)
 
     def __add__(self, other: Expr | float | int) -> Expr:
@@ -234,7 +241,9 @@ class Graph:
         return sum(stage.work for stage in self.stages)
 
 
-def graph(name: str, family: str, inputs: tuple[Buffer, ...], stages: tuple[Stage, ...], outputs: tuple[str, ...] = (), scattered: tuple[Buffer, ...] = ()) -> Graph:
+def graph(
+    name: str, family: str, inputs: tuple[Buffer, ...], stages: tuple[Stage, ...], outputs: tuple[str, ...] = (), scattered: tuple[Buffer, ...] = ()
+) -> Graph:
     """Return a checked graph. `scattered` gives the shapes of buffers that are written by scatters only."""
     shapes: dict[str, Buffer] = {one.name: one for one in scattered}
     for stage in stages:

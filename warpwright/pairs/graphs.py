@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 
-from warpwright.pairs import operators_nn  # noqa: F401 (registers its rows of the table)
+from warpwright.pairs import operators_nn, operators_norm  # noqa: F401 (they register their rows of the table)
 from warpwright.pairs.expr import Buffer, Expr, Graph, PairError, Reduction, Stage, bodies, call, loads, rewrite, substitute, walk
 from warpwright.pairs.functions import BINARY, TERNARY, UNARY, Function, Interval
 from warpwright.pairs.operators import OPERATORS, positions
@@ -125,7 +125,8 @@ def merge(rng: Random, graph: Graph) -> Graph | None:
     function, buffer = rng.choice(fitting), graph.buffer(name)
     axes, at = positions(buffer.shape)
     domain = function.domain2 or function.domain
-    args, more = [buffer[at]], []
+    args: list[Expr] = [buffer[at]]
+    more: list[Buffer] = []
     for _ in range(function.arity - 1):
         others = [o for o in (*graph.shapes, *(b.name for b in graph.inputs)) if o != name and graph.buffer(o).shape == buffer.shape]
         others = [o for o in others if o in found and _inside(found[o], domain)]

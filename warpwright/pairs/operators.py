@@ -120,7 +120,8 @@ def _broadcast(name: str, function: str, over: str) -> None:
 
 for _name, _called, _over in (
     ("bias_add", "add", "row"), ("bias_add_channel", "add", "channel"), ("scale_rows", "multiply", "column"), ("scale_columns", "multiply", "row"),
-    ("scale_channel", "multiply", "channel"), ("divide_rows", "divide", "column"), ("max_with_row", "maximum", "row"), ("subtract_column", "subtract", "column"),
+    ("scale_channel", "multiply", "channel"), ("divide_rows", "divide", "column"), ("max_with_row", "maximum", "row"),
+    ("subtract_column", "subtract", "column"),
 ):  # fmt: skip
     _broadcast(_name, _called, _over)
 
@@ -130,7 +131,9 @@ def prelu(rng: Random) -> Graph:
     """Return x where positive, slope[channel] * x elsewhere."""
     x = source("x0", size(rng, 1, 4), size(rng, 2, 32), size(rng, 8, 200))
     slope = source("x1", x.shape[1], interval=(0.05, 0.5))
-    return mapped("prelu", "broadcast", (x, slope), x.shape, lambda n, c, i: select(call("lt", 0.0, _f(x[n, c, i])), x[n, c, i], slope[c] * x[n, c, i]))
+    return mapped(
+        "prelu", "broadcast", (x, slope), x.shape, lambda n, c, i: select(call("lt", 0.0, _f(x[n, c, i])), x[n, c, i], slope[c] * x[n, c, i])
+    )
 
 
 def _f(value: Expr) -> Expr:
@@ -171,7 +174,9 @@ def _same(x: Expr) -> Expr:
     return x
 
 
-def _reduction(name: str, combine: Combine, before: Body = _same, after: Callable[[Expr, int], Expr] = lambda s, n: s, interval: Interval = (-1, 1)) -> None:
+def _reduction(
+    name: str, combine: Combine, before: Body = _same, after: Callable[[Expr, int], Expr] = lambda s, n: s, interval: Interval = (-1, 1)
+) -> None:
     """Register a reduction over the last axis, the first axis, and everything."""
 
     def register(called: str, over: str) -> None:
@@ -272,7 +277,11 @@ def cosine_similarity(rng: Random) -> Graph:
     rows, columns = size(rng, 8, 128), size(rng, 16, 256)
     x, y = source("x0", rows, columns), source("x1", rows, columns)
     i, k, over = index("i"), index("k"), (("k", columns),)
-    parts = (Reduction("a", over, "sum", x[i, k] * y[i, k]), Reduction("b", over, "sum", x[i, k] * x[i, k]), Reduction("c", over, "sum", y[i, k] * y[i, k]))
+    parts = (
+        Reduction("a", over, "sum", x[i, k] * y[i, k]),
+        Reduction("b", over, "sum", x[i, k] * x[i, k]),
+        Reduction("c", over, "sum", y[i, k] * y[i, k]),
+    )
     return graph("cosine_similarity", "loss", (x, y), (Stage("y", (("i", rows),), acc("a") / call("sqrt", acc("b") * acc("c") + 1e-8), parts),))
 
 
@@ -387,7 +396,8 @@ def _unfold(rng: Random) -> tuple[Buffer, tuple[int, ...], Callable[..., Expr]]:
 
 
 for _name, _made in (
-    ("space_to_depth", _space_to_depth), ("depth_to_space", _depth_to_space), ("pixel_shuffle", _pixel_shuffle), ("channel_shuffle", _channel_shuffle),
+    ("space_to_depth", _space_to_depth), ("depth_to_space", _depth_to_space), ("pixel_shuffle", _pixel_shuffle),
+    ("channel_shuffle", _channel_shuffle),
     ("zero_pad", _zero_pad), ("triu", _triangle(True)), ("tril", _triangle(False)), ("dilate", _dilate), ("pack_channels", _pack_channels),
     ("unpack_channels", _unpack_channels), ("diagonal_matrix", _diagonal_matrix), ("unfold", _unfold),
 ):  # fmt: skip

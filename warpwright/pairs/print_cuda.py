@@ -186,9 +186,21 @@ def _transpose(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
     rest = tuple(axis for axis in stage.axes if axis[0] not in found)
     inside, kind = scope(graph, True), c_type(graph.buffer(stage.out).dtype)
     lines = [f"__shared__ {kind} tile[32][33];", *(declare("(int)blockIdx.z", rest) if rest else [])]
-    lines += [f"for (int r = threadIdx.y; r < 32; r += {by}) {{", f"  int {read} = blockIdx.x * 32 + threadIdx.x;", f"  int {written} = blockIdx.y * 32 + r;"]
-    lines += [f"  if ({read} < {extent[read]} && {written} < {extent[written]}) tile[r][threadIdx.x] = {express(stage.body, inside)};", "}", "__syncthreads();"]
-    lines += [f"for (int r = threadIdx.y; r < 32; r += {by}) {{", f"  int {read} = blockIdx.x * 32 + r;", f"  int {written} = blockIdx.y * 32 + threadIdx.x;"]
+    lines += [
+        f"for (int r = threadIdx.y; r < 32; r += {by}) {{",
+        f"  int {read} = blockIdx.x * 32 + threadIdx.x;",
+        f"  int {written} = blockIdx.y * 32 + r;",
+    ]
+    lines += [
+        f"  if ({read} < {extent[read]} && {written} < {extent[written]}) tile[r][threadIdx.x] = {express(stage.body, inside)};",
+        "}",
+        "__syncthreads();",
+    ]
+    lines += [
+        f"for (int r = threadIdx.y; r < 32; r += {by}) {{",
+        f"  int {read} = blockIdx.x * 32 + r;",
+        f"  int {written} = blockIdx.y * 32 + threadIdx.x;",
+    ]
     keep = stored(stage.out, graph.buffer(stage.out).shape, [index(name) for name, _ in stage.axes], "tile[threadIdx.x][r]", inside)
     lines += [f"  if ({read} < {extent[read]} && {written} < {extent[written]}) {keep}", "}"]
     return _Kernel(lines, (_blocks(extent[read], 32), _blocks(extent[written], 32), _count(rest)), (32, by, 1))
@@ -206,14 +218,24 @@ def _tile(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
     inside = scope(graph, True)
     row = f"blockIdx.y * {t} + threadIdx.y + r * {step}"
     zero = number(0, one.dtype)
-    lines = [f"__shared__ {kind} tile_a[{t}][{t + 1}];", f"__shared__ {kind} tile_b[{t}][{t + 1}];", *(declare("(int)blockIdx.z", rest) if rest else [])]
+    lines = [
+        f"__shared__ {kind} tile_a[{t}][{t + 1}];",
+        f"__shared__ {kind} tile_b[{t}][{t + 1}];",
+        *(declare("(int)blockIdx.z", rest) if rest else []),
+    ]
     lines += [f"int {j} = blockIdx.x * {t} + threadIdx.x;", f"{kind} sum[{rows}];", f"for (int r = 0; r < {rows}; ++r) sum[r] = {zero};"]
     fill = [f"int y = threadIdx.y + r * {step};", f"int {i} = {row};"]
     fill += [f"{{ int {k} = base + threadIdx.x; tile_a[y][threadIdx.x] = {i} < {m} && {k} < {depth} ? {express(a, inside)} : {zero}; }}"]
     fill += [f"{{ int {k} = base + y; tile_b[y][threadIdx.x] = {k} < {depth} && {j} < {n} ? {express(b, inside)} : {zero}; }}"]
     inner = [f"for (int r = 0; r < {rows}; ++r) sum[r] += tile_a[threadIdx.y + r * {step}][d] * tile_b[d][threadIdx.x];"]
     unroll = [f"#pragma unroll {schedule.unroll}" if schedule.unroll else "#pragma unroll"]
-    lines += [f"for (int base = 0; base < {depth}; base += {t}) {{", f"  for (int r = 0; r < {rows}; ++r) {{", *indent(fill, 2), "  }", "  __syncthreads();"]
+    lines += [
+        f"for (int base = 0; base < {depth}; base += {t}) {{",
+        f"  for (int r = 0; r < {rows}; ++r) {{",
+        *indent(fill, 2),
+        "  }",
+        "  __syncthreads();",
+    ]
     lines += [*indent(unroll), f"  for (int d = 0; d < {t}; ++d) {{", *indent(inner, 2), "  }", "  __syncthreads();", "}"]
     keep = _store(stage, graph, inside.having(accs={one.name: "sum[r]"}))
     lines += [f"for (int r = 0; r < {rows}; ++r) {{", f"  int {i} = {row};", f"  if ({i} < {m} && {j} < {n}) {keep}", "}"]
@@ -238,7 +260,11 @@ def _block_sum(one: Reduction, threads: int, shuffle: bool) -> list[str]:
 
     if not shuffle:
         lines = [f"shared_{name}[{tid}] = {name};", "__syncthreads();", f"for (int half = {threads // 2}; half > 0; half >>= 1) {{"]
-        lines += [f"  if ({tid} < half) shared_{name}[{tid}] = {join(f'shared_{name}[{tid}]', f'shared_{name}[{tid} + half]')};", "  __syncthreads();", "}"]
+        lines += [
+            f"  if ({tid} < half) shared_{name}[{tid}] = {join(f'shared_{name}[{tid}]', f'shared_{name}[{tid} + half]')};",
+            "  __syncthreads();",
+            "}",
+        ]
         return [*lines, f"{name} = shared_{name}[0];"]
     step = f"{name} = {join(name, f'__shfl_down_sync(0xffffffff, {name}, d)')};"
     lines = [f"for (int d = 16; d > 0; d >>= 1) {step}"]
@@ -256,7 +282,12 @@ def _block_best(one: Reduction, threads: int) -> list[str]:
     mine, other = f"shared_{name}[{tid}]", f"shared_{name}[{tid} + half]"
     at, far = f"place_{name}[{tid}]", f"place_{name}[{tid} + half]"
     lines = [f"{mine} = {name}_best;", f"{at} = {name};", "__syncthreads();", f"for (int half = {threads // 2}; half > 0; half >>= 1) {{"]
-    lines += [f"  if ({tid} < half && ({other} {sign} {mine} || ({other} == {mine} && {far} < {at}))) {{", f"    {mine} = {other};", f"    {at} = {far};", "  }"]
+    lines += [
+        f"  if ({tid} < half && ({other} {sign} {mine} || ({other} == {mine} && {far} < {at}))) {{",
+        f"    {mine} = {other};",
+        f"    {at} = {far};",
+        "  }",
+    ]
     return [*lines, "  __syncthreads();", "}", f"{name} = place_{name}[0];"]
 
 
@@ -294,7 +325,11 @@ def _block_scan(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel
     axis, extent = stage.axes[-1]
     lines = [f"__shared__ float row[{threads}];", *declare("(int)blockIdx.x", stage.axes[:-1]), f"int {axis} = threadIdx.x;"]
     lines += [f"float running = {axis} < {extent} ? {express(stage.body, inside)} : {start_of(one)};", f"row[{axis}] = running;", "__syncthreads();"]
-    lines += [f"for (int d = 1; d < {threads}; d <<= 1) {{", f"  float before = {axis} >= d ? row[{axis} - d] : {start_of(one)};", "  __syncthreads();"]
+    lines += [
+        f"for (int d = 1; d < {threads}; d <<= 1) {{",
+        f"  float before = {axis} >= d ? row[{axis} - d] : {start_of(one)};",
+        "  __syncthreads();",
+    ]
     lines += [f"  running = {combined(one.combine, 'before', 'running', True)};", f"  row[{axis}] = running;", "  __syncthreads();", "}"]
     keep = stored(stage.out, graph.buffer(stage.out).shape, [index(name) for name, _ in stage.axes], "running", inside)
     return _Kernel([*lines, f"if ({axis} < {extent}) {keep}"], (_count(stage.axes[:-1]), 1, 1), (threads, 1, 1))
@@ -319,7 +354,11 @@ def _shared(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
     """A scatter into a copy of the output in shared memory, added to the output at the end."""
     inside, threads, size = scope(graph, True), schedule.block[0], graph.buffer(stage.out).size
     kind = graph.buffer(stage.out).dtype
-    lines = [f"__shared__ {c_type(kind)} part[{size}];", *_strided((("b", size),), [f"part[b] = {number(0, kind)};"], "threadIdx.x", threads), "__syncthreads();"]
+    lines = [
+        f"__shared__ {c_type(kind)} part[{size}];",
+        *_strided((("b", size),), [f"part[b] = {number(0, kind)};"], "threadIdx.x", threads),
+        "__syncthreads();",
+    ]
     add = f"atomicAdd(&part[{express(stage.at[0], inside)}], {express(stage.body, inside)});"
     loop, blocks = _counted(_count(stage.axes), schedule, [*declare("t", stage.axes), add])
     flush = f"atomicAdd(&{stage.out}[b], part[b]);"
@@ -327,7 +366,8 @@ def _shared(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
 
 
 _STRATEGIES: Mapping[str, Callable[[Stage, Graph, KernelSchedule], _Kernel]] = {
-    "thread": _thread, "thread2d": _thread2d, "vector": _vector, "transpose": _transpose, "tile": _tile, "block": _block, "warp": _warp, "shared": _shared,
+    "thread": _thread, "thread2d": _thread2d, "vector": _vector, "transpose": _transpose,
+    "tile": _tile, "block": _block, "warp": _warp, "shared": _shared,
 }  # fmt: skip
 
 

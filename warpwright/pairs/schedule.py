@@ -112,7 +112,7 @@ def kernel_strategies(stage: Stage, graph: Graph) -> tuple[str, ...]:
         small = stage.scatter == "add" and len(stage.at) == 1 and graph.buffer(stage.out).size <= MOST_SHARED_ELEMENTS
         return ("thread", "shared", "shared") if small else ("thread",)
     found = ["thread"]
-    if len(stage.axes) >= 2 and not stage.inner or not stage.reductions and len(stage.axes) >= 2:
+    if (len(stage.axes) >= 2 and not stage.inner) or (not stage.reductions and len(stage.axes) >= 2):
         found.append("thread2d")
     if flat(stage, graph):
         found += ["vector"] * 2

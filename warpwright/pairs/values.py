@@ -21,10 +21,10 @@ def draw(buffer: Buffer, rng: np.random.Generator, where: str) -> NDArray[Any]:
     if buffer.values == "permutation":
         return rng.permutation(int(buffer.high))[: buffer.size].astype(np.int32).reshape(buffer.shape)
     if buffer.values == "index":
-        low, high = int(buffer.low), int(buffer.high)
-        if where == "middle" and high - low >= 6:
-            low, high = low + (high - low) // 3, high - (high - low) // 3
-        return rng.integers(low, high, buffer.shape).astype(_TYPES[buffer.dtype])
+        first, end = int(buffer.low), int(buffer.high)
+        if where == "middle" and end - first >= 6:
+            first, end = first + (end - first) // 3, end - (end - first) // 3
+        return rng.integers(first, end, buffer.shape).astype(_TYPES[buffer.dtype])
     low, high = buffer.interval
     wide = high - low
     if where == "middle":

@@ -67,7 +67,8 @@ def record(draft: Draft, checked: Checked, options: Options) -> dict[str, Any]:
         "reference": draft.reference, "launches": json.dumps(launches_json(draft.cuda)), "buffers": json.dumps(buffers),
         "cases": json.dumps([{"seed": seed, "range": where} for seed, where in checked.seeds]),
         "absolute_tolerance": [one.absolute for one in checked.tolerances], "relative_tolerance": [one.relative for one in checked.tolerances],
-        "cuda_schedule": json.dumps([asdict(one) for one in draft.kernels]), "c_schedule": json.dumps([asdict(one) for one in draft.loops[checked.best]]),
+        "cuda_schedule": json.dumps([asdict(one) for one in draft.kernels]),
+        "c_schedule": json.dumps([asdict(one) for one in draft.loops[checked.best]]),
         "c_candidates": len(draft.c), "c_seconds": min(checked.seconds), "c_first_seconds": checked.seconds[0], "cuda_verified": options.verify_cuda,
         "threads": int(os.environ.get("OMP_NUM_THREADS", "0")), "work": graph.work,
     }  # fmt: skip

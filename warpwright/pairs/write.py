@@ -15,6 +15,7 @@ from typing import Any
 import warpwright
 from warpwright import native
 from warpwright.errors import MissingExtra, UsageError
+from warpwright.pairs.build import C_FLAGS
 from warpwright.pairs.draft import Options
 
 STATE = "state.json"
@@ -73,7 +74,9 @@ class Folder:
             return cls(path, options)
         said = json.loads(state.read_text())
         if said["options"] != json.loads(json.dumps(asdict(options))):
-            raise UsageError(f"expected the options that the data set was begun with, {said['options']}, saw {asdict(options)}", "give the same --seed")
+            raise UsageError(
+                f"expected the options that the data set was begun with, {said['options']}, saw {asdict(options)}", "give the same --seed"
+            )
         known = {row["id"] for row in read_pairs(path)} if said["shards"] else set()
         return cls(path, options, said["next"], said["total"], said["shards"], Counter(said["rejected"]), known)
 
@@ -115,31 +118,59 @@ def card_text(rows: list[dict[str, Any]], options: Options, rejected: Mapping[st
     strategies = Counter(one["strategy"] for row in rows for one in json.loads(row["cuda_schedule"]))
     gains = sorted(row["c_first_seconds"] / row["c_seconds"] for row in rows)
     how = "both halves against float64" if options.verify_cuda else "the C half against float64; the CUDA half was NOT run"
+    names, texts = len({row["name"] for row in rows}), len({row["skeleton"] for row in rows})
     lines = [
-        "# CUDA and C pairs", "",
+        "# CUDA and C pairs",
+        "",
         f"{len(rows)} pairs of equal programs, one in CUDA and one in C11 with OpenMP, printed from one tensor expression by warpwright"
-        f" {warpwright.__version__}, seed {options.seed}. Verified: {how}, on {4} draws of inputs from each pair's own domain, with guard zones around every array.",
-        "", f"Operators and graphs: {len({row['name'] for row in rows})} names, {len({row['skeleton'] for row in rows})} CUDA texts that differ in more than sizes.",
+        f" {warpwright.__version__}, seed {options.seed}.",
+        f"Verified: {how}, on {len(json.loads(rows[0]['cases']))} draws of inputs from each pair's own domain, with guard zones around every array.",
+        "",
+        f"Operators and graphs: {names} names, {texts} CUDA texts that differ in more than sizes.",
         f"Splits: {', '.join(f'{name} {count}' for name, count in sorted(splits.items()))}; whole operators are held out.",
         f"C half: the fastest of up to {options.tune} loop schedules, {gains[len(gains) // 2]:.2f}x the usual guess (median), measured with"
-        f" {rows[0]['threads']} thread(s) on {platform.processor() or platform.machine()}, flags of {Path(native.compiler()[0]).name} in the docs.",
-        f"Rejected on the way: {', '.join(f'{name} {count}' for name, count in sorted(rejected.items())) or 'none'}.", "",
-        "| family | pairs |", "|---|---|", *(f"| {name} | {count} |" for name, count in families.most_common()), "",
-        "| CUDA strategy of a kernel | kernels |", "|---|---|", *(f"| {name} | {count} |" for name, count in strategies.most_common()), "",
-        "## Columns", "", *(f"- `{name}`: {what}" for name, what in COLUMNS.items()), "",
-    ]  # fmt: skip
+        f" {rows[0]['threads']} thread(s) on {platform.machine()}, compiled by {Path(native.compiler()[0]).name} {' '.join(C_FLAGS)}.",
+        f"Rejected on the way: {', '.join(f'{name} {count}' for name, count in sorted(rejected.items())) or 'none'}.",
+        "",
+        *_table("family", "pairs", families),
+        *_table("CUDA strategy of a kernel", "kernels", strategies),
+        "## Columns",
+        "",
+        *(f"- `{name}`: {what}" for name, what in COLUMNS.items()),
+        "",
+    ]
     return "\n".join(lines)
 
 
+def _table(what: str, counted: str, rows: Counter[str]) -> list[str]:
+    return [f"| {what} | {counted} |", "|---|---|", *(f"| {name} | {count} |" for name, count in rows.most_common()), ""]
+
+
 COLUMNS = {
-    "id": "hash of both texts, names and blanks left out: unique", "skeleton": "hash of the CUDA text without numbers: equal for pairs that differ in sizes only",
-    "format": "version of these columns", "seed": "of the data set", "index": "number of the draft: seed and index make it again",
-    "name": "operator, or graph_OPERATOR", "family": "kind of operator", "provenance": "the operator and the mutations that made the graph, in order",
-    "cuda": "CUDA text: one kernel a stage", "c": "C11 text with OpenMP: one function of the inputs, then the outputs", "c_entry": "its name",
-    "reference": "numpy text: `reference(inputs..., real=np.float64)` returns the outputs", "launches": "JSON: kernel, grid, block, dynamic shared bytes, arguments",
-    "buffers": "JSON: name, role (input, output, temporary), dtype, shape and, of inputs, the domain", "cases": "JSON: seed and value range of each draw",
-    "absolute_tolerance": "of each output: |seen - exact| <= absolute + relative |exact|", "relative_tolerance": "of each output",
-    "cuda_schedule": "JSON: how each stage became a kernel", "c_schedule": "JSON: how each stage became a loop nest", "c_candidates": "loop schedules tried",
-    "c_seconds": "median time of one call of the C half", "c_first_seconds": "that of the usual guess", "cuda_verified": "whether the CUDA half was run",
-    "threads": "OpenMP threads while timing", "work": "evaluations of bodies", "split": "train or test",
-}  # fmt: skip
+    "id": "hash of both texts, names and blanks left out: unique",
+    "skeleton": "hash of the CUDA text without numbers: equal for pairs that differ in sizes only",
+    "format": "version of these columns",
+    "seed": "of the data set",
+    "index": "number of the draft: seed and index make it again",
+    "name": "operator, or graph_OPERATOR",
+    "family": "kind of operator",
+    "provenance": "the operator and the mutations that made the graph, in order",
+    "cuda": "CUDA text: one kernel a stage",
+    "c": "C11 text with OpenMP: one function of the inputs, then the outputs",
+    "c_entry": "its name",
+    "reference": "numpy text: `reference(inputs..., real=np.float64)` returns the outputs",
+    "launches": "JSON: kernel, grid, block, dynamic shared bytes, arguments",
+    "buffers": "JSON: name, role (input, output, temporary), dtype, shape and, of inputs, the domain",
+    "cases": "JSON: seed and value range of each draw",
+    "absolute_tolerance": "of each output: |seen - exact| <= absolute + relative |exact|",
+    "relative_tolerance": "of each output",
+    "cuda_schedule": "JSON: how each stage became a kernel",
+    "c_schedule": "JSON: how each stage became a loop nest",
+    "c_candidates": "loop schedules tried",
+    "c_seconds": "median time of one call of the C half",
+    "c_first_seconds": "that of the usual guess",
+    "cuda_verified": "whether the CUDA half was run",
+    "threads": "OpenMP threads while timing",
+    "work": "evaluations of bodies",
+    "split": "train or test",
+}
