@@ -15,6 +15,9 @@ from warpwright.domains.transpile.errors import LaunchFailed
 from warpwright.domains.transpile.sanitize import Finding, findings
 from warpwright.errors import UsageError
 
+FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math")
+"""errno and floating-point exceptions are nobody's business here, and they keep loops from being vectorised; Inf and NaN stay what they are."""
+
 Shape = int | Sequence[int]
 
 _SCALARS: Mapping[str, type[Any]] = {
@@ -123,7 +126,7 @@ def _check_element(kind: str, size: int, element: str, kernel: str, index: int) 
         raise UsageError(f"expected an array of {element} (kind and bytes) for argument {index} of {kernel}, saw {kind}{size}")
 
 
-def load(source: str, exports: Mapping[str, int], flags: Sequence[str] = native.FLAGS) -> dict[str, LoadedKernel]:
+def load(source: str, exports: Mapping[str, int], flags: Sequence[str] = FLAGS) -> dict[str, LoadedKernel]:
     """Build the source (cached) and return its kernels by name."""
     return open_library(native.build(source, flags=[*flags, "-w"]), exports)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright import native
 from warpwright.domains.transpile import fibers, launch, loops, parse, scan
 from warpwright.domains.transpile import sanitize as sanitize_functions
 from warpwright.domains.transpile import source as reading
@@ -48,7 +47,7 @@ class Program:
     exports: Mapping[str, int] = field(default_factory=dict)
     """Kernel or template instance -> number of its entry in the library."""
 
-    def load(self, flags: Sequence[str] = native.FLAGS) -> dict[str, launch.LoadedKernel]:
+    def load(self, flags: Sequence[str] = launch.FLAGS) -> dict[str, launch.LoadedKernel]:
         """Build (cached) and return the kernels: `loaded["saxpy"][grid, block, shared_bytes](n, a, x, y)`."""
         return launch.load(self.source, self.exports, flags)
 
@@ -228,10 +227,10 @@ def _closed(arguments: str) -> bool:
 
 def assemble(source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], known: Sequence[Kernel], more: tuple[str, ...] = ()) -> str:
     """Return the whole output: head, runtime, translated text, entries."""
-    head = [f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp"]
+    head = [f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math"]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
-    parts = ("base", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
+    parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
     return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
 
 
