@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpwright.domains.transpile import fission, ir
+from warpwright.domains.transpile.bounds import Bounds, bounds
 from warpwright.domains.transpile.fission import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
@@ -194,12 +195,20 @@ class Writer:
         if first:
             self.line(f"// line {first}")
         simd = self.options.vectors and not self.in_warps and self.vectorisable(stmts)
-        masks: list[Stmt] = [Evaluate(m) for m in self.masks]
-        self.loop_head([*stmts, *masks], simd)
-        written = self.statements(stmts)
-        self.lines += written
-        self.store(stmts)
-        self.loop_tail()
+        guards = list(self.masks)
+        inner = stmts
+        if self.options.vectors and not self.in_warps:
+            inner, own = _peel(stmts, self.plan.arrays | self.plan.lane_arrays)
+            guards += own
+        limits = bounds(guards, self.plan, self.printer) if self.options.vectors and not self.in_warps else Bounds(rest=guards)
+        declared = {s.var.key for s in inner if isinstance(s, Declare)}
+        if any(e.var in declared for guard in limits.rest for e in guard.walk()):  # a guard that needs the region's own values stays inside
+            inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
+        masks: list[Stmt] = [Evaluate(m) for m in limits.rest]
+        self.loop_head([*inner, *masks], simd, limits)
+        self.lines += self.statements(inner)
+        self.store(inner)
+        self.loop_tail(limits)
 
     def statements(self, stmts: Sequence[Stmt]) -> list[str]:
         label = next(self.labels)
@@ -224,29 +233,48 @@ class Writer:
         init = f"{declarator(var, f'{var.name}_init')}{'' if stmt.direct else ' = '}{self.printer.expr(stmt.init)}"
         return [f"{pad}{init};", f"{pad}std::memcpy({var.name}, {var.name}_init, sizeof {var.name});"]
 
-    def loop_head(self, stmts: Sequence[Stmt], simd: bool) -> None:
+    def loop_head(self, stmts: Sequence[Stmt], simd: bool, limits: Bounds | None = None) -> None:
         """Open the loop over threads (or lanes) and give the statements' variables their values."""
+        limits = limits if limits is not None else Bounds(rest=list(self.masks))
         keys = fission.used(stmts)
         if self.in_warps:
             self.open("for (int lane_index = 0; lane_index < lanes; ++lane_index)")
             self.line("[[maybe_unused]] const int thread = warp_index * 32 + lane_index, thread_x = one_row ? thread : thread % dim_x,")
             self.line("    thread_y = one_row ? 0 : thread / dim_x % dim_y, thread_z = one_row ? 0 : thread / (dim_x * dim_y);")
         else:
-            self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
-            self.line("for (int thread_y = 0; thread_y < dim_y; ++thread_y)")
+            self.rows(limits)
             if simd:
                 self.lines.append("#pragma omp simd")
-            self.open("for (int thread_x = 0; thread_x < dim_x; ++thread_x)")
+            low = "first_x" if limits.low else "0"
+            high = "last_x" if limits.high else "dim_x"
+            self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
             if keys & self.plan.arrays or self.closure(keys) & self.plan.arrays:
                 self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
         self.values(stmts, keys)
-        if self.masks:
-            self.open(f"if ({' && '.join(f'({self.printer.expr(m)})' for m in self.masks)})")
+        if limits.rest:
+            self.open(f"if ({' && '.join(f'({self.printer.expr(m)})' for m in limits.rest)})")
 
-    def loop_tail(self) -> None:
-        if self.masks:
+    def rows(self, limits: Bounds) -> None:
+        """Open the loops over thread_z and thread_y, with what a row of threads shares."""
+        self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
+        if not (limits.low or limits.high or limits.rows):
+            self.line("for (int thread_y = 0; thread_y < dim_y; ++thread_y)")
+            return
+        self.open("for (int thread_y = 0; thread_y < dim_y; ++thread_y)")
+        if limits.rows:
+            self.line(f"if (!({' && '.join(f'({row})' for row in limits.rows)})) continue;")
+        if limits.low:
+            self.line(f"const int first_x = (int)ww::largest<long>({{0, {', '.join(limits.low)}}});")
+        if limits.high:
+            self.line(f"const int last_x = (int)ww::smallest<long>({{dim_x, {', '.join(limits.high)}}});")
+
+    def loop_tail(self, limits: Bounds | None = None) -> None:
+        limits = limits if limits is not None else Bounds(rest=list(self.masks))
+        if limits.rest:
             self.close()
         self.close()
+        if limits.low or limits.high or limits.rows:
+            self.close()
 
     def closure(self, keys: set[int]) -> set[int]:
         """Return the keys with those that their recomputed values need."""
@@ -335,6 +363,20 @@ def unvectorisable(stmts: Sequence[Stmt], plan: Plan, impure: frozenset[str]) ->
         if expr.kind == "lambda":
             return f"line {expr.line}: a lambda"
     return ""
+
+
+def _peel(stmts: list[Stmt], kept: set[int]) -> tuple[list[Stmt], list[Expr]]:
+    """Return `declarations; if (c) { body }` as the declarations with the body, and its guards; other statements as they are."""
+    *head, last = stmts
+    if not isinstance(last, ir.If) or last.other or last.constexpr or not all(isinstance(s, Declare) and s.var.key not in kept and s.init is not None and _quiet(s.init) for s in head):
+        return stmts, []
+    inner, guards = _peel(list(last.then), kept) if last.then else ([], [])
+    return [*head, *inner], [last.cond, *guards]
+
+
+def _quiet(expr: Expr) -> bool:
+    """Say whether an expression reads no memory and has no effect, so that it may also run for threads that the guard leaves out."""
+    return not any(n.kind in ("index", "call", "assign", "lane", "lambda") or (n.kind == "unary" and n.name in ("*", "++", "--")) for n in expr.walk())
 
 
 def _counted(stmt: ir.For, plan: Plan) -> bool:

@@ -146,14 +146,14 @@ class Callees:
     references: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Callees(), structural: frozenset[int] = frozenset()) -> Plan:
-    """Return the plan of a kernel in normal form. `structural`: ids of loops without barriers that are to be put outside of the thread loop."""
+def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Callees(), stride: bool = False) -> Plan:
+    """Return the plan of a kernel in normal form. `stride`: put the steps of strided loops outside of the loop over threads."""
     forced: set[int] = set()
     scalars: set[int] = set()
     for _ in range(200):
         facts = uniform.analyse(body, variables, frozenset(forced), callees.impure, callees.references)
         scalars -= facts.varying
-        builder = _Builder(facts, dict(variables), scalars, callees, structural)
+        builder = _Builder(facts, dict(variables), scalars, callees, stride)
         try:
             nodes = builder.group(builder.schedule(body, False, False))
             grown = scalars | _needed_scalars(nodes, facts, builder.variables)
@@ -183,12 +183,12 @@ def jumps(stmt: Stmt) -> bool:
 
 
 class _Builder:
-    def __init__(self, facts: Facts, variables: dict[int, Var], scalars: set[int], callees: Callees, structural: frozenset[int]) -> None:
+    def __init__(self, facts: Facts, variables: dict[int, Var], scalars: set[int], callees: Callees, stride: bool) -> None:
         self.facts = facts
         self.variables = variables
         self.scalars = scalars
         self.callees = callees
-        self.structural = structural
+        self.stride = stride
         self.hoisted: list[Stmt] = []
         self.numbers = iter(range(1, 1_000_000))
         self.fresh_key = min([0, *variables]) - 1
@@ -223,11 +223,82 @@ class _Builder:
             return [Sync(stmt.scope, stmt.line)]
         if isinstance(stmt, Collect):
             return [Gather(stmt)]
-        if id(stmt) in self.structural or contains(stmt, (Barrier, Collect)) or (in_loop and jumps(stmt)):
+        if contains(stmt, (Barrier, Collect)) or (in_loop and jumps(stmt)):
             return self.structure(stmt, in_loop, masked)
         if self.is_single(stmt, masked):
             return [Single(stmt)]
+        if self.stride and isinstance(stmt, For) and (loops := self.strided(stmt)) is not None:
+            return loops
         return [Region([stmt])]
+
+    def strided(self, stmt: For) -> list[Node] | None:
+        """`for (i = base + thread; i < n; i += s) body`: the steps outside, the threads inside, where neighbours touch neighbouring memory."""
+        from warpwright.domains.transpile import bounds
+
+        if len(stmt.init) != 1 or not isinstance(declaration := stmt.init[0], Declare) or declaration.init is None or declaration.var.dims:
+            return None
+        var, cond, step = declaration.var, stmt.cond, stmt.step
+        if cond is None or step is None or cond.kind != "binary" or cond.name not in ("<", "<=") or step.kind != "assign" or step.name != "+=":
+            return None
+        ends = cond.children[1]
+        if cond.children[0].var != var.key or step.children[0].var != var.key or self.varies(ends) or self.varies(step.children[1]) or not self.varies(declaration.init):
+            return None
+        if not (self.is_stable(ends) and self.is_stable(step.children[1])) or len({id(s) for s in self.facts.assigned.get(var.key, ())}) != 1 or var.key in self.facts.addressed:
+            return None
+        if any(isinstance(s, Return | Raw) or jumps(s) for s in stmt.body):
+            return None
+        shown = Plan([], self.facts, self.variables, self.hoisted, self.scalars, set(), set(), set())
+        start = bounds.expand(declaration.init, shown)
+        if start is None or not bounds.grows(start) or not bounds.mentions_x(start):
+            return None
+        return self.steps_outside(stmt, declaration, bounds.at_thread(start, False), bounds.at_thread(start, True))
+
+    def steps_outside(self, stmt: For, declaration: Declare, first: Expr, last: Expr) -> list[Node]:
+        """Return the steps that all threads take, without a guard, and then those that some take."""
+        var = declaration.var
+        assert stmt.cond is not None and stmt.step is not None and declaration.init is not None
+        kind = "int" if var.type == "int" else "long"
+        names = {v.name for v in self.variables.values()}
+        name = next(n for i in range(1, 10_000) if (n := f"{var.name}_step{i if i > 1 else ''}") not in names)
+        steps = Var(_derived(var.key, 1), name, kind, (), "local", stmt.line)
+        self.variables[steps.key] = steps
+        own = replace(var, type=kind)
+        self.variables[var.key] = own
+        steps_name = ir.name_of(steps, stmt.line)
+        init = Expr("binary", (Expr("paren", ("(", declaration.init, ")"), stmt.line), " + ", steps_name), stmt.line, "+", None, kind)
+        inner = Declare(own, init, False, stmt.line)
+        self.facts.declared[var.key] = inner
+        self.facts.assigned[var.key] = []
+        step = replace(stmt.step, parts=(steps_name, " += ", stmt.step.children[1]))
+        zero = Declare(steps, Expr("literal", ("0",), stmt.line, "", None, "int"), False, stmt.line)
+        guarded: list[Node] = [Region([inner, If(stmt.cond, stmt.body, line=stmt.line)])]
+        loops: list[Node] = [Single(zero), Loop([], _reaches(stmt.cond, first, steps_name, kind), step, guarded, stmt.line)]
+        if not any(e.name in self.callees.references and self.callees.references[e.name] for e in ir.expressions(stmt.body)):
+            whole: list[Node] = [Region(self.copied([inner, *stmt.body]))]
+            loops.insert(1, Loop([], _reaches(stmt.cond, last, steps_name, kind), step, whole, stmt.line))
+        return loops
+
+    def copied(self, stmts: Sequence[Stmt]) -> list[Stmt]:
+        """Return the statements with variables of their own."""
+        from warpwright.domains.transpile.normalise import _rename, _renamer
+
+        names: dict[int, Var | Expr] = {}
+        for stmt in ir.walk(tuple(stmts)):
+            if isinstance(stmt, Declare):
+                old = stmt.var
+                var = replace(self.variables.get(old.key, old), key=_derived(old.key, 2))
+                names[old.key] = var
+                self.variables[var.key] = var
+                self.facts.assigned[var.key] = list(self.facts.assigned.get(old.key, []))
+                for group in (self.facts.varying, self.facts.addressed):
+                    if old.key in group:
+                        group.add(var.key)
+        change = _renamer(names, {})
+        made = [_rename(s, change, names) for s in stmts]
+        for stmt in ir.walk(tuple(made)):
+            if isinstance(stmt, Declare):
+                self.facts.declared[stmt.var.key] = stmt
+        return made
 
     def structure(self, stmt: Stmt, in_loop: bool, masked: bool) -> list[Node]:
         if isinstance(stmt, Block):
@@ -407,6 +478,17 @@ class _Builder:
 
 
 BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
+
+
+def _derived(key: int, use: int) -> int:
+    """Return the key of a variable that is made from another one: the same at each attempt."""
+    return -use * 1_000_000_000_000 - 2 * abs(key) - (key < 0)
+
+
+def _reaches(cond: Expr, start: Expr, steps: Expr, kind: str) -> Expr:
+    """Return the loop's condition for the thread that begins at `start`."""
+    value = Expr("binary", (Expr("paren", ("(", start, ")"), cond.line), " + ", steps), cond.line, "+", None, kind)
+    return replace(cond, parts=(value, f" {cond.name} ", cond.children[1]))
 
 
 def _reads_warp(stmt: Stmt, variables: Mapping[int, Var]) -> bool:

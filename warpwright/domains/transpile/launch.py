@@ -12,7 +12,11 @@ import numpy as np
 
 from warpwright import native
 from warpwright.domains.transpile.errors import LaunchFailed
+from warpwright.domains.transpile.sanitize import Finding, findings
 from warpwright.errors import UsageError
+
+FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math")
+"""errno and floating-point exceptions are nobody's business here, and they keep loops from being vectorised; Inf and NaN stay what they are."""
 
 Shape = int | Sequence[int]
 
@@ -33,6 +37,14 @@ class LoadedKernel:
     """One code for each parameter: `f4` is a float, `pf4` a pointer to float, `s12` a struct of 12 bytes."""
     error: Any
     """Returns the text of the last failure."""
+    library: Any = None
+    """The library, when it was written by `sanitize`."""
+
+    def findings(self) -> list[Finding]:
+        """Return what the sanitizer found in the last launch."""
+        if self.library is None:
+            raise UsageError(f"expected a program that was compiled with sanitize=True, saw one without, for {self.name}")
+        return findings(self.library.ww_findings().decode())
 
     def __getitem__(self, shape: tuple[Any, ...]) -> Launcher:
         """Give the launch shape: `[grid, block]` or `[grid, block, shared_bytes]`; grid and block are a number or up to three."""
@@ -58,6 +70,12 @@ class Launcher:
             raise UsageError(f"expected {len(kernel.codes)} arguments of {kernel.name}, saw {len(arguments)}")
         held = [_argument(value, code, kernel.name, i) for i, (value, code) in enumerate(zip(arguments, kernel.codes, strict=True))]
         pointers = (ctypes.c_void_p * max(len(held), 1))(*(ctypes.cast(ctypes.byref(one), ctypes.c_void_p) for one in held))
+        if kernel.library is not None:
+            kernel.library.ww_forget()
+            for value in arguments:
+                if size := getattr(value, "nbytes", 0):
+                    address = value.data_ptr() if hasattr(value, "data_ptr") else value.ctypes.data
+                    kernel.library.ww_watch(ctypes.c_void_p(address), ctypes.c_size_t(size))
         if kernel.function((ctypes.c_uint * 6)(*self.shape), self.shared, pointers):
             raise LaunchFailed(f"{kernel.name} failed: {kernel.error().decode()}")
 
@@ -108,7 +126,7 @@ def _check_element(kind: str, size: int, element: str, kernel: str, index: int) 
         raise UsageError(f"expected an array of {element} (kind and bytes) for argument {index} of {kernel}, saw {kind}{size}")
 
 
-def load(source: str, exports: Mapping[str, int], flags: Sequence[str] = native.FLAGS) -> dict[str, LoadedKernel]:
+def load(source: str, exports: Mapping[str, int], flags: Sequence[str] = FLAGS) -> dict[str, LoadedKernel]:
     """Build the source (cached) and return its kernels by name."""
     return open_library(native.build(source, flags=[*flags, "-w"]), exports)
 
@@ -117,10 +135,13 @@ def open_library(path: Path, exports: Mapping[str, int]) -> dict[str, LoadedKern
     """Return the kernels of a built library."""
     library = native.load(path)
     library.ww_error.restype = ctypes.c_char_p
+    checked = hasattr(library, "ww_findings")
+    if checked:
+        library.ww_findings.restype = ctypes.c_char_p
     loaded = {}
     for name, number in exports.items():
         function, signature = library[f"ww_run_{number}"], library[f"ww_signature_{number}"]
         function.argtypes = [ctypes.POINTER(ctypes.c_uint), ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]
         signature.restype = ctypes.c_char_p
-        loaded[name] = LoadedKernel(name, function, tuple(signature().decode().split()), library.ww_error)
+        loaded[name] = LoadedKernel(name, function, tuple(signature().decode().split()), library.ww_error, library if checked else None)
     return loaded

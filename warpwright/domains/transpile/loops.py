@@ -44,7 +44,7 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     known = callees(functions)
     _check(parsed, functions)
     body, variables = normalise(parsed, functions)
-    made = fission.plan(body, variables, known)
+    made = fission.plan(body, variables, known, stride=vectors)
     writer = emit.Writer(made, emit.Options(tuple(blocks), vectors, known.impure), CALLS if vectors else {})
     text = emit.functions(kernel, writer, line)
     if vectors and writer.vectorised and not writer.scalar:
@@ -53,7 +53,11 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     return Written(text, "vectors" if vectors and writer.vectorised else "loops", reason if not (vectors and writer.vectorised) else f"in part: {reason}")
 
 
-CALLS: Mapping[str, str] = {"fmaxf": "ww::fmax_f", "fminf": "ww::fmin_f"}
+CALLS: Mapping[str, str] = {
+    "fmaxf": "ww::fmax_f", "fminf": "ww::fmin_f", "expf": "ww::exp_f", "__expf": "ww::exp_f", "tanhf": "ww::tanh_f", "__tanhf": "ww::tanh_f",
+    "logf": "ww::log_f", "__logf": "ww::log_f",
+}  # fmt: skip
+"""Library functions of float that the vector tier inlines (runtime/vmath.hpp has their errors)."""
 
 
 def _check(parsed: Function, functions: Sequence[Function]) -> None:

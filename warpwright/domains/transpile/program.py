@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright import native
 from warpwright.domains.transpile import fibers, launch, loops, parse, scan
+from warpwright.domains.transpile import sanitize as sanitize_functions
 from warpwright.domains.transpile import source as reading
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.normalise import NotFissionable, synchronising
@@ -47,7 +47,7 @@ class Program:
     exports: Mapping[str, int] = field(default_factory=dict)
     """Kernel or template instance -> number of its entry in the library."""
 
-    def load(self, flags: Sequence[str] = native.FLAGS) -> dict[str, launch.LoadedKernel]:
+    def load(self, flags: Sequence[str] = launch.FLAGS) -> dict[str, launch.LoadedKernel]:
         """Build (cached) and return the kernels: `loaded["saxpy"][grid, block, shared_bytes](n, a, x, y)`."""
         return launch.load(self.source, self.exports, flags)
 
@@ -61,11 +61,13 @@ def compile_text(
     folders: Sequence[Path] = (),
     host: bool = False,
     blocks: Mapping[str, Shape] = MappingProxyType({}),
+    sanitize: bool = False,
 ) -> Program:
     """Translate CUDA `text`.
 
     tier: the fastest tier to use (of TIERS); None for the best that applies to each kernel.
     instances: template kernels to export, as `scale<float, 256>`; those that the text launches are found by themselves.
+    sanitize: check every access when it runs (`LoadedKernel.findings`).
     host: keep host functions, for a program with its own main.
     blocks: block shape that a kernel is known to be launched with: it gets a version in which the shape is a constant.
     """
@@ -78,6 +80,8 @@ def compile_text(
         raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
     sites = scan.launches(source.text, found, known)
     refuse(source, sites)
+    if sanitize:
+        return sanitized(source, found, known, sites, instances, host)
     kernels, better, dropped = faster_tiers(source, known, sites, tier, blocks)
     edits = [*fibers.launch_edits(source.text, sites, known), *fibers.dynamic_shared_edits(source.text, found), *fibers.device_edits(source.text, known, better)]
     if not host:
@@ -86,6 +90,18 @@ def compile_text(
     body = fibers.apply(source.text, edits)
     exports = exported(known, sites, instances)
     return Program(name, assemble(source, kernels, body, exports, known), kernels, exports)
+
+
+def sanitized(
+    source: Source, found: Sequence[scan.Token], known: Sequence[Kernel], sites: Sequence[LaunchSite], instances: Sequence[str], host: bool
+) -> Program:
+    """Return the program on fibers with every access checked."""
+    kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sanitized") for k in known if k.defined}
+    edits = [*fibers.launch_edits(source.text, sites, known), *sanitize_functions.edits(source, known, parse.parse(source))]
+    edits += [] if host else host_edits(source.text, found, known)
+    body = fibers.apply(source.text, edits)
+    exports = exported(known, sites, instances)
+    return Program(source.name, assemble(source, kernels, body, exports, known, ("shadow",)), kernels, exports)
 
 
 def faster_tiers(
@@ -209,12 +225,12 @@ def _closed(arguments: str) -> bool:
     return all(token.kind in ("number", "mark") or token.text in builtin for token in scan.tokens(arguments))
 
 
-def assemble(source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], known: Sequence[Kernel]) -> str:
+def assemble(source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], known: Sequence[Kernel], more: tuple[str, ...] = ()) -> str:
     """Return the whole output: head, runtime, translated text, entries."""
-    head = [f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp"]
+    head = [f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math"]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
-    parts = ("base", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)))
+    parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
     return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
 
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -98,6 +99,8 @@ template <class To, class From> static inline To bits(From v) {
   std::memcpy(&r, &v, sizeof r);
   return r;
 }
+template <class T> static inline T largest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v > r ? v : r; return r; }
+template <class T> static inline T smallest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v < r ? v : r; return r; }
 template <class T> struct identity { using type = T; };
 template <class T> using type_identity_t = typename identity<T>::type;
 

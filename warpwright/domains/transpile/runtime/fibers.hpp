@@ -13,7 +13,7 @@ struct Fiber {
   int predicate;
   bool done;
 };
-struct Warp { unsigned live, arrived; unsigned long long offered[32]; unsigned offered_mask; };
+struct Warp { unsigned live, arrived, epoch; };
 struct Block {
   uint3 index;
   const Launch* launch;
@@ -23,6 +23,7 @@ struct Block {
   unsigned live, arrived;
   int votes_or, votes_and, votes_count, result_or, result_and, result_count;
   unsigned progress;
+  unsigned epoch;             // block barriers passed
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
   char* stacks;
@@ -103,6 +104,7 @@ static void release_block(Block& b) {
   b.arrived = 0; b.votes_or = 0; b.votes_and = 1; b.votes_count = 0;
   for (Fiber& f : b.fibers) if (!f.done && f.wait == Wait::block) f.wait = Wait::none;
   ++b.progress;
+  ++b.epoch;
 }
 // The lanes of one warp operation go on when each live lane that the mask names has arrived with the same mask.
 static void release_warp(Block& b, unsigned warp) {
@@ -118,6 +120,7 @@ static void release_warp(Block& b, unsigned warp) {
     for (unsigned l = 0; l < 32; ++l) if (here >> l & 1) lanes[l].wait = Wait::none;
     w.arrived &= ~here;
     ++b.progress;
+    ++w.epoch;
   }
 }
 static void finish(Block& b, Fiber& f) {
@@ -237,8 +240,8 @@ static void start_block(Block& b, uint3 index) {
   const int n = b.launch->threads();
   const dim3 d = b.launch->block;
   b.index = index;
-  b.live = (unsigned)n; b.arrived = 0; b.votes_or = 0; b.votes_and = 1; b.votes_count = 0; b.progress = 0;
-  for (Warp& w : b.warps) { w.live = 0; w.arrived = 0; }
+  b.live = (unsigned)n; b.arrived = 0; b.votes_or = 0; b.votes_and = 1; b.votes_count = 0; b.progress = 0; b.epoch = 0;
+  for (Warp& w : b.warps) { w.live = 0; w.arrived = 0; w.epoch = 0; }
   for (int t = 0; t < n; ++t) {
     Fiber& f = b.fibers[t];
     f.thread = {t % d.x, t / d.x % d.y, t / d.x / d.y};
