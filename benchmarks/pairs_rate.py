@@ -1,6 +1,6 @@
 """How many verified pairs a minute `warpwright pairs` makes on this machine, with and without the search of the C half.
 
-    python benchmarks/pairs_rate.py [--count 300] [--out benchmarks/results/pairs_cpu.md]
+python benchmarks/pairs_rate.py [--count 300] [--out benchmarks/results/pairs_cpu.md]
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def measured(what: str, count: int, options: Options, jobs: int) -> tuple[str, R
 def table(rows: list[tuple[str, Result, float, int, float]], jobs: int) -> str:
     """Return the markdown."""
     version = subprocess.run([native.compiler()[0], "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-    processor = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), platform.machine())
+    processor = next(
+        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), platform.machine()
+    )
     lines = [
         "# Pairs a minute",
         "",
@@ -71,10 +73,22 @@ def table(rows: list[tuple[str, Result, float, int, float]], jobs: int) -> str:
     ]
     for what, result, gain, texts, load in rows:
         rejected = ", ".join(f"{name} {count}" for name, count in sorted(result.rejected.items())) or "0"
-        cells = (what, result.pairs, result.drafts, rejected, f"{result.seconds:.0f}", f"{result.per_minute:.0f}", texts, f"{gain:.2f}x", f"{load:.1f}")
+        cells = (
+            what,
+            result.pairs,
+            result.drafts,
+            rejected,
+            f"{result.seconds:.0f}",
+            f"{result.per_minute:.0f}",
+            texts,
+            f"{gain:.2f}x",
+            f"{load:.1f}",
+        )
         lines.append(f"| {' | '.join(map(str, cells))} |")
     faults = [reason for _, result, *_ in rows for reason in result.reasons]
-    return "\n".join([*lines, "", f"Faults of the generator (a half that was wrong, not built or crashed): {len(faults)}.", *(f"- {f[:200]}" for f in faults), ""])
+    return "\n".join(
+        [*lines, "", f"Faults of the generator (a half that was wrong, not built or crashed): {len(faults)}.", *(f"- {f[:200]}" for f in faults), ""]
+    )
 
 
 if __name__ == "__main__":

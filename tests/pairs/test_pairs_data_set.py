@@ -116,7 +116,22 @@ def test_a_pair_that_crashes_ends_no_run(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.compiler
 def test_the_verb(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ["pairs", "--out", str(tmp_path / "set"), "--count", "3", "--seed", "2", "--jobs", "1", "--tune", "2", "--operators", "exp,sum,softmax", "--json"]
+    words = [
+        "pairs",
+        "--out",
+        str(tmp_path / "set"),
+        "--count",
+        "3",
+        "--seed",
+        "2",
+        "--jobs",
+        "1",
+        "--tune",
+        "2",
+        "--operators",
+        "exp,sum,softmax",
+        "--json",
+    ]
     assert cli.main(words) == 0
     said = json.loads(capfd.readouterr().out)
     assert said["pairs"] == 3 and said["faults"] == []

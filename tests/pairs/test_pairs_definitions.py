@@ -202,7 +202,12 @@ def test_vacuous_definitions_are_rejected(kind: str) -> None:
 @pytest.mark.compiler
 @pytest.mark.parametrize(
     ("old", "new", "kind"),
-    [("expf(", "sinf(", "wrong"), ("< 64;", "< 63;", "wrong"), ("y[i0 * 3 + i1] =", "y[i0 * 3 + i1 + 1] =", "out_of_bounds"), ("y[", "((float*)x0)[", "input_changed")],
+    [
+        ("expf(", "sinf(", "wrong"),
+        ("< 64;", "< 63;", "wrong"),
+        ("y[i0 * 3 + i1] =", "y[i0 * 3 + i1 + 1] =", "out_of_bounds"),
+        ("y[", "((float*)x0)[", "input_changed"),
+    ],
 )
 def test_wrong_halves_are_rejected(old: str, new: str, kind: str) -> None:
     draft = draft_of(mapped("v", "test", (X,), X.shape, lambda i, j: call("exp", X[i, j])))
@@ -257,7 +262,9 @@ def test_c_text(golden: Any) -> None:
     a, b = Buffer("x0", (8, 12)), Buffer("x1", (12, 20))
     from warpwright.pairs.expr import Reduction, acc
 
-    made = graph("matmul", "matmul", (a, b), (Stage("y", (("i", 8), ("j", 20)), acc("s"), (Reduction("s", (("k", 12),), "sum", a[i, k] * b[k, j]),)),))
+    made = graph(
+        "matmul", "matmul", (a, b), (Stage("y", (("i", 8), ("j", 20)), acc("s"), (Reduction("s", (("k", 12),), "sum", a[i, k] * b[k, j]),)),)
+    )
     golden("pairs/matmul_lanes.c", print_c(made, [LoopSchedule("lanes", 1, True, 16, 4)]))
     golden("pairs/matmul_reference.py.txt", print_reference(made))
 

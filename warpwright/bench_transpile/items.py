@@ -114,10 +114,11 @@ def from_pairs(path: Path) -> list[Item]:
     """Return the items of a data set that `warpwright pairs` wrote."""
     from warpwright.pairs.write import read_pairs
 
-    return [_from_pair(row) for row in read_pairs(path)]
+    return [from_pair(row) for row in read_pairs(path)]
 
 
-def _from_pair(row: Mapping[str, Any]) -> Item:
+def from_pair(row: Mapping[str, Any]) -> Item:
+    """Return one row of such a data set as an item."""
     rows = {one["name"]: one for one in json.loads(row["buffers"])}
     sizes = {name: _product(one["shape"]) for name, one in rows.items()}
     buffers = []
