@@ -34,7 +34,7 @@ def options(parser: argparse.ArgumentParser) -> set[str]:
 
 
 def test_the_page_lists_exactly_the_verbs() -> None:
-    listed = re.findall(r"^    warpwright (\w+)", CONTRACT, re.M)
+    listed = re.findall(r"^    warpwright ([\w-]+)", CONTRACT, re.M)
     assert listed == list(verbs(cli.parser()))
     group = re.search(r"warpwright archive \{([\w,]+)\}", CONTRACT)
     assert group is not None and group[1].split(",") == list(verbs(verbs(cli.parser())["archive"]))

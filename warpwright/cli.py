@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 import warpwright
-from warpwright import api, bench, cli_unlearnable, doctor, loop
+from warpwright import api, bench, cli_bench_transpile, cli_pairs, cli_transpile, cli_unlearnable, doctor, loop
 from warpwright.archive import Archive
 from warpwright.base import PRECISIONS, STATUSES, Budget, Record, Task, to_json
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
@@ -418,6 +418,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--out", help="file to write (report.html or report.md beside the archive)")
 
     verb("doctor", doctor_verb)
+    cli_transpile.register(verb)
 
     group = verbs.add_parser("archive", help="Look into an archive.", description="Look into an archive.")
     inner = group.add_subparsers(dest="archive_verb", required=True, metavar="{list,best,lineage,export}")
@@ -433,6 +434,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("file", help="file to write, one record a line")
     made.add_argument("--task", help="only this task (name or key)")
     cli_unlearnable.register(verbs)
+    for more in (cli_pairs, cli_bench_transpile):
+        more.register(verb)
     return top
 
 

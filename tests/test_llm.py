@@ -1,0 +1,137 @@
+"""The chat client against a local server, and replaying."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpwright.errors import UsageError
+from warpwright.llm import ChatError, OpenAI, Replay, open_chat
+
+ASKED = [{"role": "user", "content": "two and two?"}]
+
+
+class Server(HTTPServer):
+    replies: list[tuple[int, str, dict[str, str]]]
+    seen: list[tuple[str, str | None, Any]]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append((self.path, self.headers.get("Authorization"), body))
+        code, text, headers = self.server.replies.pop(0)
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server(("127.0.0.1", 0), Handler)
+    made.replies, made.seen = [], []
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+def answered(text: str) -> tuple[int, str, dict[str, str]]:
+    return 200, json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}), {}
+
+
+def client(server: Server, **more: Any) -> OpenAI:
+    return OpenAI(f"http://127.0.0.1:{server.server_port}/v1", "small", sleep=lambda _: None, **more)
+
+
+def test_an_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPWRIGHT_API_KEY", "secret-key")
+    server.replies = [answered("four")]
+    assert client(server).ask(ASKED) == "four"
+    path, authorization, body = server.seen[0]
+    assert path == "/v1/chat/completions" and authorization == "Bearer secret-key"
+    assert body["model"] == "small" and body["messages"] == ASKED
+
+
+def test_no_key_no_header(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WARPWRIGHT_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    server.replies = [answered("four")]
+    client(server).ask(ASKED)
+    assert server.seen[0][1] is None
+
+
+def test_what_may_pass_is_tried_again(server: Server) -> None:
+    waited: list[float] = []
+    server.replies = [(503, "busy", {}), (429, "slow down", {"Retry-After": "7"}), answered("four")]
+    chat = client(server)
+    chat.sleep = waited.append
+    assert chat.ask(ASKED) == "four"
+    assert waited == [1.0, 7.0]
+
+
+def test_attempts_end(server: Server) -> None:
+    server.replies = [(500, "broken", {})] * 2
+    with pytest.raises(ChatError, match="2 attempts.*500: broken"):
+        client(server, attempts=2).ask(ASKED)
+
+
+@pytest.mark.parametrize(("code", "advice"), [(401, "WARPWRIGHT_API_KEY"), (404, "chat/completions"), (400, "refused")])
+def test_what_cannot_pass_is_told_at_once_and_without_the_key(server: Server, monkeypatch: pytest.MonkeyPatch, code: int, advice: str) -> None:
+    monkeypatch.setenv("WARPWRIGHT_API_KEY", "secret-key")
+    server.replies = [(code, "bad key secret-key", {})]
+    with pytest.raises(ChatError, match=advice) as caught:
+        client(server).ask(ASKED)
+    assert "secret-key" not in str(caught.value) and len(server.seen) == 1
+
+
+def test_nonsense_is_an_error(server: Server) -> None:
+    server.replies = [(200, '{"choices": []}', {})]
+    with pytest.raises(ChatError, match="choices"):
+        client(server).ask(ASKED)
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(ChatError, match="2 attempts"):
+        OpenAI("http://127.0.0.1:9", "small", attempts=2, sleep=lambda _: None).ask(ASKED)
+    with pytest.raises(UsageError, match="http"):
+        OpenAI("ftp://host", "small").ask(ASKED)
+
+
+def test_recorded_answers_play_again(server: Server, tmp_path: Path) -> None:
+    server.replies = [answered("four")]
+    file = tmp_path / "answers.jsonl"
+    live = open_chat(f"openai:http://127.0.0.1:{server.server_port}/v1,small", str(file))
+    assert live.ask(ASKED) == live.ask(ASKED) == "four"
+    assert len(server.seen) == 1
+    again = open_chat(f"replay:{file}")
+    assert again.name == "small" and again.ask(ASKED) == "four"
+    with pytest.raises(ChatError, match="recorded"):
+        again.ask([{"role": "user", "content": "else?"}])
+
+
+@pytest.mark.parametrize("spec", ["replay:", "openai:http://host/v1", "else", "openai:,"])
+def test_wrong_names_of_models(spec: str) -> None:
+    with pytest.raises(UsageError, match="replay:FILE"):
+        open_chat(spec)
+
+
+def test_wrong_replay_files(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="saw no"):
+        Replay(tmp_path / "none")
+    (tmp_path / "bad").write_text("{}\n")
+    with pytest.raises(UsageError, match="line 1"):
+        Replay(tmp_path / "bad")

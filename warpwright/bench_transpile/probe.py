@@ -1,0 +1,130 @@
+"""Find out by running: how large each buffer is, and how many blocks each kernel needs. Every access of a parameter is recorded.
+
+The benchmark's files give no sizes by parameter and no grids. A program whose parameters are replaced by recording pointers tells both:
+the largest index of each, and the smallest grid whose blocks together store to every element of the output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from warpwright import native
+from warpwright.bench_transpile.items import Buffer
+from warpwright.bench_transpile.program import Program
+from warpwright.errors import WarpwrightError
+
+FLAGS = ("-O1", "-std=gnu++17", "-shared", "-fPIC", "-w", "-fpermissive")
+PROBE_SECONDS = 60.0
+MOST_BLOCKS = 1 << 20
+COMMON = """#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <algorithm>
+using std::max; using std::min;
+template <class A, class B> auto max(A a, B b) -> decltype(a + b) { return a > b ? a : b; }
+template <class A, class B> auto min(A a, B b) -> decltype(a + b) { return a < b ? a : b; }
+template <class T> struct Recorded {
+  T* data; long size; long top; unsigned char* seen; long count; long bad; T none;
+  T& operator[](long i) {
+    if (i < 0 || i >= size) { bad = 1; none = T(1); return none; }
+    if (i > top) top = i;
+    if (!seen[i]) { seen[i] = 1; ++count; }
+    return data[i];
+  }
+};
+template <class T> Recorded<T> recorded(long size, T value) {
+  T* data = (T*)malloc(size * sizeof(T));
+  for (long i = 0; i < size; ++i) data[i] = value;
+  return {data, size, -1, (unsigned char*)calloc(size, 1), 0, 0, value};
+}
+"""
+CUDA = """
+#define __global__
+#define __device__
+#define __restrict__
+#define __launch_bounds__(...)
+#define __expf expf
+#define __logf logf
+#define __sinf sinf
+#define __cosf cosf
+#define __tanf tanf
+#define __powf powf
+#define __ldg(p) (*(p))
+static float __fdividef(float a, float b) { return a / b; }
+static float rsqrtf(float a) { return 1 / sqrtf(a); }
+struct Dim { unsigned x, y, z; };
+static Dim threadIdx, blockIdx, blockDim, gridDim;
+static float atomicAdd(float* a, float b) { float old = *a; *a += b; return old; }
+static int atomicAdd(int* a, int b) { int old = *a; *a += b; return old; }
+"""
+_C_NAMES = {"float32": "float", "float64": "double", "int32": "int32_t", "int64": "int64_t", "int8": "int8_t", "uint8": "uint8_t"}
+
+
+def recording(text: str, entry: str, parameters: Sequence[tuple[str, str]]) -> str:
+    """Return a C or CUDA function with its pointer parameters replaced by references to recording pointers."""
+    listed = ", ".join(f"Recorded<{_C_NAMES[dtype]}>& {name}" for name, dtype in parameters)
+    return re.sub(rf"void\s+((?:__launch_bounds__\([^)]*\)\s*)?){re.escape(entry)}\s*\([^)]*\)", f"void {entry}({listed})", text, count=1)
+
+
+def _made(parameters: Sequence[tuple[str, str]], capacity: Mapping[str, int]) -> list[str]:
+    return [
+        f"  auto {name} = recorded<{_C_NAMES[dtype]}>({capacity[name]}, {'0.5f' if dtype.startswith('f') else '0'});" for name, dtype in parameters
+    ]
+
+
+def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity: int) -> dict[str, int] | str:
+    """Return the largest index + 1 of every parameter of a C function, or why that is not known."""
+    body = recording(c.replace("restrict ", ""), entry, parameters)
+    lines = [COMMON, body, 'extern "C" void probe(long* results_) {', *_made(parameters, {name: capacity for name, _ in parameters})]
+    lines += [f"  {entry}({', '.join(name for name, _ in parameters)});"]
+    for number, (name, _) in enumerate(parameters):
+        lines.append(f"  results_[{2 * number}] = {name}.top + 1; results_[{2 * number + 1}] = {name}.bad;")
+    found = _run("\n".join([*lines, "}", ""]), 2 * len(parameters))
+    if isinstance(found, str):
+        return found
+    bad = [name for number, (name, _) in enumerate(parameters) if found[2 * number + 1]]
+    return f"{bad[0]} is read or written beyond {capacity} elements" if bad else {n: found[2 * k] for k, (n, _) in enumerate(parameters)}
+
+
+def kernel_grid(
+    text: str, kernel: str, parameters: Sequence[tuple[str, str]], block: int, target: str, size: int, capacity: int
+) -> tuple[int, dict[str, int]] | str:
+    """Return the smallest grid (blocks along x) that stores to all `size` elements of `target`, and the largest index + 1 of every parameter."""
+    if "__syncthreads" in text or "__shared__" in text or re.search(r"blockIdx\.[yz]|threadIdx\.[yz]", text):
+        return "it uses shared memory, or more than one dimension of the grid"
+    room = {name: size if name == target else capacity for name, _ in parameters}
+    body = recording(text.replace('extern "C"', ""), kernel, parameters)
+    call = f"{kernel}({', '.join(name for name, _ in parameters)})"
+    lines = [
+        COMMON,
+        CUDA,
+        body,
+        'extern "C" void probe(long* results_) {',
+        *_made(parameters, room),
+        f"  blockDim = {{{block}, 1, 1}}; long blocks_ = 0;",
+    ]
+    lines += [f"  while ({target}.count < {size} && blocks_ < {MOST_BLOCKS} && !{target}.bad) {{", "    blockIdx = {(unsigned)blocks_, 0, 0};"]
+    lines += [f"    for (unsigned t_ = 0; t_ < {block}; ++t_) {{ threadIdx = {{t_, 0, 0}}; {call}; }}", "    ++blocks_;", "  }"]
+    lines += [f"  results_[0] = blocks_; results_[1] = {target}.count; results_[2] = {target}.bad;"]
+    lines += [f"  results_[{3 + number}] = {name}.top + 1;" for number, (name, _) in enumerate(parameters)]
+    found = _run("\n".join([*lines, "}", ""]), 3 + len(parameters))
+    if isinstance(found, str):
+        return found
+    if found[1] != size or found[2]:
+        return f"no grid covers the {size} elements of {target}: {found[1]} covered{', others written beside it' if found[2] else ''}"
+    return found[0], {name: found[3 + number] for number, (name, _) in enumerate(parameters)}
+
+
+def _run(text: str, results: int) -> list[int] | str:
+    try:
+        library = native.build(text, flags=FLAGS)
+        with Program(library, "probe", [Buffer("results", "int64", results, "output")]) as program:
+            program.fill({})
+            program.call(timeout=PROBE_SECONDS)
+            found = [int(value) for value in program.outputs()["results"]]
+        library.unlink(missing_ok=True)
+        return found
+    except WarpwrightError as error:
+        return " ".join(str(error).split())[:300]

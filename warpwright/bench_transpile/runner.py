@@ -1,0 +1,48 @@
+"""A child process that calls one function of one library on arrays in memory that it shares with its parent, and does nothing else.
+
+    python -m warpwright.bench_transpile.runner LIBRARY ENTRY ARENA OFFSETS USER
+
+It reads requests of one line, `g COUNT`, calls the function COUNT times, and answers `d`. Inputs, outputs and guard zones are the parent's
+business: it has the same pages mapped, so that nothing that this process says is believed but that a call has ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+
+from warpwright.workers import isolation
+
+MEMORY_BYTES = 8 << 30
+FILE_BYTES = 1 << 20
+PROCESSES = 256
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    library, entry, arena, offsets, user = sys.argv[1:6]
+    isolation.die_with_parent()
+    with open(arena, "r+b") as file:
+        pages = mmap.mmap(file.fileno(), 0)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    places = [ctypes.c_void_p(base + int(offset)) for offset in offsets.split(",")]
+    if user != "trusted":
+        isolation.limit_resources(MEMORY_BYTES, FILE_BYTES, None)
+        if user != "same":
+            isolation.change_user(int(user), read_all=False)
+        isolation.lock()
+    out = os.dup(1)
+    os.dup2(2, 1)  # what the program prints is no answer
+    function = ctypes.CDLL(library)[entry]
+    function.restype = None
+    os.write(out, b"r")
+    while request := sys.stdin.readline():
+        for _ in range(int(request.split()[1])):
+            function(*places)
+        os.write(out, b"d")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""C texts made complete: headers, the float64 oracle of a float32 reference, and the compiler's output behind the same prototype."""
+
+from __future__ import annotations
+
+import re
+
+from warpwright.bench_transpile.items import Item
+
+HEAD = """#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <float.h>
+"""
+MINMAX = """#ifndef max
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#endif
+#ifndef min
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#endif
+"""
+C_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-fopenmp", "-x", "c", "-std=gnu11", "-w")
+"""Of every C program, the reference and the candidates alike. No -ffast-math."""
+
+CPP_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-fopenmp", "-std=gnu++17", "-w")
+"""Of a candidate that is C++ and not C, and of the compiler's output."""
+
+_FLOAT_MATH = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "pow",
+    "fmod",
+    "hypot",
+    "fabs",
+    "floor",
+    "ceil",
+    "round",
+    "rint",
+    "nearbyint",
+    "trunc",
+    "fmin",
+    "fmax",
+    "fma",
+    "copysign",
+]
+
+
+def complete(c: str) -> str:
+    """Return a C text with the headers that HPCTransEval's texts leave out."""
+    return HEAD + MINMAX + c
+
+
+def in_double(c: str) -> str:
+    """Return the text computed in float64: the oracle. Empty where the text looks at the bits of a float, which double does not have."""
+    if re.search(r"\(\s*(u?int\d*_t|int|unsigned)\s*\*\s*\)|\bunion\b|memcpy|as_float|__builtin", c):
+        return ""
+    macros = "".join(f"#define {name}f {name}\n" for name in _FLOAT_MATH)
+    return f"{HEAD}{macros}#define float double\n{MINMAX}{c}"
+
+
+def as_cpp(c: str) -> str:
+    """Return a candidate's text as C++ with C linkage; its own includes come first."""
+    includes = "\n".join(re.findall(r"^\s*#\s*include[^\n]*", c, re.M))
+    rest = re.sub(r"^\s*#\s*include[^\n]*", "", c, flags=re.M)
+    rest = re.sub(r'extern\s+"C"\s*(?=[^{\s])', "", rest)
+    headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n#include <cstring>\n#include <algorithm>\n"
+    return f'{headers}{includes}\n#define restrict __restrict__\nusing std::max;\nusing std::min;\nextern "C" {{\n{rest}\n}}\n'
+
+
+def behind_prototype(item: Item, source: str, exports: dict[str, int]) -> str:
+    """Return the compiler's C++ with a function of the item's prototype that makes its launches."""
+    arguments = item.prototype.replace("restrict ", "__restrict__ ").replace("int32_t", "int")
+    lines = ["", "#include <cstdlib>", f'extern "C" {arguments} {{']
+    for name, (dtype, size) in item.temporaries.items():
+        kind = {"float32": "float", "int32": "int", "int8": "signed char"}[dtype]
+        lines.append(f"  static {kind}* {name} = ({kind}*)aligned_alloc(64, ({size} * sizeof({kind}) + 63) / 64 * 64);")
+    for launch in item.launches:
+        shape = ", ".join(map(str, (*launch.grid, *launch.block)))
+        values = ", ".join(f"(void*)&{name}" for name in launch.args)
+        lines.append(f"  {{ unsigned shape[6] = {{{shape}}}; void* values[] = {{{values}}}; ")
+        lines.append(f"    if (ww_run_{exports[launch.kernel]}(shape, {launch.shared}, values)) abort(); }}")
+    return source + "\n".join([*lines, "}", ""])

@@ -1,0 +1,50 @@
+"""The verb `transpile`: a CUDA file in, C++ for the CPU out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from warpwright.errors import UsageError
+
+DONE, NOT_PASSED = 0, 1
+
+
+def register(verb: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    made = verb("transpile", transpile)
+    made.add_argument("file", help="CUDA source (.cu)")
+    made.add_argument("-o", "--output", metavar="FILE", help="C++ to write (the source's name with .cpp)")
+    made.add_argument("--tier", choices=("fibers", "loops", "vectors"), help="the fastest tier to use (the best that applies to each kernel)")
+    made.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="a macro; may be given again")
+    made.add_argument("--include", action="append", default=[], metavar="DIR", help="where to look for the source's own headers; may be given again")
+    made.add_argument("--kernels-only", action="store_true", help="leave the host's functions out")
+    made.add_argument("--sanitize", action="store_true", help="write a program that reports races, accesses out of bounds and uninitialised shared memory")
+
+
+def transpile(given: Any) -> int:
+    """Translate a CUDA file to C++ that needs no GPU."""
+    from warpwright.domains import transpile as domain
+
+    path = Path(given.file)
+    if not path.is_file():
+        raise UsageError(f"expected a CUDA source, saw no file {given.file!r}")
+    folders = [path.parent, *(Path(one) for one in given.include)]
+    text = path.read_text(errors="replace")
+    program = domain.compile_text(
+        text, path.name, given.define, given.tier, folders=folders, host=not given.kernels_only, sanitize=given.sanitize
+    )
+    output = Path(given.output or path.with_suffix(".cpp").name)
+    output.write_text(program.source)
+    kernels = [{"kernel": k.name, "line": k.line, "tier": k.tier, "reason": k.reason} for k in program.kernels.values()]
+    if given.json:
+        print(json.dumps({"file": str(path), "output": str(output), "kernels": kernels}), file=given.stdout)
+    else:
+        for kernel in kernels:
+            reason = f" ({kernel['reason']})" if kernel["reason"] else ""
+            print(f"{path.name}:{kernel['line']}: {kernel['kernel']}: {kernel['tier']}{reason}", file=given.stdout)
+        print(f"wrote {output}; build it with: c++ -O3 -march=native -std=c++17 -fopenmp {output}", file=given.stdout)
+    return DONE

@@ -1,0 +1,191 @@
+"""Guards as loop bounds: `if (x >= 1 && x < w - 1)`, with x = base + thread_x, makes the loop over thread_x run from 1 - base to w - 1 - base.
+
+A comparison that does not depend on thread_x is looked at once for a row of threads. What has another form stays a guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.fission import Plan
+from warpwright.domains.transpile.ir import Expr
+from warpwright.domains.transpile.printing import Printer
+
+_INTEGERS = ("int", "unsigned int", "unsigned", "long", "unsigned long", "size_t", "long long", "unsigned long long", "short", "unsigned short", "int64_t", "int32_t", "uint32_t", "uint64_t")
+
+
+@dataclass
+class Bounds:
+    """What became of the guards of a region."""
+
+    rows: list[str] = field(default_factory=list)
+    """Conditions that a row of threads shares."""
+    low: list[str] = field(default_factory=list)
+    """thread_x is at least each of these."""
+    high: list[str] = field(default_factory=list)
+    """thread_x is less than each of these."""
+    rest: list[Expr] = field(default_factory=list)
+    """Guards that stay."""
+
+
+def conjuncts(cond: Expr) -> list[Expr]:
+    """Return the parts of a condition that all have to hold."""
+    inner = cond
+    while inner.kind == "paren" and len(inner.children) == 1:
+        inner = inner.children[0]
+    if inner.kind == "binary" and inner.name == "&&":
+        return [part for child in inner.children for part in conjuncts(child)]
+    return [inner]
+
+
+def bounds(conds: Sequence[Expr], plan: Plan, printer: Printer) -> Bounds:
+    """Return the bounds that the guards come to."""
+    result = Bounds()
+    for cond in conds:
+        for part in conjuncts(cond):
+            _place(part, plan, printer, result)
+    return result
+
+
+def _named(part: Expr, plan: Plan) -> Expr | None:
+    """Return what a flag that is a name stands for, when that is a condition of its own."""
+    inner = part
+    while inner.kind == "paren" and len(inner.children) == 1:
+        inner = inner.children[0]
+    if inner.kind != "name" or inner.var is None or inner.var in plan.scalars or (declaration := plan.facts.declared.get(inner.var)) is None:
+        return None
+    whole = expand(inner, plan)
+    return declaration.init if whole is not None and whole.kind == "paren" else None
+
+
+def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
+    stands_for = _named(part, plan)
+    if stands_for is not None and plan.variables[next(n.var for n in part.walk() if n.var is not None)].type == "bool":
+        for inner in conjuncts(stands_for):
+            _place(inner, plan, printer, result)
+        return
+    whole = expand(part, plan)
+    if whole is None:
+        result.rest.append(part)
+        return
+    if not mentions_x(whole):
+        result.rows.append(printer.expr(whole))
+        return
+    if whole.kind == "binary" and whole.name in ("<", "<=", ">", ">=") and len(whole.children) == 2:
+        left, right = whole.children
+        left_x, right_x = coefficient(left), coefficient(right)
+        if left_x == 1 and right_x == 0 and _whole_number(part.children[0], plan) and _whole_number(part.children[1], plan):
+            _bound(whole.name, left, right, printer, result)
+            return
+        if left_x == 0 and right_x == 1 and _whole_number(part.children[0], plan) and _whole_number(part.children[1], plan):
+            _bound({"<": ">", "<=": ">=", ">": "<", ">=": "<="}[whole.name], right, left, printer, result)
+            return
+    result.rest.append(part)
+
+
+def _bound(operator: str, moving: Expr, fixed: Expr, printer: Printer, result: Bounds) -> None:
+    limit = f"(long)({printer.expr(fixed)}) - (long)({printer.expr(at_zero(moving))})"
+    if operator in ("<", "<="):
+        result.high.append(f"{limit}{' + 1' if operator == '<=' else ''}")
+    else:
+        result.low.append(f"{limit}{' + 1' if operator == '>' else ''}")
+
+
+def _whole_number(expr: Expr, plan: Plan) -> bool:
+    """Say whether the expression is of an integer type."""
+    if expr.kind == "name" and expr.var in plan.variables:
+        return plan.variables[expr.var].type.removeprefix("const ") in _INTEGERS
+    if expr.type:
+        return expr.type.removeprefix("const ") in _INTEGERS
+    return False
+
+
+def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
+    """Return the expression with local values replaced by what they are computed from; None where that is not fixed."""
+    if depth > 12 or expr.kind in ("index", "lane", "lambda", "assign", "call", "other", "conditional", "cast"):
+        return None
+    if expr.kind == "unary" and expr.name in ("*", "&", "++", "--"):
+        return None
+    if expr.kind == "name" and expr.var is not None and expr.var in plan.variables:
+        return _definition(expr, plan, depth)
+    parts: list[str | Expr] = []
+    for part in expr.parts:
+        new = expand(part, plan, depth) if isinstance(part, Expr) else part
+        if new is None:
+            return None
+        parts.append(new)
+    return replace(expr, parts=tuple(parts))
+
+
+def _definition(expr: Expr, plan: Plan, depth: int) -> Expr | None:
+    assert expr.var is not None
+    key, var = expr.var, plan.variables[expr.var]
+    if var.space in ("parameter", "constant") or key in plan.scalars or key in {s.var.key for s in plan.hoisted if isinstance(s, ir.Declare)}:
+        return expr if not var.dims else None
+    declaration = plan.facts.declared.get(key)
+    if var.space != "local" or var.dims or plan.facts.assigned.get(key) or key in plan.facts.addressed or declaration is None or declaration.init is None:
+        return None
+    inner = expand(declaration.init, plan, depth + 1)
+    return Expr("paren", ("(", inner, ")"), expr.line, "", None, var.type) if inner is not None else None
+
+
+def mentions_x(expr: Expr) -> bool:
+    """Say whether an expanded expression depends on threadIdx.x."""
+    return any(_is_x(node) or (node.kind == "name" and node.name == "threadIdx" and expr.kind == "name") for node in expr.walk())
+
+
+def _is_x(expr: Expr) -> bool:
+    return expr.kind == "member" and expr.name == "x" and bool(expr.children) and expr.children[0].name == "threadIdx"
+
+
+def coefficient(expr: Expr) -> int | None:
+    """Return how often thread_x counts in an expanded expression that is linear in it; None where it is not, or not known to be."""
+    if _is_x(expr):
+        return 1
+    if not mentions_x(expr):
+        return 0
+    if expr.kind == "paren" and len(expr.children) == 1:
+        return coefficient(expr.children[0])
+    if expr.kind == "binary" and expr.name in ("+", "-") and len(expr.children) == 2:
+        left, right = (coefficient(c) for c in expr.children)
+        if left is None or right is None:
+            return None
+        return left + right if expr.name == "+" else left - right
+    return None
+
+
+def at_zero(expr: Expr) -> Expr:
+    """Return an expanded expression for thread_x = 0."""
+    return expr.map(lambda node: Expr("literal", ("0",), node.line, "", None, "int") if _is_x(node) else None)
+
+
+def at_thread(expr: Expr, last: bool) -> Expr:
+    """Return an expanded expression for the first or the last thread of the block."""
+
+    def known(node: Expr) -> Expr | None:
+        if node.kind == "member" and node.children and node.children[0].name == "threadIdx":
+            return Expr("literal", (f"(dim_{node.name} - 1)" if last else "0",), node.line, "", None, "int")
+        return None
+
+    return expr.map(known)
+
+
+def grows(expr: Expr) -> bool:
+    """Say whether an expanded expression is smallest for the block's first thread: sums and products of indices, sizes and positive numbers."""
+    if expr.kind == "member":
+        return bool(expr.children) and expr.children[0].name in ("threadIdx", "blockIdx", "blockDim", "gridDim")
+    if expr.kind == "literal":
+        return ir.text_of(expr).rstrip("uUlL").isdigit()
+    if expr.kind == "paren" and len(expr.children) == 1:
+        return grows(expr.children[0])
+    if expr.kind == "binary" and expr.name in ("+", "*"):
+        if expr.name == "+":
+            return all(grows(c) or not _mentions_thread(c) for c in expr.children)
+        return all(grows(c) for c in expr.children)
+    return not _mentions_thread(expr)
+
+
+def _mentions_thread(expr: Expr) -> bool:
+    return any(n.kind == "name" and n.name == "threadIdx" for n in expr.walk())

@@ -1,0 +1,432 @@
+"""Write a planned kernel as C++: one function that runs a block, and one that runs the grid over the threads of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpwright.domains.transpile import fission, ir
+from warpwright.domains.transpile.bounds import Bounds, bounds
+from warpwright.domains.transpile.fission import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.printing import INDENT, Printer, declarator
+from warpwright.domains.transpile.scan import Kernel
+
+Shape = tuple[int, int, int]
+
+_JOINS = {
+    "ballot": ("0", "{r} |= (unsigned)(({o}) != 0) << lane_index"), "or": ("0", "{r} |= ({o}) != 0"), "and": ("1", "{r} &= ({o}) != 0"),
+    "count": ("0", "{r} += ({o}) != 0"), "add": ("0", "{r} += {o}"), "bits_and": ("~0", "{r} &= {o}"), "bits_or": ("0", "{r} |= {o}"), "bits_xor": ("0", "{r} ^= {o}"),
+    "min": ("", "if (first_{r} || {o} < {r}) {r} = {o}; first_{r} = false"), "max": ("", "if (first_{r} || {o} > {r}) {r} = {o}; first_{r} = false"),
+}  # fmt: skip
+"""Operation -> its neutral element and one step, of `r` the result and `o` what a thread offers."""
+
+
+@dataclass
+class Options:
+    """How to write a kernel."""
+
+    blocks: tuple[Shape, ...] = ()
+    """Block shapes with a version of their own, in which the shape is a constant."""
+    vectors: bool = True
+    """Mark loops that are safe to vectorise."""
+    impure: frozenset[str] = frozenset()
+    """Device functions that read the thread's index: it is set before they are called."""
+
+
+class Writer:
+    """Writes one kernel."""
+
+    def __init__(self, plan: Plan, options: Options, calls: dict[str, str]) -> None:
+        self.plan = plan
+        self.options = options
+        self.printer = Printer(plan.variables, plan.arrays | plan.lane_arrays, calls)
+        self.lines: list[str] = []
+        self.depth = 1
+        self.masks: list[Expr] = []
+        self.in_warps = False
+        self.vectorised = 0
+        self.scalar: list[str] = []
+        self.labels = iter(range(1, 1_000_000))
+
+    def line(self, text: str) -> None:
+        self.lines.append(INDENT * self.depth + text if text else "")
+
+    def open(self, text: str) -> None:
+        self.line(f"{text} {{")
+        self.depth += 1
+
+    def close(self) -> None:
+        self.depth -= 1
+        self.line("}")
+
+    # --- nodes --------------------------------------------------------------------------------------------------------------------
+
+    def block(self) -> list[str]:
+        """Return the lines of the block function's body, behind the shape's constants."""
+        for stmt in self.plan.hoisted:
+            self.hoisted(stmt)
+        for key in sorted(self.plan.arrays, key=lambda k: self.plan.order.get(k, 0)):
+            var = self.plan.variables[key]
+            self.line(f"alignas(64) {declarator(var, f'{var.name}_t', '[threads_max]')};")
+        self.nodes(self.plan.nodes)
+        return self.lines
+
+    def hoisted(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Raw):
+            self.line(self.printer.expr(stmt.expr))
+            return
+        assert isinstance(stmt, Declare)
+        var = stmt.var
+        if var.space == "dynamic":
+            self.line(f"{var.type}* const {var.name} = ({var.type}*)ww::dynamic_shared();  // line {stmt.line}")
+        elif var.space == "shared":
+            self.line(f"alignas(64) {declarator(var)};  // shared, line {stmt.line}")
+        else:
+            word = "constexpr" if stmt.init is not None and not var.dims and var.space != "constant" else ("static const" if var.const else "static")
+            init = f"{'' if stmt.direct else ' = '}{self.printer.expr(stmt.init)}" if stmt.init is not None else ""
+            self.line(f"{'const' if word == 'constexpr' else word} {declarator(var)}{init};")
+
+    def nodes(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self.node(node)
+
+    def node(self, node: Node) -> None:
+        if isinstance(node, Region):
+            self.region(node)
+        elif isinstance(node, Single):
+            self.lines += self.printer.statement(node.stmt, self.depth)
+        elif isinstance(node, Sync):
+            self.line(f"// {'__syncthreads()' if node.scope == 'block' else 'the warp meets'}, line {node.line}")
+        elif isinstance(node, Gather):
+            self.gather(node)
+        elif isinstance(node, Branch):
+            self.open(f"if {'constexpr ' if node.stmt.constexpr else ''}({self.printer.expr(node.cond)})")
+            self.nodes(node.then)
+            if node.other:
+                self.depth -= 1
+                self.line("} else {")
+                self.depth += 1
+                self.nodes(node.other)
+            self.close()
+        elif isinstance(node, Loop):
+            cond = self.printer.expr(node.cond) if node.cond is not None else ""
+            step = self.printer.expr(node.step) if node.step is not None else ""
+            self.open(f"for ({self.printer.loop_init(node.init)}; {cond}; {step})")
+            self.nodes(node.body)
+            self.close()
+        elif isinstance(node, Masked):
+            self.masked(node)
+        elif isinstance(node, MaskedLoop):
+            self.masked_loop(node)
+        elif isinstance(node, WarpGroup):
+            self.warps(node)
+        elif isinstance(node, Leave):
+            self.line(f"{node.word};")
+
+    def masked(self, node: Masked) -> None:
+        if not node.exits and any(fission._meets(n, "block") for n in node.body):
+            self.threads_agree(node)
+        self.masks.append(node.cond)
+        self.nodes(node.body)
+        self.masks.pop()
+
+    def threads_agree(self, node: Masked | MaskedLoop) -> None:
+        """A barrier under a condition that may differ: all threads have to agree, which is looked at when it runs."""
+        cond = node.cond if isinstance(node, Masked) else ir.name_of(node.flag)
+        self.open("")
+        self.line("int inside = 0, alive = 0;")
+        self.loop_head([Evaluate(m) for m in (*self.masks, cond)], False)
+        self.line("++alive;")
+        self.line(f"inside += ({self.printer.expr(cond)}) != 0;")
+        self.loop_tail()
+        self.line(f'if (inside && inside != alive) {{ ww::fail("barrier that not all threads reach, under the condition of line {node.line}"); return; }}')
+        self.close()
+
+    def masked_loop(self, node: MaskedLoop) -> None:
+        self.open("for (;;)")
+        self.line("bool any_active = false;")
+        flag = node.flag.name
+        again: list[Stmt] = [
+            Evaluate(Expr("assign", (ir.name_of(node.flag), " = ", ir.name_of(node.flag), " && (", node.cond, ")"), node.line, "=")),
+            Evaluate(Expr("other", (f"any_active |= {flag}",), node.line)),
+        ]
+        self.region(Region(again))
+        self.line("if (!any_active) break;")
+        if any(fission._meets(n, "block") for n in node.body):
+            self.threads_agree(node)
+        self.masks.append(ir.name_of(node.flag))
+        self.nodes(node.body)
+        self.masks.pop()
+        self.close()
+
+    def warps(self, node: WarpGroup) -> None:
+        self.open("for (int warp_index = 0; warp_index < warps; ++warp_index)")
+        self.line("const int lanes = threads - warp_index * 32 < 32 ? threads - warp_index * 32 : 32;")
+        inside = {k for n, _ in fission.walk(node.body) for k in fission.used(fission.node_stmts(n))}
+        for key in sorted(self.plan.lane_arrays & inside, key=lambda k: self.plan.order.get(k, 0)):
+            var = self.plan.variables[key]
+            self.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
+        self.in_warps = True
+        self.nodes(node.body)
+        self.in_warps = False
+        self.close()
+
+    def gather(self, node: Gather) -> None:
+        stmt = node.stmt
+        neutral, step = _JOINS[stmt.operation]
+        start = f"({stmt.var.type}){neutral}" if neutral else f"{stmt.var.type}()"
+        self.line(f"{stmt.var.type} {stmt.var.name} = {start};  // line {stmt.line}")
+        if not neutral:
+            self.line(f"bool first_{stmt.var.name} = true;")
+        offered = f"{stmt.offered.name}{'_l[lane_index]' if stmt.offered.key in self.plan.lane_arrays else ''}"
+        self.loop_head([Evaluate(ir.name_of(stmt.offered)), *[Evaluate(m) for m in self.masks]], False)
+        self.line(step.format(r=stmt.var.name, o=offered) + ";")
+        self.loop_tail()
+
+    # --- regions ------------------------------------------------------------------------------------------------------------------
+
+    def region(self, region: Region) -> None:
+        """Write the loop over threads around the region's statements."""
+        stmts = [s for s in region.stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in self.plan.arrays | self.plan.lane_arrays)]
+        if not stmts:
+            return
+        first = next((s.line for s in stmts if s.line), 0)
+        if first:
+            self.line(f"// line {first}")
+        simd = self.options.vectors and not self.in_warps and self.vectorisable(stmts)
+        guards = list(self.masks)
+        inner = stmts
+        if self.options.vectors and not self.in_warps:
+            inner, own = _peel(stmts, self.plan.arrays | self.plan.lane_arrays)
+            guards += own
+        limits = bounds(guards, self.plan, self.printer) if self.options.vectors and not self.in_warps else Bounds(rest=guards)
+        declared = {s.var.key for s in inner if isinstance(s, Declare)}
+        if any(e.var in declared for guard in limits.rest for e in guard.walk()):  # a guard that needs the region's own values stays inside
+            inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
+        masks: list[Stmt] = [Evaluate(m) for m in limits.rest]
+        self.loop_head([*inner, *masks], simd, limits)
+        self.lines += self.statements(inner)
+        self.store(inner)
+        self.loop_tail(limits)
+
+    def statements(self, stmts: Sequence[Stmt]) -> list[str]:
+        label = next(self.labels)
+        self.printer.leave, self.printer.returned = f"goto thread_done_{label}", False
+        lines: list[str] = []
+        for stmt in stmts:
+            if isinstance(stmt, Declare) and stmt.var.key in (self.plan.arrays | self.plan.lane_arrays) and stmt.var.dims:
+                lines += self.array_init(stmt)
+            elif isinstance(stmt, Declare) and stmt.var.key in (self.plan.arrays | self.plan.lane_arrays) and stmt.var.key in self.plan.facts.addressed:
+                lines += [f"{INDENT * self.depth}{stmt.var.name} = {self.printer.expr(stmt.init)};"] if stmt.init is not None else []
+            else:
+                lines += self.printer.statement(stmt, self.depth)
+        if self.printer.returned:
+            pad = INDENT * self.depth
+            return [pad + "{", *lines, pad + "}", f"{pad}thread_done_{label}:;"]
+        return lines
+
+    def array_init(self, stmt: Declare) -> list[str]:
+        if stmt.init is None:
+            return []
+        pad, var = INDENT * self.depth, stmt.var
+        init = f"{declarator(var, f'{var.name}_init')}{'' if stmt.direct else ' = '}{self.printer.expr(stmt.init)}"
+        return [f"{pad}{init};", f"{pad}std::memcpy({var.name}, {var.name}_init, sizeof {var.name});"]
+
+    def loop_head(self, stmts: Sequence[Stmt], simd: bool, limits: Bounds | None = None) -> None:
+        """Open the loop over threads (or lanes) and give the statements' variables their values."""
+        limits = limits if limits is not None else Bounds(rest=list(self.masks))
+        keys = fission.used(stmts)
+        if self.in_warps:
+            self.open("for (int lane_index = 0; lane_index < lanes; ++lane_index)")
+            self.line("[[maybe_unused]] const int thread = warp_index * 32 + lane_index, thread_x = one_row ? thread : thread % dim_x,")
+            self.line("    thread_y = one_row ? 0 : thread / dim_x % dim_y, thread_z = one_row ? 0 : thread / (dim_x * dim_y);")
+        else:
+            self.rows(limits)
+            if simd:
+                self.lines.append("#pragma omp simd")
+            low = "first_x" if limits.low else "0"
+            high = "last_x" if limits.high else "dim_x"
+            self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
+            if keys & self.plan.arrays or self.closure(keys) & self.plan.arrays:
+                self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
+        self.values(stmts, keys)
+        if limits.rest:
+            self.open(f"if ({' && '.join(f'({self.printer.expr(m)})' for m in limits.rest)})")
+
+    def rows(self, limits: Bounds) -> None:
+        """Open the loops over thread_z and thread_y, with what a row of threads shares."""
+        self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
+        if not (limits.low or limits.high or limits.rows):
+            self.line("for (int thread_y = 0; thread_y < dim_y; ++thread_y)")
+            return
+        self.open("for (int thread_y = 0; thread_y < dim_y; ++thread_y)")
+        if limits.rows:
+            self.line(f"if (!({' && '.join(f'({row})' for row in limits.rows)})) continue;")
+        if limits.low:
+            self.line(f"const int first_x = (int)ww::largest<long>({{0, {', '.join(limits.low)}}});")
+        if limits.high:
+            self.line(f"const int last_x = (int)ww::smallest<long>({{dim_x, {', '.join(limits.high)}}});")
+
+    def loop_tail(self, limits: Bounds | None = None) -> None:
+        limits = limits if limits is not None else Bounds(rest=list(self.masks))
+        if limits.rest:
+            self.close()
+        self.close()
+        if limits.low or limits.high or limits.rows:
+            self.close()
+
+    def closure(self, keys: set[int]) -> set[int]:
+        """Return the keys with those that their recomputed values need."""
+        found, todo = set(keys), list(keys)
+        while todo:
+            key = todo.pop()
+            declaration = self.plan.facts.declared.get(key)
+            if key in self.plan.recomputed and declaration is not None and declaration.init is not None:
+                new = fission.used([Evaluate(declaration.init)]) - found
+                found |= new
+                todo += new
+        return found
+
+    def values(self, stmts: Sequence[Stmt], keys: set[int]) -> None:
+        """Load what lives in arrays and recompute what is cheap, in the order of declaration."""
+        declared_here = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, Declare)}
+        needed = self.closure(keys - (declared_here - self.plan.arrays - self.plan.lane_arrays))
+        needed |= self.closure({k for k in keys if k in self.plan.arrays or k in self.plan.lane_arrays})
+        for key in sorted(needed, key=lambda k: self.plan.order.get(k, 0)):
+            var = self.plan.variables.get(key)
+            if var is None:
+                continue
+            if key in self.plan.arrays or key in self.plan.lane_arrays:
+                place = f"{var.name}_t[thread]" if key in self.plan.arrays else f"{var.name}_l[lane_index]"
+                self.load(var, place, stmts, key in declared_here)
+            elif key in self.plan.recomputed and key not in declared_here:
+                self.line(f"{self.printer.declaration(self.plan.facts.declared[key], const=True)};")
+        if self.options.impure & {e.name for e in ir.expressions(tuple(stmts)) if e.kind == "call"}:
+            self.line("ww::at_thread(launch, index, thread_x, thread_y, thread_z);")
+
+    def load(self, var: Var, place: str, stmts: Sequence[Stmt], declared: bool) -> None:
+        if var.space == "lanes" and not declared:
+            return  # other lanes read it; this lane's own value is not needed
+        if var.dims or var.key in self.plan.facts.addressed:
+            self.line(f"auto& {var.name} = {place};")
+        elif not declared:
+            self.line(f"{declarator(var)} = {place};")
+
+    def store(self, stmts: Sequence[Stmt]) -> None:
+        """Put back what the region changed of the variables that live in arrays."""
+        changed = {k for s in stmts for k in fission._changed(s)} | self.by_reference(stmts)
+        for key in sorted(changed, key=lambda k: self.plan.order.get(k, 0)):
+            var = self.plan.variables.get(key)
+            if var is None or var.dims or key in self.plan.facts.addressed:
+                continue
+            if key in self.plan.arrays:
+                self.line(f"{var.name}_t[thread] = {var.name};")
+            elif key in self.plan.lane_arrays:
+                self.line(f"{var.name}_l[lane_index] = {var.name};")
+
+    def by_reference(self, stmts: Sequence[Stmt]) -> set[int]:
+        """Return keys that a call in the statements may change."""
+        inside = {id(s) for s in ir.walk(tuple(stmts))}
+        return {key for key, changes in self.plan.facts.assigned.items() if any(id(s) in inside for s in changes)}
+
+    def vectorisable(self, stmts: Sequence[Stmt]) -> bool:
+        """Say whether the threads of a region may run side by side, and the compiler has a chance to do so."""
+        reason = unvectorisable(stmts, self.plan, self.options.impure)
+        if reason:
+            self.scalar.append(reason)
+            return False
+        self.vectorised += 1
+        return True
+
+
+_INLINE = frozenset(
+    """min max abs fabs fabsf fmin fmax fminf fmaxf sqrt sqrtf rsqrtf fma fmaf __fmaf_rn __ldg __float_as_int __int_as_float __float_as_uint __uint_as_float __fdividef
+    make_float2 make_float3 make_float4 make_int2 make_int3 make_int4 __mul24 __umul24 expf __expf exp floor floorf ceil ceilf __saturatef __frcp_rn __fsqrt_rn
+    __half2float __float2half tanhf tanh logf __logf log sinf cosf __sinf __cosf expm1f""".split()
+)
+"""Calls that are inlined and have no branch that differs between threads."""
+
+
+def unvectorisable(stmts: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> str:
+    """Return why a loop over threads is left scalar, or nothing."""
+    for stmt in ir.walk(tuple(stmts)):
+        if isinstance(stmt, Return | Raw | ir.DoWhile | ir.Jump):
+            return f"line {stmt.line}: a jump"
+        if isinstance(stmt, ir.For) and (stmt.cond is None or any(fission.varies(e, plan.facts.varying, plan.variables) and not _counted(stmt, plan) for e in (stmt.cond,))):
+            return f"line {stmt.line}: a loop whose length differs between threads"
+    for expr in ir.expressions(tuple(stmts)):
+        if expr.kind == "call" and expr.name.startswith("atomic"):
+            return f"line {expr.line}: {expr.name}"
+        if expr.kind == "call" and expr.name not in _INLINE and not expr.name.startswith("operator"):
+            return f"line {expr.line}: a call of {expr.name or 'a function'}"
+        if expr.kind == "lambda":
+            return f"line {expr.line}: a lambda"
+    return ""
+
+
+def _peel(stmts: list[Stmt], kept: set[int]) -> tuple[list[Stmt], list[Expr]]:
+    """Return `declarations; if (c) { body }` as the declarations with the body, and its guards; other statements as they are."""
+    *head, last = stmts
+    if not isinstance(last, ir.If) or last.other or last.constexpr or not all(isinstance(s, Declare) and s.var.key not in kept and s.init is not None and _quiet(s.init) for s in head):
+        return stmts, []
+    inner, guards = _peel(list(last.then), kept) if last.then else ([], [])
+    return [*head, *inner], [last.cond, *guards]
+
+
+def _quiet(expr: Expr) -> bool:
+    """Say whether an expression reads no memory and has no effect, so that it may also run for threads that the guard leaves out."""
+    return not any(n.kind in ("index", "call", "assign", "lane", "lambda") or (n.kind == "unary" and n.name in ("*", "++", "--")) for n in expr.walk())
+
+
+def _counted(stmt: ir.For, plan: Plan) -> bool:
+    """Say whether a loop counts from and to uniform values, though its counter is private to the thread."""
+    own = {s.var.key for s in stmt.init if isinstance(s, Declare)}
+    varying = plan.facts.varying - own
+    inits = [s.init for s in stmt.init if isinstance(s, Declare) and s.init is not None]
+    exprs = [e for e in (stmt.cond, stmt.step, *inits) if e is not None]
+    return not any(fission.varies(e, varying, plan.variables) for e in exprs)
+
+
+def functions(kernel: Kernel, writer: Writer, line: int) -> str:
+    """Return the two functions that replace a kernel in the output."""
+    body = writer.block()
+    names = ", ".join(n for n in kernel.template_names)
+    inside = kernel.template[kernel.template.index("<") + 1 : kernel.template.rindex(">")] if kernel.template else ""
+    pack = any("..." in n for n in kernel.template_names)
+    shape = "int BX, int BY, int BZ"
+    template = f"template <{shape}{', ' + _without_defaults(inside) if inside else ''}>"
+    parameters = ", ".join(["const ww::Launch& launch", "const uint3 index", *(p.text.partition("=")[0] for p in kernel.parameters)])
+    arguments = ", ".join(["launch", "launch.block_index(i)", *(p.name + ("..." if p.pack else "") for p in kernel.parameters)])
+    given = f", {names}" if names and not pack else (f", {names}" if names else "")
+    head = [
+        f"{template} static void {kernel.name}_block({parameters}) {{  // line {line}",
+        "  [[maybe_unused]] const int dim_x = BX ? BX : (int)launch.block.x, dim_y = BX ? BY : (int)launch.block.y, dim_z = BX ? BZ : (int)launch.block.z;",
+        "  [[maybe_unused]] const int grid_x = (int)launch.grid.x, grid_y = (int)launch.grid.y, grid_z = (int)launch.grid.z;",
+        "  [[maybe_unused]] const int block_x = (int)index.x, block_y = (int)index.y, block_z = (int)index.z;",
+        "  [[maybe_unused]] const int threads = dim_x * dim_y * dim_z, warps = (threads + 31) / 32;",
+        "  [[maybe_unused]] const bool one_row = BX ? BY * BZ == 1 : dim_y * dim_z == 1;",
+        "  [[maybe_unused]] constexpr int threads_max = BX ? BX * BY * BZ : 1024;",
+    ]
+    grid = [
+        f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",
+        "  if (ww::failed() || !ww::acceptable(launch)) return;",
+        "#pragma omp parallel if (launch.worth_threads())",
+        "  {",
+        "    ww::reserve_dynamic_shared(launch.shared);",
+        "#pragma omp for schedule(static)",
+        "    for (long i = 0; i < launch.blocks(); ++i) {",
+    ]
+    keyword = "if"
+    for x, y, z in writer.options.blocks:
+        grid.append(f"      {keyword} (launch.is({x}, {y}, {z})) {kernel.name}_block<{x}, {y}, {z}{given}>({arguments});")
+        keyword = "else if"
+    general = f"{kernel.name}_block<0, 0, 0{given}>({arguments});"
+    grid.append(f"      else {general}" if writer.options.blocks else f"      {general}")
+    return "\n".join([*head, *body, "}", *grid, "    }", "  }", "}"])
+
+
+def _without_defaults(inside: str) -> str:
+    from warpwright.domains.transpile.scan import split_commas
+
+    return ", ".join(part.partition("=")[0].strip() for part in split_commas(inside))

@@ -1,0 +1,40 @@
+"""What the compiler refuses, with file, line, a code and the reason.
+
+    CaptureError
+     +-- Refusal        a construct that no tier translates
+    WarpwrightError
+     +-- LaunchFailed   a kernel that ran and stopped: a barrier that not all threads reach, a bad launch shape
+"""
+
+from __future__ import annotations
+
+from warpwright.errors import CaptureError, WarpwrightError
+
+CODES = {
+    "dynamic-parallelism": "a kernel launch inside device code",
+    "library-call": "a call into a library that has no source here (cuBLAS, cuDNN, Thrust, CUB, ...)",
+    "tma": "bulk tensor copies, mbarrier and wgmma of Hopper",
+    "ptx": "an inline PTX instruction that is not in the table",
+    "divergent-barrier": "a barrier that threads of one block provably do not all reach",
+    "texture": "a texture or surface object",
+    "type": "a type that has no counterpart on a CPU",
+    "front-end": "source that the parser or the preprocessor does not accept",
+    "cluster": "thread block clusters and distributed shared memory",
+    "graph": "CUDA graphs",
+}
+"""Code of a refusal -> what it is about."""
+
+
+class Refusal(CaptureError):
+    """A construct that cannot be translated: `file`, `line`, `code` (of CODES), `reason`."""
+
+    def __init__(self, file: str, line: int, code: str, reason: str, hint: str = "") -> None:
+        super().__init__(f"{file}:{line}: {reason} [{code}]", hint)
+        self.file = file
+        self.line = line
+        self.code = code
+        self.reason = reason
+
+
+class LaunchFailed(WarpwrightError):
+    """A kernel ran and stopped with an error of its own."""

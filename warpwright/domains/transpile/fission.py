@@ -1,0 +1,742 @@
+"""Cut a kernel at its barriers: a tree of regions (a loop over the threads each) under control that all threads share.
+
+Values that live in more than one region are kept in arrays with a place for each thread, recomputed where that is cheap, or stay scalar
+when they are uniform (MCUDA's deep fission, with the uniform and the cheap ones taken out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Union
+
+from warpwright.domains.transpile import ir, uniform
+from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, DoWhile, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.normalise import NotFissionable
+from warpwright.domains.transpile.uniform import Facts, varies
+
+RECOMPUTE_NODES = 24
+"""A value is recomputed in each region when its expression has at most this many nodes and reads no memory."""
+
+
+@dataclass
+class Region:
+    """Statements that each thread runs through without waiting."""
+
+    stmts: list[Stmt]
+    number: int = 0
+
+
+@dataclass
+class Single:
+    """A statement on uniform values: it runs once for the block."""
+
+    stmt: Stmt
+
+
+@dataclass
+class Sync:
+    """A place where all threads of the scope meet: the cut itself."""
+
+    scope: str
+    line: int
+
+
+@dataclass
+class Gather:
+    """A vote or reduction over what the threads offered."""
+
+    stmt: Collect
+
+
+@dataclass
+class Branch:
+    """An `if` whose condition is uniform."""
+
+    cond: Expr
+    then: list[Node]
+    other: list[Node]
+    stmt: If
+
+
+@dataclass
+class Loop:
+    """A loop whose trip is uniform."""
+
+    init: list[Stmt]
+    cond: Expr | None
+    step: Expr | None
+    body: list[Node]
+    line: int
+
+
+@dataclass
+class Masked:
+    """Nodes that only those threads run for which the condition holds."""
+
+    cond: Expr
+    body: list[Node]
+    exits: bool
+    line: int
+
+
+@dataclass
+class MaskedLoop:
+    """A loop that each thread leaves on its own: it goes on while any thread is in it."""
+
+    flag: Var
+    cond: Expr
+    body: list[Node]
+    line: int
+    number: int = 0
+
+
+@dataclass
+class WarpGroup:
+    """Nodes that run for one warp after another, since warps meet in them but the block does not."""
+
+    body: list[Node]
+    number: int = 0
+
+
+@dataclass
+class Leave:
+    """`break` or `continue` of a uniform loop."""
+
+    word: str
+
+
+Node = Union[Region, Single, Sync, Gather, Branch, Loop, Masked, MaskedLoop, WarpGroup, Leave]
+
+
+@dataclass
+class Plan:
+    """A kernel cut into regions, and where each variable lives."""
+
+    nodes: list[Node]
+    facts: Facts
+    variables: dict[int, Var]
+    hoisted: list[Stmt]
+    """Shared arrays, constants and types, declared before everything else."""
+    scalars: set[int]
+    """Uniform variables that live outside of the regions."""
+    arrays: set[int]
+    """Variables with a place for each thread of the block."""
+    lane_arrays: set[int]
+    """Variables with a place for each lane of the current warp."""
+    recomputed: set[int]
+    order: dict[int, int] = field(default_factory=dict)
+    """Key -> position of the declaration."""
+
+
+class _Demote(Exception):
+    """Uniform variables that have to be kept for each thread after all."""
+
+    def __init__(self, keys: set[int]) -> None:
+        super().__init__()
+        self.keys = keys
+
+
+@dataclass(frozen=True)
+class Callees:
+    """What is known of the device functions that a kernel calls."""
+
+    impure: frozenset[str] = frozenset()
+    """They read threadIdx or the like."""
+    references: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Callees(), stride: bool = False) -> Plan:
+    """Return the plan of a kernel in normal form. `stride`: put the steps of strided loops outside of the loop over threads."""
+    forced: set[int] = set()
+    scalars: set[int] = set()
+    for _ in range(200):
+        facts = uniform.analyse(body, variables, frozenset(forced), callees.impure, callees.references)
+        scalars -= facts.varying
+        builder = _Builder(facts, dict(variables), scalars, callees, stride)
+        try:
+            nodes = builder.group(builder.schedule(body, False, False))
+            grown = scalars | _needed_scalars(nodes, facts, builder.variables)
+            _check_groups(nodes, grown, facts, builder.variables)
+        except _Demote as demote:
+            forced |= demote.keys
+            scalars -= demote.keys
+            continue
+        if grown == scalars:
+            return _placed(nodes, facts, builder, scalars)
+        scalars = grown
+    raise NotFissionable(0, "the analysis of uniform values does not settle")
+
+
+def contains(stmt: Stmt, kinds: tuple[type, ...]) -> bool:
+    """Say whether a statement is or has inside it one of the kinds."""
+    return any(isinstance(s, kinds) for s in ir.walk((stmt,)))
+
+
+def jumps(stmt: Stmt) -> bool:
+    """Say whether a statement has a break or continue that leaves it."""
+    if isinstance(stmt, Jump):
+        return True
+    if isinstance(stmt, For | DoWhile):
+        return False
+    return any(jumps(s) for body in ir.bodies(stmt) for s in body)
+
+
+class _Builder:
+    def __init__(self, facts: Facts, variables: dict[int, Var], scalars: set[int], callees: Callees, stride: bool) -> None:
+        self.facts = facts
+        self.variables = variables
+        self.scalars = scalars
+        self.callees = callees
+        self.stride = stride
+        self.hoisted: list[Stmt] = []
+        self.numbers = iter(range(1, 1_000_000))
+        self.fresh_key = min([0, *variables]) - 1
+
+    def varies(self, expr: Expr) -> bool:
+        return varies(expr, self.facts.varying, self.variables, self.callees.impure)
+
+    # --- the tree -----------------------------------------------------------------------------------------------------------------
+
+    def schedule(self, stmts: Sequence[Stmt], in_loop: bool, masked: bool) -> list[Node]:
+        nodes: list[Node] = []
+        for stmt in stmts:
+            for node in self.nodes(stmt, in_loop, masked):
+                last = nodes[-1] if nodes else None
+                if isinstance(node, Region) and isinstance(last, Region):
+                    last.stmts += node.stmts
+                else:
+                    nodes.append(node)
+        return nodes
+
+    def nodes(self, stmt: Stmt, in_loop: bool, masked: bool) -> list[Node]:
+        if isinstance(stmt, Declare) and stmt.var.space in ("shared", "dynamic"):
+            self.hoisted.append(stmt)
+            return []
+        if isinstance(stmt, Declare) and (stmt.var.space == "constant" or self.is_constant(stmt)):
+            self.hoisted.append(stmt)
+            return []
+        if isinstance(stmt, Raw) and stmt.expr.kind == "type":
+            self.hoisted.append(stmt)
+            return []
+        if isinstance(stmt, Barrier):
+            return [Sync(stmt.scope, stmt.line)]
+        if isinstance(stmt, Collect):
+            return [Gather(stmt)]
+        if contains(stmt, (Barrier, Collect)) or (in_loop and jumps(stmt)):
+            return self.structure(stmt, in_loop, masked)
+        if self.is_single(stmt, masked):
+            return [Single(stmt)]
+        if self.stride and isinstance(stmt, For) and (loops := self.strided(stmt)) is not None:
+            return loops
+        return [Region([stmt])]
+
+    def strided(self, stmt: For) -> list[Node] | None:
+        """`for (i = base + thread; i < n; i += s) body`: the steps outside, the threads inside, where neighbours touch neighbouring memory."""
+        from warpwright.domains.transpile import bounds
+
+        if len(stmt.init) != 1 or not isinstance(declaration := stmt.init[0], Declare) or declaration.init is None or declaration.var.dims:
+            return None
+        var, cond, step = declaration.var, stmt.cond, stmt.step
+        if cond is None or step is None or cond.kind != "binary" or cond.name not in ("<", "<=") or step.kind != "assign" or step.name != "+=":
+            return None
+        ends = cond.children[1]
+        if cond.children[0].var != var.key or step.children[0].var != var.key or self.varies(ends) or self.varies(step.children[1]) or not self.varies(declaration.init):
+            return None
+        if not (self.is_stable(ends) and self.is_stable(step.children[1])) or len({id(s) for s in self.facts.assigned.get(var.key, ())}) != 1 or var.key in self.facts.addressed:
+            return None
+        if any(isinstance(s, Return | Raw) or jumps(s) for s in stmt.body):
+            return None
+        shown = Plan([], self.facts, self.variables, self.hoisted, self.scalars, set(), set(), set())
+        start = bounds.expand(declaration.init, shown)
+        if start is None or not bounds.grows(start) or not bounds.mentions_x(start):
+            return None
+        return self.steps_outside(stmt, declaration, bounds.at_thread(start, False), bounds.at_thread(start, True))
+
+    def steps_outside(self, stmt: For, declaration: Declare, first: Expr, last: Expr) -> list[Node]:
+        """Return the steps that all threads take, without a guard, and then those that some take."""
+        var = declaration.var
+        assert stmt.cond is not None and stmt.step is not None and declaration.init is not None
+        kind = "int" if var.type == "int" else "long"
+        names = {v.name for v in self.variables.values()}
+        name = next(n for i in range(1, 10_000) if (n := f"{var.name}_step{i if i > 1 else ''}") not in names)
+        steps = Var(_derived(var.key, 1), name, kind, (), "local", stmt.line)
+        self.variables[steps.key] = steps
+        own = replace(var, type=kind)
+        self.variables[var.key] = own
+        steps_name = ir.name_of(steps, stmt.line)
+        init = Expr("binary", (Expr("paren", ("(", declaration.init, ")"), stmt.line), " + ", steps_name), stmt.line, "+", None, kind)
+        inner = Declare(own, init, False, stmt.line)
+        self.facts.declared[var.key] = inner
+        self.facts.assigned[var.key] = []
+        step = replace(stmt.step, parts=(steps_name, " += ", stmt.step.children[1]))
+        zero = Declare(steps, Expr("literal", ("0",), stmt.line, "", None, "int"), False, stmt.line)
+        guarded: list[Node] = [Region([inner, If(stmt.cond, stmt.body, line=stmt.line)])]
+        loops: list[Node] = [Single(zero), Loop([], _reaches(stmt.cond, first, steps_name, kind), step, guarded, stmt.line)]
+        if not any(e.name in self.callees.references and self.callees.references[e.name] for e in ir.expressions(stmt.body)):
+            whole: list[Node] = [Region(self.copied([inner, *stmt.body]))]
+            loops.insert(1, Loop([], _reaches(stmt.cond, last, steps_name, kind), step, whole, stmt.line))
+        return loops
+
+    def copied(self, stmts: Sequence[Stmt]) -> list[Stmt]:
+        """Return the statements with variables of their own."""
+        from warpwright.domains.transpile.normalise import _rename, _renamer
+
+        names: dict[int, Var | Expr] = {}
+        for stmt in ir.walk(tuple(stmts)):
+            if isinstance(stmt, Declare):
+                old = stmt.var
+                var = replace(self.variables.get(old.key, old), key=_derived(old.key, 2))
+                names[old.key] = var
+                self.variables[var.key] = var
+                self.facts.assigned[var.key] = list(self.facts.assigned.get(old.key, []))
+                for group in (self.facts.varying, self.facts.addressed):
+                    if old.key in group:
+                        group.add(var.key)
+        change = _renamer(names, {})
+        made = [_rename(s, change, names) for s in stmts]
+        for stmt in ir.walk(tuple(made)):
+            if isinstance(stmt, Declare):
+                self.facts.declared[stmt.var.key] = stmt
+        return made
+
+    def structure(self, stmt: Stmt, in_loop: bool, masked: bool) -> list[Node]:
+        if isinstance(stmt, Block):
+            return self.schedule(stmt.body, in_loop, masked)
+        if isinstance(stmt, If):
+            return self.branch(stmt, in_loop, masked)
+        if isinstance(stmt, For):
+            return self.loop(stmt, masked)
+        if isinstance(stmt, Jump):
+            if masked:
+                raise NotFissionable(stmt.line, f"a {stmt.word} that only some threads take, in a loop with a barrier")
+            return [Leave(stmt.word)]
+        raise NotFissionable(stmt.line, f"a barrier inside a {type(stmt).__name__.lower()}")
+
+    def branch(self, stmt: If, in_loop: bool, masked: bool) -> list[Node]:
+        if stmt.constexpr or not self.varies(stmt.cond):
+            if masked and self.loads(stmt.cond):
+                pass  # a load that no thread may do: the address is uniform, and some thread is in the branch or nothing is stored
+            return [Branch(stmt.cond, self.schedule(stmt.then, in_loop, masked), self.schedule(stmt.other, in_loop, masked), stmt)]
+        if in_loop and jumps(stmt):
+            raise NotFissionable(stmt.line, "a break or continue that only some threads take, in a loop with a barrier")
+        before: list[Node] = []
+        cond = stmt.cond
+        if not self.is_stable(cond):
+            flag = self.flag(stmt.line)
+            before.append(Region([Declare(flag, cond, False, stmt.line)]))
+            cond = ir.name_of(flag, stmt.line)
+        nodes: list[Node] = [*before, Masked(cond, self.schedule(stmt.then, False, True), stmt.exits, stmt.line)]
+        if stmt.other:
+            negated = Expr("unary", ("!", Expr("paren", ("(", cond, ")"), stmt.line)), stmt.line, "!", None, "bool")
+            nodes.append(Masked(negated, self.schedule(stmt.other, False, True), False, stmt.line))
+        return nodes
+
+    def flag(self, line: int) -> Var:
+        names = {v.name for v in self.variables.values()}
+        name = next(n for i in range(1, 10_000) if (n := f"taken_{i}") not in names)
+        var = Var(self.fresh_key, name, "bool", (), "local", line)
+        self.fresh_key -= 1
+        self.variables[var.key] = var
+        self.facts.varying.add(var.key)
+        self.facts.declared[var.key] = Declare(var, None, False, line)
+        self.facts.assigned.setdefault(var.key, [])
+        return var
+
+    def loop(self, stmt: For, masked: bool) -> list[Node]:
+        if stmt.cond is not None and self.varies(stmt.cond):
+            return self.masked_loop(stmt)
+        steps = _commas(stmt.step)
+        uniform_steps = [s for s in steps if self.only_scalars(Evaluate(s))]
+        rest: list[Stmt] = [Evaluate(s, stmt.line) for s in steps if s not in uniform_steps]
+        own_continue = any(isinstance(s, Jump) and s.word == "continue" for b in stmt.body for s in ir.walk((b,)))
+        if rest and own_continue:
+            raise NotFissionable(stmt.line, "`continue` in a loop with a barrier whose step differs between threads")
+        init = [s for s in stmt.init if isinstance(s, Declare) and s.var.key not in self.facts.varying or self.only_scalars(s)]
+        before: list[Node] = [Region([s]) for s in stmt.init if s not in init]
+        body = self.schedule([*stmt.body, *rest], True, masked)
+        step = uniform_steps[0] if len(uniform_steps) == 1 else (Expr("other", tuple(_joined(uniform_steps)), stmt.line) if uniform_steps else None)
+        return [*before, Loop(list(init), stmt.cond, step, body, stmt.line)]
+
+    def masked_loop(self, stmt: For) -> list[Node]:
+        if any(jumps(s) for s in stmt.body):
+            raise NotFissionable(stmt.line, "a break or continue in a loop with a barrier that threads leave at different times")
+        assert stmt.cond is not None
+        flag = self.flag(stmt.line)
+        before = self.schedule([*stmt.init, Declare(flag, Expr("literal", ("true",), stmt.line), False, stmt.line)], False, True)
+        steps: list[Stmt] = [Evaluate(stmt.step, stmt.line)] if stmt.step is not None else []
+        return [*before, MaskedLoop(flag, stmt.cond, self.schedule([*stmt.body, *steps], False, True), stmt.line)]
+
+    # --- questions ----------------------------------------------------------------------------------------------------------------
+
+    def is_constant(self, stmt: Declare) -> bool:
+        """Say whether a declaration is a constant that needs nothing but other constants: it may size an array."""
+        if not stmt.var.const or stmt.init is None or stmt.var.dims or "*" in stmt.var.type or stmt.var.reference:
+            return False
+        return all(
+            n.kind in ("literal", "binary", "paren", "type", "cast") or (n.kind == "name" and (n.var is None and n.name not in BUILTINS or n.var in self.constants()))
+            for n in stmt.init.walk()
+        )
+
+    def constants(self) -> set[int]:
+        return {s.var.key for s in self.hoisted if isinstance(s, Declare)}
+
+    def is_single(self, stmt: Stmt, masked: bool) -> bool:
+        """Say whether the statement runs once for the block; one that mixes uniform and varying effects keeps both for each thread."""
+        touched = {k for k in _changed(stmt) if k in self.scalars}
+        if not touched:
+            return False
+        if not self.only_scalars(stmt) or (masked and any(self.loads(e) for s in ir.walk((stmt,)) for e in ir.own_expressions(s))):
+            raise _Demote(touched)
+        return True
+
+    def only_scalars(self, stmt: Stmt) -> bool:
+        """Say whether the statement changes nothing but scalars and is the same for all threads."""
+        if contains(stmt, (Raw, Return)) or _stores(stmt, self.variables, self.callees):
+            return False
+        if any(self.varies(e) for s in ir.walk((stmt,)) for e in ir.own_expressions(s)):
+            return False
+        declared = {s.var.key for s in ir.walk((stmt,)) if isinstance(s, Declare)} if not isinstance(stmt, Declare) else set()
+        return all(k in self.scalars or k in declared for k in _changed(stmt))
+
+    def loads(self, expr: Expr) -> bool:
+        return any(n.kind == "index" or (n.kind == "unary" and n.name == "*") or n.kind == "call" for n in expr.walk())
+
+    def is_stable(self, expr: Expr) -> bool:
+        """Say whether an expression keeps its value wherever it is computed: it reads no memory and nothing that changes."""
+        if self.loads(expr) or any(n.kind in ("lane", "assign", "lambda", "other") for n in expr.walk()):
+            return False
+        return all(n.kind != "name" or n.var is None or self.is_fixed(n.var) for n in expr.walk())
+
+    def is_fixed(self, key: int) -> bool:
+        var = self.variables.get(key)
+        return var is not None and not self.facts.assigned.get(key) and key not in self.facts.addressed and not var.dims
+
+    # --- warps --------------------------------------------------------------------------------------------------------------------
+
+    def group(self, nodes: list[Node]) -> list[Node]:
+        """Put runs of nodes in which warps meet, but the block does not, under a loop over warps."""
+        out: list[Node] = []
+        run: list[Node] = []
+
+        def flush() -> None:
+            first = next((i for i, n in enumerate(run) if _meets(n, "warp")), None)
+            if first is None:
+                out.extend(run)
+            else:
+                last = max(i for i, n in enumerate(run) if _meets(n, "warp"))
+                low, high = self.around(run, first, last)
+                out.extend(run[:low])
+                out.append(WarpGroup(run[low:high], next(self.numbers)))
+                out.extend(run[high:])
+            run.clear()
+
+        for node in nodes:
+            if _meets(node, "block"):
+                flush()
+                out.append(self.inner(node))
+            elif isinstance(node, Leave) or (isinstance(node, Branch) and _leaves(node)):
+                flush()
+                out.append(self.inner(node))
+            else:
+                run.append(node)
+        flush()
+        return out
+
+    def around(self, run: list[Node], first: int, last: int) -> tuple[int, int]:
+        """Return which part of the run the group takes: its offers before the first meeting, the answers behind the last one."""
+        low = first
+        while low > 0 and isinstance(run[low - 1], Region) and isinstance(run[low], Sync | Gather):
+            region = run[low - 1]
+            assert isinstance(region, Region)
+            offers = [i for i, s in enumerate(region.stmts) if isinstance(s, Declare) and s.var.space == "lanes"]
+            if not offers:
+                break
+            if offers[0] > 0:  # what stands before the first offer is a loop over all threads
+                run[low - 1 : low] = [Region(region.stmts[: offers[0]]), Region(region.stmts[offers[0] :])]
+                first, last = first + 1, last + 1
+                low += 1
+            low -= 1
+            break
+        high = last + 1
+        if high < len(run) and isinstance(run[high], Region) and isinstance(run[last], Sync | Gather):
+            region = run[high]
+            assert isinstance(region, Region)
+            answers = [i for i, s in enumerate(region.stmts) if _reads_warp(s, self.variables)]
+            if answers:
+                if answers[-1] + 1 < len(region.stmts):
+                    run[high : high + 1] = [Region(region.stmts[: answers[-1] + 1]), Region(region.stmts[answers[-1] + 1 :])]
+                high += 1
+        return low, high
+
+    def inner(self, node: Node) -> Node:
+        if isinstance(node, Branch):
+            return replace(node, then=self.group(node.then), other=self.group(node.other))
+        if isinstance(node, Loop | Masked | MaskedLoop):
+            return replace(node, body=self.group(node.body))
+        return node
+
+
+BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
+
+
+def _derived(key: int, use: int) -> int:
+    """Return the key of a variable that is made from another one: the same at each attempt."""
+    return -use * 1_000_000_000_000 - 2 * abs(key) - (key < 0)
+
+
+def _reaches(cond: Expr, start: Expr, steps: Expr, kind: str) -> Expr:
+    """Return the loop's condition for the thread that begins at `start`."""
+    value = Expr("binary", (Expr("paren", ("(", start, ")"), cond.line), " + ", steps), cond.line, "+", None, kind)
+    return replace(cond, parts=(value, f" {cond.name} ", cond.children[1]))
+
+
+def _reads_warp(stmt: Stmt, variables: Mapping[int, Var]) -> bool:
+    return any(e.kind == "lane" or (e.var is not None and e.var in variables and variables[e.var].space in ("lanes", "warp")) for e in ir.expressions((stmt,)))
+
+
+def _commas(step: Expr | None) -> list[Expr]:
+    if step is None:
+        return []
+    if step.kind == "binary" and step.name == ",":
+        return [one for child in step.children for one in _commas(child)]
+    return [step]
+
+
+def _joined(exprs: Sequence[Expr]) -> Iterator[str | Expr]:
+    for index, expr in enumerate(exprs):
+        if index:
+            yield ", "
+        yield expr
+
+
+def _changed(stmt: Stmt) -> set[int]:
+    """Return the keys that the statement declares or assigns."""
+    found: set[int] = set()
+    for one in ir.walk((stmt,)):
+        if isinstance(one, Declare | Collect):
+            found.add(one.var.key)
+        for expr in ir.own_expressions(one):
+            for node in expr.walk():
+                changed = ir.assigned(node)
+                root = ir.target(changed) if changed is not None else None
+                if root is not None and root.var is not None:
+                    found.add(root.var)
+    return found
+
+
+def _stores(stmt: Stmt, variables: Mapping[int, Var], callees: Callees) -> bool:
+    """Say whether the statement may write to memory: anything but a local variable."""
+    for expr in ir.expressions((stmt,)):
+        changed = ir.assigned(expr)
+        if changed is not None:
+            root = ir.target(changed)
+            if root is None or root.var is None or root.var not in variables or variables[root.var].space != "local" or changed.kind == "index":
+                return True
+        if expr.kind == "call" and (expr.name not in uniform.PURE_CALLS or expr.name in callees.impure) and not expr.name.startswith(("make_", "operator")):
+            return True
+    return False
+
+
+def _meets(node: Node, scope: str) -> bool:
+    if isinstance(node, Sync):
+        return node.scope == scope
+    if isinstance(node, Gather):
+        return node.stmt.scope == scope
+    return any(_meets(n, scope) for n in children(node))
+
+
+def _leaves(node: Node) -> bool:
+    if isinstance(node, Leave):
+        return True
+    if isinstance(node, Loop | MaskedLoop):
+        return False
+    return any(_leaves(n) for n in children(node))
+
+
+def children(node: Node) -> list[Node]:
+    """Return the nodes directly inside a node."""
+    if isinstance(node, Branch):
+        return [*node.then, *node.other]
+    if isinstance(node, Loop | Masked | MaskedLoop | WarpGroup):
+        return node.body
+    return []
+
+
+def walk(nodes: Sequence[Node], group: int = 0) -> Iterator[tuple[Node, int]]:
+    """Yield every node with the number of the warp group around it (0: none)."""
+    for node in nodes:
+        yield node, group
+        yield from walk(children(node), node.number if isinstance(node, WarpGroup) else group)
+
+
+def node_stmts(node: Node) -> list[Stmt]:
+    """Return the statements directly in a node."""
+    if isinstance(node, Region):
+        return node.stmts
+    if isinstance(node, Single | Gather):
+        return [node.stmt]
+    if isinstance(node, Loop):
+        extra: list[Stmt] = [Evaluate(e) for e in (node.cond, node.step) if e is not None]
+        return [*node.init, *extra]
+    if isinstance(node, Branch | Masked):
+        return [Evaluate(node.cond)]
+    if isinstance(node, MaskedLoop):
+        return [Evaluate(node.cond)]
+    return []
+
+
+def used(stmts: Sequence[Stmt]) -> set[int]:
+    """Return the keys of all variables that the statements name."""
+    found = {e.var for e in ir.expressions(tuple(stmts)) if e.var is not None}
+    for stmt in ir.walk(tuple(stmts)):
+        if isinstance(stmt, Declare):
+            found.add(stmt.var.key)
+        elif isinstance(stmt, Collect):
+            found |= {stmt.var.key, stmt.offered.key}
+    return found
+
+
+def _touches(nodes: Sequence[Node]) -> tuple[dict[int, set[int]], dict[int, set[int]], set[int]]:
+    """Number the regions. Return, for each key, the regions and the groups that name it, and the keys in control or in singles."""
+    regions: dict[int, set[int]] = {}
+    groups: dict[int, set[int]] = {}
+    control: set[int] = set()
+    numbers = iter(range(1, 1_000_000))
+
+    def visit(inner: Sequence[Node], group: int, masks: tuple[Expr, ...]) -> None:
+        for node in inner:
+            stmts = node_stmts(node)
+            if isinstance(node, Region):
+                node.number = next(numbers)
+                keys = used(stmts) | used([Evaluate(m) for m in masks])
+                for key in keys:
+                    regions.setdefault(key, set()).add(node.number)
+                    groups.setdefault(key, set()).add(group)
+            elif isinstance(node, MaskedLoop):
+                node.number = next(numbers)
+                for key in used([Evaluate(m) for m in (node.cond, *masks)]) | {node.flag.key}:
+                    regions.setdefault(key, set()).add(node.number)
+                    groups.setdefault(key, set()).add(group)
+            elif isinstance(node, Gather):
+                number = next(numbers)
+                for key in used([Evaluate(m) for m in masks]) | {node.stmt.offered.key}:
+                    regions.setdefault(key, set()).add(number)
+                    groups.setdefault(key, set()).add(group)
+            elif isinstance(node, Single | Loop | Branch):
+                control.update(used(stmts))
+            mine = masks
+            if isinstance(node, Masked):
+                mine = (*masks, node.cond)
+            elif isinstance(node, MaskedLoop):
+                mine = (*masks, ir.name_of(node.flag))
+            visit(children(node), node.number if isinstance(node, WarpGroup) else group, mine)
+
+    visit(nodes, 0, ())
+    return regions, groups, control
+
+
+def _needed_scalars(nodes: Sequence[Node], facts: Facts, variables: Mapping[int, Var]) -> set[int]:
+    """Return the uniform variables that more than one region, or shared control, names."""
+    regions, _, control = _touches(nodes)
+    found = set()
+    for key, var in variables.items():
+        if var.space != "local" or key in facts.varying or var.dims:
+            continue
+        if key in control or len(regions.get(key, ())) > 1:
+            found.add(key)
+    return found
+
+
+def _check_groups(nodes: Sequence[Node], scalars: set[int], facts: Facts, variables: Mapping[int, Var]) -> None:
+    """Demote scalars that a warp group changes but that others see: each warp would change them again."""
+    inside: dict[int, set[int]] = {}
+    changed: dict[int, set[int]] = {}
+    for node, group in walk(nodes):
+        for key in used(node_stmts(node)):
+            inside.setdefault(key, set()).add(group)
+        if isinstance(node, Single | Loop):
+            for stmt in node_stmts(node):
+                for key in _changed(stmt):
+                    changed.setdefault(key, set()).add(group)
+    wrong = {k for k in scalars if any(g != 0 for g in changed.get(k, ())) and len(inside.get(k, ())) > 1}
+    if wrong:
+        raise _Demote(wrong)
+
+
+def _placed(nodes: list[Node], facts: Facts, builder: _Builder, scalars: set[int]) -> Plan:
+    regions, groups, _ = _touches(nodes)
+    result = Plan(nodes, facts, builder.variables, builder.hoisted, scalars, set(), set(), set())
+    declared = [s.var.key for n, _ in walk(nodes) for s in ir.walk(tuple(node_stmts(n))) if isinstance(s, Declare)]
+    result.order = {key: position for position, key in enumerate(dict.fromkeys([*declared, *builder.variables]))}
+    constants = builder.constants()
+    for key, var in builder.variables.items():
+        if var.space == "lanes":
+            result.lane_arrays.add(key)
+        if var.space != "local" or key in scalars or key in constants or len(regions.get(key, ())) < 2:
+            continue
+        if _recomputable(key, builder):
+            result.recomputed.add(key)
+        elif var.reference or (var.type == "auto" or "auto" in var.type.split()):
+            raise NotFissionable(var.line, f"{var.name} is a reference or of a deduced type and lives across a barrier")
+        elif 0 not in groups[key] and len(groups[key]) == 1:
+            result.lane_arrays.add(key)
+        else:
+            result.arrays.add(key)
+    _close_recomputed(result, regions, builder)
+    return result
+
+
+def _recomputable(key: int, builder: _Builder, depth: int = 0) -> bool:
+    """Say whether a variable's initialiser gives the same value wherever it is computed, cheaply."""
+    declaration = builder.facts.declared.get(key)
+    if declaration is None or declaration.init is None or declaration.direct or not builder.is_fixed(key) or depth > 12:
+        return False
+    if builder.variables[key].reference:
+        return _stable_place(declaration.init, builder, depth)
+    if sum(1 for _ in declaration.init.walk()) > RECOMPUTE_NODES:
+        return False
+    for node in declaration.init.walk():
+        if node.kind in ("index", "lane", "lambda", "assign", "call", "other") or (node.kind == "unary" and node.name in ("*", "++", "--")):
+            if not (node.kind == "call" and node.name in ("min", "max", "dim3", "abs")) and not (node.kind == "other" and not node.children):
+                return False
+        if node.kind == "name" and node.var is not None and not _available(node.var, builder, depth):
+            return False
+    return True
+
+
+def _available(key: int, builder: _Builder, depth: int) -> bool:
+    var = builder.variables.get(key)
+    if var is None or var.space in ("lanes", "warp", "block"):
+        return False
+    if var.space in ("shared", "dynamic", "constant", "parameter"):
+        return not builder.facts.assigned.get(key) or bool(var.dims)
+    if key in builder.constants():
+        return True
+    if key in builder.scalars:
+        return not builder.facts.assigned.get(key)
+    return _recomputable(key, builder, depth + 1)
+
+
+def _stable_place(expr: Expr, builder: _Builder, depth: int) -> bool:
+    """Say whether a reference's initialiser names the same place wherever it is computed."""
+    names = [n for n in expr.walk() if n.kind == "name" and n.var is not None]
+    if any(n.kind in ("call", "assign", "lane", "lambda") for n in expr.walk()):
+        return False
+    return all(_available(n.var, builder, depth) or builder.variables[n.var].dims for n in names if n.var in builder.variables)
+
+
+def _close_recomputed(result: Plan, regions: Mapping[int, set[int]], builder: _Builder) -> None:
+    """What a recomputed value is computed from has to be there in each region too."""
+    todo = list(result.recomputed)
+    while todo:
+        declaration = builder.facts.declared[todo.pop()]
+        for key in used([Evaluate(declaration.init)]) if declaration.init is not None else ():
+            var = builder.variables.get(key)
+            if var is None or var.space != "local" or key in result.scalars or key in result.recomputed or key in builder.constants():
+                continue
+            if var.dims:
+                result.arrays.add(key)
+            else:
+                result.recomputed.add(key)
+                todo.append(key)

@@ -1,0 +1,292 @@
+"""The compiler's form of a kernel: statements and typed expressions as frozen values.
+
+An expression keeps the source's own words: `parts` are pieces of text and sub-expressions, in order. What the compiler has to understand
+(names, calls, subscripts, assignments) has a kind; whatever else C++ has is kind "other" and is printed as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Union
+
+KINDS = ("name", "member", "call", "index", "binary", "assign", "unary", "conditional", "literal", "cast", "paren", "type", "lambda", "lane", "other")
+
+
+@dataclass(frozen=True)
+class Var:
+    """A variable. Two are the same when their keys are."""
+
+    key: int
+    name: str
+    """Unique in the kernel."""
+    type: str
+    """Element type as written, without dimensions and without const at the top."""
+    dims: tuple[str, ...] = ()
+    """Text of each array dimension."""
+    space: str = "local"
+    """local, parameter, shared, dynamic (shared), warp (one value for each warp)."""
+    line: int = 0
+    reference: bool = False
+    const: bool = False
+
+
+@dataclass(frozen=True)
+class Expr:
+    """An expression."""
+
+    kind: str
+    parts: tuple[Union[str, Expr], ...]
+    line: int = 0
+    name: str = ""
+    """Of a name; callee; operator of binary, assign (`+=`) and unary (`++`); member."""
+    var: int | None = None
+    """Key of the variable, of a name that is one."""
+    type: str = ""
+    """As the parser spells it; empty where it depends on a template parameter."""
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """Sub-expressions, in order."""
+        return tuple(p for p in self.parts if isinstance(p, Expr))
+
+    def walk(self) -> Iterator[Expr]:
+        """Yield this expression and all inside it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def map(self, change: Callable[[Expr], Expr | None]) -> Expr:
+        """Return the expression with each node that `change` answers for replaced (outermost first; the answer is not looked into)."""
+        new = change(self)
+        if new is not None:
+            return new
+        return replace(self, parts=tuple(p.map(change) if isinstance(p, Expr) else p for p in self.parts))
+
+
+@dataclass(frozen=True)
+class Declare:
+    """`type name dims = init;`, or `type name init` when `direct`."""
+
+    var: Var
+    init: Expr | None = None
+    direct: bool = False
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """An expression for its effect."""
+
+    expr: Expr
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """`{ ... }`."""
+
+    body: tuple[Stmt, ...]
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class If:
+    """A branch. `exits`: the threads that do not take it have left the kernel, so a barrier inside is reached by all that are alive."""
+
+    cond: Expr
+    then: tuple[Stmt, ...]
+    other: tuple[Stmt, ...] = ()
+    constexpr: bool = False
+    exits: bool = False
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class For:
+    """`for (init; cond; step) body`; a while loop has no init and no step."""
+
+    init: tuple[Stmt, ...]
+    cond: Expr | None
+    step: Expr | None
+    body: tuple[Stmt, ...]
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class DoWhile:
+    """`do body while (cond)`."""
+
+    body: tuple[Stmt, ...]
+    cond: Expr
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Return:
+    """`return value;`."""
+
+    value: Expr | None = None
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Jump:
+    """`break;` or `continue;`."""
+
+    word: str
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A statement that is not looked into for structure (switch, asm, ...): its text with the expressions inside it."""
+
+    expr: Expr
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """All threads of the `scope` (block or warp) meet."""
+
+    scope: str
+    line: int = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Collect:
+    """`var` = `operation` over what the threads of the scope hold in `offered`: ballot, or, and, count, add, min, max, xor."""
+
+    var: Var
+    operation: str
+    offered: Var
+    scope: str
+    line: int = 0
+    comment: str = ""
+
+
+Stmt = Union[Declare, Evaluate, Block, If, For, DoWhile, Return, Jump, Raw, Barrier, Collect]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel or a device function, as parsed."""
+
+    name: str
+    parameters: tuple[Var, ...]
+    body: tuple[Stmt, ...]
+    returns: str
+    line: int
+    start: int
+    """Offset of the definition in the source's text."""
+    template: tuple[str, ...] = ()
+    """Names of its template's parameters."""
+    problem: str = ""
+    """Why the parser could not read it, or empty."""
+    variables: Mapping[int, Var] | None = None
+
+
+def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """Return the statement lists directly inside a statement."""
+    if isinstance(stmt, Block | DoWhile):
+        return (stmt.body,)
+    if isinstance(stmt, If):
+        return (stmt.then, stmt.other)
+    if isinstance(stmt, For):
+        return (stmt.init, stmt.body)
+    return ()
+
+
+def walk(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Yield every statement, outer before inner."""
+    for stmt in stmts:
+        yield stmt
+        for body in bodies(stmt):
+            yield from walk(body)
+
+
+def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """Return the expressions of a statement that are not in a statement inside it."""
+    if isinstance(stmt, Declare):
+        return (stmt.init,) if stmt.init is not None else ()
+    if isinstance(stmt, Evaluate | Raw):
+        return (stmt.expr,)
+    if isinstance(stmt, If | DoWhile):
+        return (stmt.cond,)
+    if isinstance(stmt, For):
+        return tuple(e for e in (stmt.cond, stmt.step) if e is not None)
+    if isinstance(stmt, Return):
+        return (stmt.value,) if stmt.value is not None else ()
+    return ()
+
+
+def expressions(stmts: tuple[Stmt, ...]) -> Iterator[Expr]:
+    """Yield every expression and all inside it."""
+    for stmt in walk(stmts):
+        for expr in own_expressions(stmt):
+            yield from expr.walk()
+
+
+def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr | None]) -> Stmt:
+    """Return the statement with its expressions, and those of the statements inside it, changed as by `Expr.map`."""
+    inner = lambda body: tuple(map_expressions(s, change) for s in body)  # noqa: E731
+    if isinstance(stmt, Declare):
+        return replace(stmt, init=stmt.init.map(change)) if stmt.init is not None else stmt
+    if isinstance(stmt, Evaluate | Raw):
+        return replace(stmt, expr=stmt.expr.map(change))
+    if isinstance(stmt, Block):
+        return replace(stmt, body=inner(stmt.body))
+    if isinstance(stmt, If):
+        return replace(stmt, cond=stmt.cond.map(change), then=inner(stmt.then), other=inner(stmt.other))
+    if isinstance(stmt, For):
+        cond = stmt.cond.map(change) if stmt.cond is not None else None
+        step = stmt.step.map(change) if stmt.step is not None else None
+        return replace(stmt, init=inner(stmt.init), cond=cond, step=step, body=inner(stmt.body))
+    if isinstance(stmt, DoWhile):
+        return replace(stmt, body=inner(stmt.body), cond=stmt.cond.map(change))
+    if isinstance(stmt, Return):
+        return replace(stmt, value=stmt.value.map(change)) if stmt.value is not None else stmt
+    return stmt
+
+
+def name_of(var: Var, line: int = 0) -> Expr:
+    """Return the expression that is a variable's name."""
+    return Expr("name", (var.name,), line, var.name, var.key, var.type)
+
+
+def text_of(expr: Expr) -> str:
+    """Return an expression as it is written, without comments and line breaks."""
+    return plain("".join(p if isinstance(p, str) else text_of(p) for p in expr.parts))
+
+
+def plain(text: str) -> str:
+    """Return a text in one line, without comments."""
+    return re.sub(r"\s+", " ", re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S))
+
+
+def target(expr: Expr) -> Expr | None:
+    """Return the name at the root of an assignable expression: `a` of `a[i].x`, `(a)`; None behind a pointer's `*` or a call."""
+    if expr.kind == "name":
+        return expr
+    if expr.kind in ("index", "member", "paren", "cast") and expr.children:
+        return target(expr.children[0] if expr.kind != "cast" else expr.children[-1])
+    return None
+
+
+def assigned(expr: Expr) -> Expr | None:
+    """Return what an expression assigns to, or None."""
+    if expr.kind == "assign" or (expr.kind == "unary" and expr.name in ("++", "--")):
+        return expr.children[0]
+    return None

@@ -1,0 +1,80 @@
+"""Tiers L and V for one kernel: parsed, normalised, cut, written; or the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from warpwright.domains.transpile import emit, fission, ir
+from warpwright.domains.transpile.fission import Callees
+from warpwright.domains.transpile.ir import Function
+from warpwright.domains.transpile.normalise import SYNC_CALLS, NotFissionable, normalise, synchronising
+from warpwright.domains.transpile.scan import Kernel
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel in tier loops or vectors."""
+
+    text: str
+    tier: str
+    reason: str
+    """Why not vectors, or empty."""
+
+
+def callees(functions: Sequence[Function]) -> Callees:
+    """Return what the kernels have to know of the device functions."""
+    impure: set[str] = set()
+    grew = True
+    while grew:
+        grew = False
+        for function in functions:
+            names = {e.name for e in ir.expressions(function.body) if e.kind in ("name", "call")}
+            if function.name not in impure and names & ({"threadIdx", "blockIdx", "blockDim", "gridDim"} | impure):
+                impure.add(function.name)
+                grew = True
+    references = {f.name: tuple(i for i, p in enumerate(f.parameters) if p.reference and not p.type.startswith("const")) for f in functions}
+    return Callees(frozenset(impure), references)
+
+
+def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line: int, blocks: Sequence[emit.Shape], vectors: bool) -> Written:
+    """Return the kernel in the fastest of the two tiers that takes it. Raises NotFissionable with the reason."""
+    if parsed.problem:
+        raise NotFissionable(line, f"not understood: {parsed.problem}")
+    known = callees(functions)
+    _check(parsed, functions)
+    body, variables = normalise(parsed, functions)
+    made = fission.plan(body, variables, known, stride=vectors)
+    writer = emit.Writer(made, emit.Options(tuple(blocks), vectors, known.impure), CALLS if vectors else {})
+    text = emit.functions(kernel, writer, line)
+    if vectors and writer.vectorised and not writer.scalar:
+        return Written(text, "vectors", "")
+    reason = writer.scalar[0] if writer.scalar else ("asked for" if not vectors else "warps in lockstep")
+    return Written(text, "vectors" if vectors and writer.vectorised else "loops", reason if not (vectors and writer.vectorised) else f"in part: {reason}")
+
+
+CALLS: Mapping[str, str] = {
+    "fmaxf": "ww::fmax_f", "fminf": "ww::fmin_f", "expf": "ww::exp_f", "__expf": "ww::exp_f", "tanhf": "ww::tanh_f", "__tanhf": "ww::tanh_f",
+    "logf": "ww::log_f", "__logf": "ww::log_f",
+}  # fmt: skip
+"""Library functions of float that the vector tier inlines (runtime/vmath.hpp has their errors)."""
+
+
+def _check(parsed: Function, functions: Sequence[Function]) -> None:
+    """Refuse what the loops would get wrong: unread functions that may synchronise, and code that relies on warps in lockstep."""
+    syncing = synchronising(functions)
+    for expr in ir.expressions(parsed.body):
+        if expr.kind == "call" and expr.name in syncing and syncing[expr.name].problem:
+            raise NotFissionable(expr.line, f"{expr.name} synchronises and was not understood: {syncing[expr.name].problem}")
+    for stmt in ir.walk(parsed.body):
+        if isinstance(stmt, ir.Declare) and "volatile" in stmt.var.type and (stmt.var.space in ("shared", "dynamic") or "*" in stmt.var.type):
+            raise NotFissionable(stmt.line, f"{stmt.var.name} is volatile: the kernel may rely on warps that run in lockstep")
+    by_name = {f.name: f for f in functions}
+    for expr in ir.expressions(parsed.body):
+        if expr.kind == "call" and expr.name in by_name and any("volatile" in p.type for p in by_name[expr.name].parameters):
+            raise NotFissionable(expr.line, f"{expr.name} takes volatile memory: it may rely on warps that run in lockstep")
+
+
+def is_needed_by_fibers(function: Function) -> bool:
+    """Say whether a device function can only run on fibers."""
+    return any(e.kind == "call" and e.name in SYNC_CALLS for e in ir.expressions(function.body))

@@ -1,0 +1,185 @@
+"""Print expressions and statements of a region as C++: thread indices become loop variables, everything else stays as written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
+
+INDENT = "  "
+
+_BUILTINS = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "dim", "gridDim": "grid"}
+
+_WHOLE = {
+    "threadIdx": "uint3{(unsigned)thread_x, (unsigned)thread_y, (unsigned)thread_z}", "blockIdx": "index", "blockDim": "launch.block",
+    "gridDim": "launch.grid", "warpSize": "32", "ww_lane": "lane_index",
+}  # fmt: skip
+
+_ATOMICS = ("Add", "Sub", "Max", "Min", "Exch", "And", "Or", "Xor", "Inc", "Dec", "CAS")
+
+_INT_TYPES = ("int", "long", "float", "double", "long long", "short", "char", "half", "bool")
+
+
+@dataclass
+class Printer:
+    """How names and calls print in the kernel at hand."""
+
+    variables: Mapping[int, Var]
+    arrays: set[int] = field(default_factory=set)
+    """Keys that print with a place for the thread behind them."""
+    calls: Mapping[str, str] = field(default_factory=dict)
+    """Function -> what to call instead."""
+    leave: str = ""
+    """What stands for `return`."""
+    returned: bool = False
+    """Whether `leave` was used."""
+
+    def expr(self, expr: Expr, exact: bool = False) -> str:
+        """Return the text. `exact`: thread indices are unsigned here, since the difference could be seen."""
+        if expr.kind == "name":
+            return self.name(expr, exact)
+        if expr.kind == "member" and len(expr.children) == 1 and expr.children[0].kind == "name" and expr.children[0].var is None:
+            base = _BUILTINS.get(expr.children[0].name)
+            if base is not None:
+                return f"(unsigned){base}_{expr.name}" if exact else f"{base}_{expr.name}"
+        if expr.kind == "lane":
+            assert expr.var is not None
+            return f"{self.variables[expr.var].name}_l[{self.parts(expr, False)}]"
+        if expr.kind == "call":
+            return self.call(expr)
+        if expr.kind == "lambda" or expr.kind == "other":
+            return self.parts(expr, True)
+        return self.parts(expr, (exact and expr.kind != "index") or _unsigned_matters(expr))
+
+    def parts(self, expr: Expr, exact: bool) -> str:
+        return ir.plain("".join(p if isinstance(p, str) else self.expr(p, exact) for p in expr.parts))
+
+    def name(self, expr: Expr, exact: bool) -> str:
+        if expr.var is not None and expr.var in self.variables:
+            return self.variables[expr.var].name
+        if expr.name in _WHOLE and expr.var is None:
+            return _WHOLE[expr.name]
+        return self.parts(expr, exact)
+
+    def call(self, expr: Expr) -> str:
+        name = expr.name
+        if name.startswith("atomic") and len(expr.children) > 1 and self.is_shared(expr.children[1]):
+            kind = re.sub(r"_(block|system)$", "", name)[6:]
+            if kind in _ATOMICS:
+                arguments = ", ".join(self.expr(c) for c in expr.children[1:])
+                return f"ww::private_{kind.lower()}({arguments})"
+        instead = self.calls.get(name)
+        if instead is not None:
+            return f"{instead}({', '.join(self.expr(c) for c in expr.children[1:])})"
+        return self.parts(expr, False)
+
+    def is_shared(self, address: Expr) -> bool:
+        """Say whether an address certainly lies in shared memory, which only this block sees."""
+        inner = address
+        while inner.kind == "paren" or (inner.kind == "unary" and inner.name == "&"):
+            inner = inner.children[0]
+        if inner.kind == "binary" and inner.name == "+":
+            inner = inner.children[0]
+        found = ir.target(inner)
+        return found is not None and found.var in self.variables and self.variables[found.var].space in ("shared", "dynamic")
+
+    # --- statements ---------------------------------------------------------------------------------------------------------------
+
+    def statements(self, stmts: tuple[Stmt, ...] | list[Stmt], depth: int) -> list[str]:
+        """Return the lines of statements that one thread runs."""
+        return [line for stmt in stmts for line in self.statement(stmt, depth)]
+
+    def statement(self, stmt: Stmt, depth: int) -> list[str]:
+        pad = INDENT * depth
+        lines = [f"{pad}// {stmt.comment}"] if stmt.comment else []
+        if isinstance(stmt, Declare):
+            return [*lines, f"{pad}{self.declaration(stmt)};"]
+        if isinstance(stmt, Evaluate):
+            return [*lines, f"{pad}{self.expr(stmt.expr)};"]
+        if isinstance(stmt, Raw):
+            text = self.expr(stmt.expr)
+            return [*lines, pad + text + ("" if text.endswith((";", "}")) else ";")]
+        if isinstance(stmt, ir.Block):
+            return [*lines, pad + "{", *self.statements(stmt.body, depth + 1), pad + "}"]
+        if isinstance(stmt, If):
+            return [*lines, *self.branch(stmt, depth)]
+        if isinstance(stmt, For):
+            head = self.loop_head(stmt)
+            return [*lines, f"{pad}{head} {{", *self.statements(stmt.body, depth + 1), pad + "}"]
+        if isinstance(stmt, ir.DoWhile):
+            return [*lines, pad + "do {", *self.statements(stmt.body, depth + 1), f"{pad}}} while ({self.expr(stmt.cond)});"]
+        if isinstance(stmt, Jump):
+            return [f"{pad}{stmt.word};"]
+        if isinstance(stmt, Return):
+            self.returned = True
+            return [f"{pad}{self.leave};"]
+        raise AssertionError(f"a {type(stmt).__name__} inside a region")
+
+    def branch(self, stmt: If, depth: int) -> list[str]:
+        pad = INDENT * depth
+        head = f"{pad}if {'constexpr ' if stmt.constexpr else ''}({self.expr(stmt.cond)}) {{"
+        lines = [head, *self.statements(stmt.then, depth + 1)]
+        if stmt.other:
+            lines += [pad + "} else {", *self.statements(stmt.other, depth + 1)]
+        return [*lines, pad + "}"]
+
+    def loop_head(self, stmt: For) -> str:
+        if not stmt.init and stmt.step is None and stmt.cond is not None:
+            return f"while ({self.expr(stmt.cond)})"
+        cond = self.expr(stmt.cond) if stmt.cond is not None else ""
+        step = self.expr(stmt.step) if stmt.step is not None else ""
+        return f"for ({self.loop_init(stmt.init)}; {cond}; {step})"
+
+    def loop_init(self, init: tuple[Stmt, ...] | list[Stmt]) -> str:
+        """Return the text of a loop's first part; several declarations share their type."""
+        if not init:
+            return ""
+        texts = [self.declaration(s) if isinstance(s, Declare) else self.expr(ir.own_expressions(s)[0]) for s in init]
+        if isinstance(init[0], Declare) and len(init) > 1:
+            rest = []
+            for stmt in init[1:]:
+                assert isinstance(stmt, Declare)
+                stars = "*" if stmt.var.type.rstrip().endswith("*") else ""
+                rest.append(f"{stars}{stmt.var.name}" + (f" = {self.expr(stmt.init)}" if stmt.init is not None else ""))
+            return ", ".join([texts[0], *rest])
+        return ", ".join(texts)
+
+    def declaration(self, stmt: Declare, const: bool = False) -> str:
+        """Return `type name[dims] = init` without a semicolon."""
+        var = stmt.var
+        head = declarator(var)
+        if (const or var.const) and not var.reference and "*" not in var.type and not (stmt.init is None):
+            head = f"const {head}"
+        if stmt.init is None:
+            return head
+        init = self.expr(stmt.init)
+        return f"{head}{init}" if stmt.direct else f"{head} = {init}"
+
+
+def declarator(var: Var, name: str = "", more: str = "") -> str:
+    """Return `type name[more][dims]`."""
+    dims = more + "".join(f"[{d}]" for d in var.dims)
+    kind = var.type
+    pointer = re.search(r"\(\*\)", kind)
+    if pointer:
+        return kind.replace("(*)", f"(*{name or var.name}{dims})", 1)
+    if re.search(r"\(&\)", kind):
+        return kind.replace("(&)", f"(&{name or var.name})", 1)
+    found = re.match(r"(.*[^\]])((?:\[\d+\])+)$", kind)
+    if found:
+        return f"{found[1]} {name or var.name}{dims}{found[2]}"
+    return f"{kind} {name or var.name}{dims}"
+
+
+def _unsigned_matters(expr: Expr) -> bool:
+    """Say whether signed and unsigned thread indices could give different values in this operation."""
+    if expr.kind == "unary" and expr.name in ("-", "~"):
+        return expr.type not in _INT_TYPES
+    if expr.kind == "binary" and expr.name == "-":
+        return expr.type not in _INT_TYPES
+    if expr.kind == "binary" and expr.name == "*":
+        return any(c.kind == "literal" and len(ir.text_of(c)) > 5 and "." not in ir.text_of(c) for c in expr.children)
+    return False

@@ -1,0 +1,258 @@
+"""Translate a CUDA source: `compile_text(text)` gives a `Program`, whose kernels can be launched from Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from warpwright.domains.transpile import fibers, launch, loops, parse, scan
+from warpwright.domains.transpile import sanitize as sanitize_functions
+from warpwright.domains.transpile import source as reading
+from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.normalise import NotFissionable, synchronising
+from warpwright.domains.transpile.runtime_text import runtime
+from warpwright.domains.transpile.scan import Kernel, LaunchSite
+from warpwright.domains.transpile.source import Source
+from warpwright.errors import UsageError
+
+Shape = tuple[int, int, int]
+
+TIERS = ("fibers", "loops", "vectors")
+"""From the slowest, which takes everything, to the fastest."""
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """What became of one kernel."""
+
+    name: str
+    line: int
+    tier: str
+    """One of TIERS."""
+    reason: str
+    """Why this tier and not a faster one; empty for the fastest."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A translated program."""
+
+    name: str
+    source: str
+    """C++ that needs a compiler and OpenMP only."""
+    kernels: Mapping[str, KernelInfo]
+    exports: Mapping[str, int] = field(default_factory=dict)
+    """Kernel or template instance -> number of its entry in the library."""
+
+    def load(self, flags: Sequence[str] = launch.FLAGS) -> dict[str, launch.LoadedKernel]:
+        """Build (cached) and return the kernels: `loaded["saxpy"][grid, block, shared_bytes](n, a, x, y)`."""
+        return launch.load(self.source, self.exports, flags)
+
+
+def compile_text(
+    text: str,
+    name: str = "input.cu",
+    defines: Sequence[str] = (),
+    tier: str | None = None,
+    instances: Sequence[str] = (),
+    folders: Sequence[Path] = (),
+    host: bool = False,
+    blocks: Mapping[str, Shape] = MappingProxyType({}),
+    sanitize: bool = False,
+) -> Program:
+    """Translate CUDA `text`.
+
+    tier: the fastest tier to use (of TIERS); None for the best that applies to each kernel.
+    instances: template kernels to export, as `scale<float, 256>`; those that the text launches are found by themselves.
+    sanitize: check every access when it runs (`LoadedKernel.findings`).
+    host: keep host functions, for a program with its own main.
+    blocks: block shape that a kernel is known to be launched with: it gets a version in which the shape is a constant.
+    """
+    if tier is not None and tier not in TIERS:
+        raise UsageError(f"expected a tier of {', '.join(TIERS)}, saw {tier!r}")
+    source = reading.read(text, name, defines, folders)
+    found = scan.tokens(source.text)
+    known = scan.kernels(source.text, found)
+    if not known:
+        raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
+    sites = scan.launches(source.text, found, known)
+    refuse(source, sites)
+    if sanitize:
+        return sanitized(source, found, known, sites, instances, host)
+    kernels, better, dropped = faster_tiers(source, known, sites, tier, blocks)
+    edits = [*fibers.launch_edits(source.text, sites, known), *fibers.dynamic_shared_edits(source.text, found), *fibers.device_edits(source.text, known, better)]
+    if not host:
+        edits += host_edits(source.text, found, known)
+    edits += drop_edits(source.text, found, dropped)
+    body = fibers.apply(source.text, edits)
+    exports = exported(known, sites, instances)
+    return Program(name, assemble(source, kernels, body, exports, known), kernels, exports)
+
+
+def sanitized(
+    source: Source, found: Sequence[scan.Token], known: Sequence[Kernel], sites: Sequence[LaunchSite], instances: Sequence[str], host: bool
+) -> Program:
+    """Return the program on fibers with every access checked."""
+    kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sanitized") for k in known if k.defined}
+    edits = [*fibers.launch_edits(source.text, sites, known), *sanitize_functions.edits(source, known, parse.parse(source))]
+    edits += [] if host else host_edits(source.text, found, known)
+    body = fibers.apply(source.text, edits)
+    exports = exported(known, sites, instances)
+    return Program(source.name, assemble(source, kernels, body, exports, known, ("shadow",)), kernels, exports)
+
+
+def faster_tiers(
+    source: Source, known: Sequence[Kernel], sites: Sequence[LaunchSite], tier: str | None, blocks: Mapping[str, Shape]
+) -> tuple[dict[str, KernelInfo], dict[int, str], set[int]]:
+    """Return what became of each kernel, the text of those that left tier F (by offset), and device functions that are no longer needed."""
+    defined = [k for k in known if k.defined]
+    if tier == "fibers":
+        return {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined}, {}, set()
+    functions = parse.parse(source)
+    kernels: dict[str, KernelInfo] = {}
+    better: dict[int, str] = {}
+    starts = {k.start for k in defined}
+    device = [f for f in functions if not any(k.start <= f.start < k.end for k in defined)]
+    for kernel in defined:
+        line = source.line(kernel.start)
+        parsed = next((f for f in functions if kernel.start <= f.start < kernel.end), None)
+        try:
+            if parsed is None:
+                raise NotFissionable(line, "the parser does not show this kernel")
+            shapes = block_shapes(kernel, sites, blocks)
+            written = loops.write(kernel, parsed, device, line, shapes, tier != "loops")
+        except NotFissionable as error:
+            kernels[kernel.name] = KernelInfo(kernel.name, line, "fibers", str(error))
+            continue
+        better[kernel.start] = written.text
+        kernels[kernel.name] = KernelInfo(kernel.name, line, written.tier, written.reason)
+    syncing = synchronising(device).values()
+    dropped = {f.start for f in syncing} if len(better) == len(starts) and not any(f.problem for f in syncing) else set()
+    return kernels, better, dropped
+
+
+def block_shapes(kernel: Kernel, sites: Sequence[LaunchSite], blocks: Mapping[str, Shape]) -> tuple[Shape, ...]:
+    """Return the block shapes that get a version of their own: as given, as launched with numbers, or the launch bound."""
+    found: list[Shape] = [blocks[kernel.name]] if kernel.name in blocks else []
+    for site in sites:
+        if site.callee.rpartition("::")[2] == kernel.name:
+            parts = scan.split_commas(site.configuration)
+            numbers = re.fullmatch(r"(?:dim3\s*[({])?\s*(\d+)\s*(?:,\s*(\d+)\s*)?(?:,\s*(\d+)\s*)?[)}]?", parts[1]) if len(parts) > 1 else None
+            if numbers:
+                found.append((int(numbers[1]), int(numbers[2] or 1), int(numbers[3] or 1)))
+    if kernel.bounds.strip().isdigit():
+        found.append((int(kernel.bounds), 1, 1))
+    return tuple(s for s in dict.fromkeys(found) if 0 < s[0] * s[1] * s[2] <= 1024)[:4]
+
+
+def drop_edits(text: str, found: Sequence[scan.Token], starts: set[int]) -> list[fibers.Edit]:
+    """Leave out the device functions that begin at these offsets (or whose template header ends just before)."""
+    edits = []
+    for start, _, end in scan.pieces(text, found):
+        if any(start <= at < end for at in starts):
+            edits.append(fibers.Edit(start, end, ""))
+    return edits
+
+
+def refuse(source: Source, sites: Sequence[LaunchSite]) -> None:
+    """Raise for what no tier translates."""
+    for site in sites:
+        if site.inside_kernel:
+            file, line = source.place(site.start)
+            raise Refusal(file, line, "dynamic-parallelism", f"a kernel launches {site.callee}", "launch it from the host")
+
+
+def host_edits(text: str, found: Sequence[scan.Token], known: Sequence[Kernel]) -> list[fibers.Edit]:
+    """Drop functions that only the host calls: all but kernels, device functions, constexpr functions and those they need."""
+    edits = []
+    for start, brace, end in scan.pieces(text, found):
+        head = text[start : brace if brace >= 0 else end]
+        bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
+        if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:
+            continue
+        if _is_type(bare) or (brace < 0 and not _mentions_framework(text[start:end])):
+            continue
+        body = text[start:end]
+        if "(" in bare and brace >= 0 and not _is_host_only(body):
+            continue
+        edits.append(fibers.Edit(start, end, ""))
+    edits += [fibers.Edit(m.start(), m.end(), "") for m in re.finditer(r"\bnamespace\s+\w+\s*=\s*(pybind11|torch|at)\b[^;]*;", text)]
+    return edits
+
+
+_FRAMEWORK = re.compile(
+    r"\b(torch|at|c10|py|pybind11)\s*::|\bcuda[A-Z]\w+\(|\bcuda\w+_t\b|\b(cublas|cudnn|cufft|curand)\w*|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bpybind11\b|namespace torch\b|\bTensor\b"
+)
+"""Words of host frameworks: what mentions them is host code."""
+
+
+def _is_type(head: str) -> bool:
+    return bool(re.match(r"\s*(template\s*<.*>\s*)?(typedef\b|using\b|struct\b|class\b|union\b|enum\b)[^()]*$", head, re.S))
+
+
+def _mentions_framework(text: str) -> bool:
+    return bool(_FRAMEWORK.search(text))
+
+
+def _is_host_only(text: str) -> bool:
+    return "<<<" in text or _mentions_framework(text) or bool(re.search(r"\bmain\s*\(|\bstd::cout\b|\bfopen\s*\(|\bmalloc\s*\(|\bPYBIND11_MODULE\b", text))
+
+
+def exported(known: Sequence[Kernel], sites: Sequence[LaunchSite], instances: Sequence[str]) -> dict[str, int]:
+    """Return what can be launched from outside: plain kernels, and instances of template kernels that are asked for or launched."""
+    defined = [k for k in known if k.defined]
+    plain = {k.name: k for k in defined if not k.template}
+    templates = {k.name: k for k in defined if k.template}
+    names = [n for n in plain if sum(k.name == n for k in defined) == 1]
+    for site in sites:
+        base = site.callee.rpartition("::")[2]
+        if base in templates and site.template_arguments and _closed(site.template_arguments):
+            names.append(f"{base}<{' '.join(site.template_arguments.split())}>")
+    for one in instances:
+        base = one.partition("<")[0].strip()
+        if base not in templates:
+            raise UsageError(f"expected an instance of a template kernel ({', '.join(templates) or 'there is none'}), saw {one!r}")
+        names.append(one)
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+
+
+def _closed(arguments: str) -> bool:
+    """Say whether template arguments mean the same at file scope: numbers and builtin types."""
+    builtin = {"float", "double", "int", "unsigned", "long", "short", "char", "bool", "half", "__half", "const", "true", "false", "float2", "float4", "int64_t", "int32_t", "uint8_t"}
+    return all(token.kind in ("number", "mark") or token.text in builtin for token in scan.tokens(arguments))
+
+
+def assemble(source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], known: Sequence[Kernel], more: tuple[str, ...] = ()) -> str:
+    """Return the whole output: head, runtime, translated text, entries."""
+    head = [f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math"]
+    head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
+    includes = [f"#include <{name}>" for name in source.includes]
+    parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
+    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
+
+
+_OPTIONAL = {"groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\("}
+"""Parts of the runtime that are written only where the text matches."""
+
+
+def tidy(text: str) -> str:
+    """Return the text without the blank lines that the preprocessor left."""
+    return re.sub(r"[ \t]+\n", "\n", re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", text)).strip("\n")
+
+
+def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
+    """Return the functions through which Python launches each exported kernel."""
+    if not exports:
+        return []
+    scopes = {k.name: k.scope for k in known}
+    lines = ["\n// ---- entries for a foreign caller ----"]
+    for name, number in exports.items():
+        base, angle, arguments = name.partition("<")
+        base = base.strip()
+        function = f"&{scopes[base]}{base}_launch{angle}{arguments}"
+        lines.append(f'extern "C" int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}')
+        lines.append(f'extern "C" const char* ww_signature_{number}() {{ return ww::signature({function}); }}')
+    return lines

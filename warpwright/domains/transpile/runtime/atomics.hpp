@@ -1,0 +1,54 @@
+// Atomic functions: correct between blocks, which run on different threads of the machine. Relaxed, as in CUDA.
+namespace ww {
+template <class T> using atom_bits = std::conditional_t<sizeof(T) == 8, unsigned long long, std::conditional_t<sizeof(T) == 4, unsigned, unsigned short>>;
+
+template <class T, class F> static inline T atomic_update(T* p, F next) {  // compare-and-swap loop; returns the old value
+  using B = atom_bits<T>;
+  B old = __atomic_load_n((B*)p, __ATOMIC_RELAXED), wanted;
+  do wanted = bits<B>(next(bits<T>(old)));
+  while (!__atomic_compare_exchange_n((B*)p, &old, wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return bits<T>(old);
+}
+// The same without atomicity, for memory that one block alone sees: a block runs on one thread of the machine.
+template <class T, class F> static inline T private_update(T* p, F next) { const T old = *p; *p = next(old); return old; }
+}  // namespace ww
+
+template <class T, class V> static inline T atomicAdd(T* p, V v) {
+  if constexpr (std::is_integral_v<T>) return __atomic_fetch_add(p, (T)v, __ATOMIC_RELAXED);
+  else return ww::atomic_update(p, [=](T o) { return (T)(o + (T)v); });
+}
+static inline float2 atomicAdd(float2* p, float2 v) { return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)}; }
+static inline float4 atomicAdd(float4* p, float4 v) { return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w)}; }
+static inline __half2 atomicAdd(__half2* p, __half2 v) { return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)}; }
+template <class T, class V> static inline T atomicSub(T* p, V v) { return __atomic_fetch_sub(p, (T)v, __ATOMIC_RELAXED); }
+template <class T, class V> static inline T atomicAnd(T* p, V v) { return __atomic_fetch_and(p, (T)v, __ATOMIC_RELAXED); }
+template <class T, class V> static inline T atomicOr(T* p, V v) { return __atomic_fetch_or(p, (T)v, __ATOMIC_RELAXED); }
+template <class T, class V> static inline T atomicXor(T* p, V v) { return __atomic_fetch_xor(p, (T)v, __ATOMIC_RELAXED); }
+template <class T, class V> static inline T atomicMax(T* p, V v) { return ww::atomic_update(p, [=](T o) { return o > (T)v ? o : (T)v; }); }
+template <class T, class V> static inline T atomicMin(T* p, V v) { return ww::atomic_update(p, [=](T o) { return o < (T)v ? o : (T)v; }); }
+template <class T, class V> static inline T atomicExch(T* p, V v) { return ww::atomic_update(p, [=](T) { return (T)v; }); }
+template <class T, class V> static inline T atomicInc(T* p, V v) { return ww::atomic_update(p, [=](T o) { return o >= (T)v ? (T)0 : (T)(o + 1); }); }
+template <class T, class V> static inline T atomicDec(T* p, V v) { return ww::atomic_update(p, [=](T o) { return o == 0 || o > (T)v ? (T)v : (T)(o - 1); }); }
+template <class T, class C, class V> static inline T atomicCAS(T* p, C compare, V v) {
+  const auto wanted = ww::bits<ww::atom_bits<T>>((T)compare);
+  return ww::atomic_update(p, [=](T o) { return ww::bits<ww::atom_bits<T>>(o) == wanted ? (T)v : o; });
+}
+
+namespace ww {
+template <class T, class V> static inline T private_add(T* p, V v) { return private_update(p, [=](T o) { return (T)(o + (T)v); }); }
+template <class T, class V> static inline T private_sub(T* p, V v) { return private_update(p, [=](T o) { return (T)(o - (T)v); }); }
+template <class T, class V> static inline T private_and(T* p, V v) { return private_update(p, [=](T o) { return (T)(o & (T)v); }); }
+template <class T, class V> static inline T private_or(T* p, V v) { return private_update(p, [=](T o) { return (T)(o | (T)v); }); }
+template <class T, class V> static inline T private_xor(T* p, V v) { return private_update(p, [=](T o) { return (T)(o ^ (T)v); }); }
+template <class T, class V> static inline T private_max(T* p, V v) { return private_update(p, [=](T o) { return o > (T)v ? o : (T)v; }); }
+template <class T, class V> static inline T private_min(T* p, V v) { return private_update(p, [=](T o) { return o < (T)v ? o : (T)v; }); }
+template <class T, class V> static inline T private_exch(T* p, V v) { return private_update(p, [=](T) { return (T)v; }); }
+template <class T, class V> static inline T private_inc(T* p, V v) { return private_update(p, [=](T o) { return o >= (T)v ? (T)0 : (T)(o + 1); }); }
+template <class T, class V> static inline T private_dec(T* p, V v) { return private_update(p, [=](T o) { return o == 0 || o > (T)v ? (T)v : (T)(o - 1); }); }
+template <class T, class C, class V> static inline T private_cas(T* p, C compare, V v) { return private_update(p, [=](T o) { return o == (T)compare ? (T)v : o; }); }
+}  // namespace ww
+#define WW_SCOPED(NAME) \
+  template <class... A> static inline auto NAME##_block(A... a) { return NAME(a...); } \
+  template <class... A> static inline auto NAME##_system(A... a) { return NAME(a...); }
+WW_SCOPED(atomicAdd) WW_SCOPED(atomicSub) WW_SCOPED(atomicMax) WW_SCOPED(atomicMin) WW_SCOPED(atomicExch) WW_SCOPED(atomicCAS)
+WW_SCOPED(atomicAnd) WW_SCOPED(atomicOr) WW_SCOPED(atomicXor)

@@ -1,0 +1,277 @@
+// CUDA's types and device functions in plain C++, shared by all tiers.
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <climits>
+#include <cfloat>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#include <omp.h>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __cluster_dims__(...)
+#define __forceinline__ inline
+#ifndef __noinline__
+#define __noinline__ __attribute__((noinline))
+#endif
+#define __align__(n) alignas(n)
+#define __shared__ static thread_local
+#define CUDART_INF_F INFINITY
+#define CUDART_INF ((double)INFINITY)
+#define CUDART_NAN_F NAN
+#define CUDART_PI_F 3.141592654f
+#define CUDART_PI 3.1415926535897931
+#define CUDART_MAX_NORMAL_F FLT_MAX
+
+typedef unsigned char uchar;
+using uint = unsigned int;
+using ushort = unsigned short;
+using ulong = unsigned long;
+
+struct uint3 { unsigned x, y, z; };
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  operator uint3() const { return {x, y, z}; }
+};
+
+#define WW_VECTOR_TYPES(T, N, A1, A2, A4) \
+  struct N##1 { T x; }; \
+  struct alignas(A2) N##2 { T x, y; }; \
+  struct N##3 { T x, y, z; }; \
+  struct alignas(A4) N##4 { T x, y, z, w; }; \
+  static inline N##1 make_##N##1(T x) { return {x}; } \
+  static inline N##2 make_##N##2(T x, T y) { return {x, y}; } \
+  static inline N##3 make_##N##3(T x, T y, T z) { return {x, y, z}; } \
+  static inline N##4 make_##N##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+#define WW_VECTOR_TYPES_BUT_3(T, N, A2, A4) \
+  struct N##1 { T x; }; \
+  struct alignas(A2) N##2 { T x, y; }; \
+  struct alignas(A4) N##4 { T x, y, z, w; }; \
+  static inline N##1 make_##N##1(T x) { return {x}; } \
+  static inline N##2 make_##N##2(T x, T y) { return {x, y}; } \
+  static inline N##4 make_##N##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+WW_VECTOR_TYPES(float, float, 4, 8, 16)
+WW_VECTOR_TYPES(double, double, 8, 16, 16)
+WW_VECTOR_TYPES(int, int, 4, 8, 16)
+WW_VECTOR_TYPES(short, short, 2, 4, 8)
+WW_VECTOR_TYPES(signed char, char, 1, 2, 4)
+WW_VECTOR_TYPES(unsigned char, uchar, 1, 2, 4)
+WW_VECTOR_TYPES(unsigned short, ushort, 2, 4, 8)
+WW_VECTOR_TYPES(long, long, 8, 16, 16)
+WW_VECTOR_TYPES(unsigned long, ulong, 8, 16, 16)
+WW_VECTOR_TYPES(long long, longlong, 8, 16, 16)
+WW_VECTOR_TYPES(unsigned long long, ulonglong, 8, 16, 16)
+WW_VECTOR_TYPES_BUT_3(unsigned, uint, 8, 16)
+static inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
+
+// min and max for every mix of arithmetic types; of a NaN and a number, the number.
+template <class A, class B, class C = std::common_type_t<A, B>, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
+constexpr C max(A a, B b) { const C x = a, y = b; return (x > y || y != y) ? x : y; }
+template <class A, class B, class C = std::common_type_t<A, B>, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
+constexpr C min(A a, B b) { const C x = a, y = b; return (x < y || y != y) ? x : y; }
+static inline int umin(unsigned a, unsigned b) { return a < b ? a : b; }
+static inline int umax(unsigned a, unsigned b) { return a > b ? a : b; }
+
+namespace ww {
+template <class To, class From> static inline To bits(From v) {
+  static_assert(sizeof(To) == sizeof(From), "bits() keeps the size");
+  To r;
+  std::memcpy(&r, &v, sizeof r);
+  return r;
+}
+template <class T> static inline T largest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v > r ? v : r; return r; }
+template <class T> static inline T smallest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v < r ? v : r; return r; }
+template <class T> struct identity { using type = T; };
+template <class T> using type_identity_t = typename identity<T>::type;
+
+// Largest and smallest without the library call; of a NaN and a number, the number, as fmaxf and fminf have it.
+static inline float fmax_f(float a, float b) { return (a > b || b != b) ? a : b; }
+static inline float fmin_f(float a, float b) { return (a < b || b != b) ? a : b; }
+static inline double fmax_d(double a, double b) { return (a > b || b != b) ? a : b; }
+static inline double fmin_d(double a, double b) { return (a < b || b != b) ? a : b; }
+}  // namespace ww
+
+// Loads and stores with cache hints: the hint has no meaning here.
+template <class T> static inline T __ldg(const T* p) { return *p; }
+template <class T> static inline T __ldcs(const T* p) { return *p; }
+template <class T> static inline T __ldca(const T* p) { return *p; }
+template <class T> static inline T __ldcg(const T* p) { return *p; }
+template <class T> static inline T __ldlu(const T* p) { return *p; }
+template <class T> static inline T __ldcv(const T* p) { return *(const volatile T*)p; }
+template <class T> static inline void __stcs(T* p, ww::type_identity_t<T> v) { *p = v; }
+template <class T> static inline void __stcg(T* p, ww::type_identity_t<T> v) { *p = v; }
+template <class T> static inline void __stwb(T* p, ww::type_identity_t<T> v) { *p = v; }
+template <class T> static inline void __stwt(T* p, ww::type_identity_t<T> v) { *p = v; }
+static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence_block() {}
+static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __nanosleep(unsigned) {}
+[[noreturn]] static inline void __trap() { std::fprintf(stderr, "__trap()\n"); std::abort(); }
+static inline void __brkpt() {}
+static inline long long clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+static inline clock_t ww_clock() { return (clock_t)clock64(); }
+static inline unsigned long long __globaltimer() { return (unsigned long long)clock64(); }
+static inline void __prof_trigger(int) {}
+static inline bool __isShared(const void*) { return true; }
+template <class T> static inline size_t __cvta_generic_to_shared(T* p) { return (size_t)p; }
+#define __builtin_assume(x) ((void)0)
+
+// Bits.
+static inline int __popc(unsigned v) { return __builtin_popcount(v); }
+static inline int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
+static inline int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
+static inline int __clzll(long long v) { return v ? __builtin_clzll((unsigned long long)v) : 64; }
+static inline int __ffs(int v) { return __builtin_ffs(v); }
+static inline int __ffsll(long long v) { return __builtin_ffsll(v); }
+static inline unsigned __brev(unsigned v) {
+  v = (v >> 16) | (v << 16);
+  v = ((v & 0xff00ff00u) >> 8) | ((v & 0x00ff00ffu) << 8);
+  v = ((v & 0xf0f0f0f0u) >> 4) | ((v & 0x0f0f0f0fu) << 4);
+  v = ((v & 0xccccccccu) >> 2) | ((v & 0x33333333u) << 2);
+  return ((v & 0xaaaaaaaau) >> 1) | ((v & 0x55555555u) << 1);
+}
+static inline unsigned long long __brevll(unsigned long long v) { return ((unsigned long long)__brev((unsigned)v) << 32) | __brev((unsigned)(v >> 32)); }
+static inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned s) { s &= 31; return s ? (hi << s) | (lo >> (32 - s)) : hi; }
+static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned s) { s &= 31; return s ? (hi << (32 - s)) | (lo >> s) : lo; }
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
+  const unsigned long long v = ((unsigned long long)b << 32) | a;
+  unsigned r = 0;
+  for (int i = 0; i < 4; ++i) r |= (unsigned)((v >> (8 * ((s >> (4 * i)) & 7))) & 0xff) << (8 * i);
+  return r;
+}
+static inline int __mul24(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
+static inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
+static inline int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a * b) >> 32); }
+static inline long long __mul64hi(long long a, long long b) { return (long long)(((__int128)a * b) >> 64); }
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)(((unsigned __int128)a * b) >> 64); }
+static inline unsigned __sad(int a, int b, unsigned c) { return (unsigned)(a > b ? a - b : b - a) + c; }
+static inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return (a > b ? a - b : b - a) + c; }
+static inline int __hadd(int a, int b) { return (int)(((long long)a + b) >> 1); }
+static inline int __dp4a(int a, int b, int c) {
+  for (int i = 0; i < 4; ++i) c += (int)(signed char)(a >> (8 * i)) * (int)(signed char)(b >> (8 * i));
+  return c;
+}
+static inline unsigned __vabsdiffu4(unsigned a, unsigned b) {
+  unsigned r = 0;
+  for (int i = 0; i < 4; ++i) { const int x = (a >> (8 * i)) & 255, y = (b >> (8 * i)) & 255; r |= (unsigned)(x > y ? x - y : y - x) << (8 * i); }
+  return r;
+}
+static inline unsigned __vadd4(unsigned a, unsigned b) { return ((a & 0x7f7f7f7fu) + (b & 0x7f7f7f7fu)) ^ ((a ^ b) & 0x80808080u); }
+
+// Reinterpretation and conversion.
+static inline int __float_as_int(float v) { return ww::bits<int>(v); }
+static inline unsigned __float_as_uint(float v) { return ww::bits<unsigned>(v); }
+static inline float __int_as_float(int v) { return ww::bits<float>(v); }
+static inline float __uint_as_float(unsigned v) { return ww::bits<float>(v); }
+static inline long long __double_as_longlong(double v) { return ww::bits<long long>(v); }
+static inline double __longlong_as_double(long long v) { return ww::bits<double>(v); }
+static inline int __double2hiint(double v) { return (int)(ww::bits<unsigned long long>(v) >> 32); }
+static inline int __double2loint(double v) { return (int)ww::bits<unsigned long long>(v); }
+static inline double __hiloint2double(int hi, int lo) { return ww::bits<double>(((unsigned long long)(unsigned)hi << 32) | (unsigned)lo); }
+#define WW_ROUNDED(F, T, NAME) \
+  static inline T NAME##_rn(F v) { return (T)std::nearbyint(v); } \
+  static inline T NAME##_rz(F v) { return (T)std::trunc(v); } \
+  static inline T NAME##_ru(F v) { return (T)std::ceil(v); } \
+  static inline T NAME##_rd(F v) { return (T)std::floor(v); }
+WW_ROUNDED(float, int, __float2int)
+WW_ROUNDED(float, unsigned, __float2uint)
+WW_ROUNDED(float, long long, __float2ll)
+WW_ROUNDED(float, unsigned long long, __float2ull)
+WW_ROUNDED(double, int, __double2int)
+WW_ROUNDED(double, unsigned, __double2uint)
+WW_ROUNDED(double, long long, __double2ll)
+WW_ROUNDED(double, unsigned long long, __double2ull)
+static inline float __int2float_rn(int v) { return (float)v; }
+static inline float __int2float_rz(int v) { return (float)v; }
+static inline float __uint2float_rn(unsigned v) { return (float)v; }
+static inline float __ll2float_rn(long long v) { return (float)v; }
+static inline float __ull2float_rn(unsigned long long v) { return (float)v; }
+static inline double __int2double_rn(int v) { return v; }
+static inline double __uint2double_rn(unsigned v) { return v; }
+static inline double __ll2double_rn(long long v) { return (double)v; }
+static inline float __double2float_rn(double v) { return (float)v; }
+
+// Arithmetic and mathematics that <cmath> has not; the rounding suffixes _rz, _ru, _rd are not offered.
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fdiv_rn(float a, float b) { return a / b; }
+static inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+static inline float __frcp_rn(float a) { return 1.0f / a; }
+static inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+static inline float __frsqrt_rn(float a) { return 1.0f / std::sqrt(a); }
+static inline double __dadd_rn(double a, double b) { return a + b; }
+static inline double __dsub_rn(double a, double b) { return a - b; }
+static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline double __ddiv_rn(double a, double b) { return a / b; }
+static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+static inline double __drcp_rn(double a) { return 1.0 / a; }
+static inline double __dsqrt_rn(double a) { return std::sqrt(a); }
+static inline float __fdividef(float a, float b) { return a / b; }
+static inline float fdividef(float a, float b) { return a / b; }
+static inline float ww_expf(float v) { return std::exp(v); }
+static inline float ww_exp10f(float v) { return std::pow(10.0f, v); }
+static inline float ww_logf(float v) { return std::log(v); }
+static inline float ww_log2f(float v) { return std::log2(v); }
+static inline float ww_log10f(float v) { return std::log10(v); }
+static inline float ww_sinf(float v) { return std::sin(v); }
+static inline float ww_cosf(float v) { return std::cos(v); }
+static inline float ww_tanf(float v) { return std::tan(v); }
+static inline float ww_powf(float a, float b) { return std::pow(a, b); }
+#define __expf ww_expf
+#define __exp10f ww_exp10f
+#define __logf ww_logf
+#define __log2f ww_log2f
+#define __log10f ww_log10f
+#define __sinf ww_sinf
+#define __cosf ww_cosf
+#define __tanf ww_tanf
+#define __powf ww_powf
+#define __sincosf ww_sincosf
+#define __tanhf ww_tanhf
+static inline void ww_sincosf(float v, float* s, float* c) { *s = std::sin(v); *c = std::cos(v); }
+static inline void sincospif(float v, float* s, float* c) { *s = std::sin(v * CUDART_PI_F); *c = std::cos(v * CUDART_PI_F); }
+static inline void sincospi(double v, double* s, double* c) { *s = std::sin(v * CUDART_PI); *c = std::cos(v * CUDART_PI); }
+static inline float sinpif(float v) { return std::sin(v * CUDART_PI_F); }
+static inline float cospif(float v) { return std::cos(v * CUDART_PI_F); }
+static inline double sinpi(double v) { return std::sin(v * CUDART_PI); }
+static inline double cospi(double v) { return std::cos(v * CUDART_PI); }
+static inline float __saturatef(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }
+static inline float rsqrtf(float v) { return 1.0f / std::sqrt(v); }
+static inline double rsqrt(double v) { return 1.0 / std::sqrt(v); }
+static inline float rcbrtf(float v) { return 1.0f / std::cbrt(v); }
+static inline double rcbrt(double v) { return 1.0 / std::cbrt(v); }
+static inline float norm3df(float a, float b, float c) { return std::sqrt(a * a + b * b + c * c); }
+static inline double norm3d(double a, double b, double c) { return std::sqrt(a * a + b * b + c * c); }
+static inline float rnorm3df(float a, float b, float c) { return 1.0f / norm3df(a, b, c); }
+static inline double rnorm3d(double a, double b, double c) { return 1.0 / norm3d(a, b, c); }
+static inline float norm4df(float a, float b, float c, float d) { return std::sqrt(a * a + b * b + c * c + d * d); }
+static inline float rhypotf(float a, float b) { return 1.0f / std::hypot(a, b); }
+static inline float normcdff(float v) { return 0.5f * std::erfc(-v * 0.70710678f); }
+static inline double normcdf(double v) { return 0.5 * std::erfc(-v * 0.70710678118654752); }
+static inline float erfcxf(float v) { return std::exp(v * v) * std::erfc(v); }
+static inline double erfcx(double v) { return std::exp(v * v) * std::erfc(v); }
+static inline float ww_tanhf(float v) { return std::tanh(v); }
+static inline long long llmin(long long a, long long b) { return a < b ? a : b; }
+static inline long long llmax(long long a, long long b) { return a > b ? a : b; }

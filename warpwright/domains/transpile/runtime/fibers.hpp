@@ -1,0 +1,324 @@
+// Tier F: one fiber for each CUDA thread of a block; a block runs on one thread of the machine. The definition that the other tiers are compared with.
+namespace ww {
+enum class Wait { none, block, warp };
+struct Fiber {
+  void* stack_pointer;
+  uint3 thread;
+  unsigned linear, lane, warp;
+  Wait wait;
+  int line;                   // of the call that it waits in
+  unsigned mask;              // lanes that the awaited warp operation names
+  unsigned long long value;   // what it offers to its warp
+  unsigned long long count;   // warp operations so far
+  int predicate;
+  bool done;
+};
+struct Warp { unsigned live, arrived, epoch; };
+struct Block {
+  uint3 index;
+  const Launch* launch;
+  void (*body)(void*);
+  void* argument;
+  void* scheduler;            // its stack pointer
+  unsigned live, arrived;
+  int votes_or, votes_and, votes_count, result_or, result_and, result_count;
+  unsigned progress;
+  unsigned epoch;             // block barriers passed
+  std::vector<Fiber> fibers;
+  std::vector<Warp> warps;
+  char* stacks;
+};
+static thread_local Block* the_block;
+static thread_local Fiber* self;
+inline unsigned& order_seed() { static unsigned seed = [] { const char* s = std::getenv("WARPWRIGHT_THREAD_ORDER"); return s ? (unsigned)std::atoi(s) : 0u; }(); return seed; }
+static const size_t stack_bytes = 256 * 1024;
+}  // namespace ww
+
+#define threadIdx (ww::self->thread)
+#define blockIdx (ww::the_block->index)
+#define blockDim (ww::the_block->launch->block)
+#define gridDim (ww::the_block->launch->grid)
+static constexpr int warpSize = 32;
+
+#if defined(__x86_64__)
+extern "C" void ww_switch(void** from, void* to);
+asm(R"(
+.text
+.weak ww_switch
+.type ww_switch,@function
+ww_switch:
+  push %rbp
+  push %rbx
+  push %r12
+  push %r13
+  push %r14
+  push %r15
+  mov %rsp,(%rdi)
+  mov %rsi,%rsp
+  pop %r15
+  pop %r14
+  pop %r13
+  pop %r12
+  pop %rbx
+  pop %rbp
+  ret
+)");
+namespace ww {
+static inline void switch_context(void** from, void* to) { ww_switch(from, to); }
+static inline void* new_context(char* top, void (*entry)()) {
+  void** sp = (void**)top;
+  *--sp = nullptr;
+  *--sp = (void*)entry;
+  for (int i = 0; i < 6; ++i) *--sp = nullptr;
+  return sp;
+}
+}  // namespace ww
+#else
+#include <ucontext.h>
+namespace ww {
+static inline void switch_context(void** from, void* to) {
+  ucontext_t here;
+  *from = &here;
+  swapcontext(&here, (ucontext_t*)to);
+}
+static inline void* new_context(char* top, void (*entry)()) {
+  ucontext_t* c = (ucontext_t*)(top - sizeof(ucontext_t) - 64);
+  getcontext(c);
+  c->uc_stack.ss_sp = top - stack_bytes + 64;
+  c->uc_stack.ss_size = stack_bytes - sizeof(ucontext_t) - 256;
+  c->uc_link = nullptr;
+  makecontext(c, entry, 0);
+  return c;
+}
+}  // namespace ww
+#endif
+
+namespace ww {
+static __attribute__((noinline)) void yield() {
+  Fiber* const me = self;
+  switch_context(&me->stack_pointer, the_block->scheduler);
+}
+
+static void release_block(Block& b) {
+  b.result_or = b.votes_or; b.result_and = b.votes_and; b.result_count = b.votes_count;
+  b.arrived = 0; b.votes_or = 0; b.votes_and = 1; b.votes_count = 0;
+  for (Fiber& f : b.fibers) if (!f.done && f.wait == Wait::block) f.wait = Wait::none;
+  ++b.progress;
+  ++b.epoch;
+}
+// The lanes of one warp operation go on when each live lane that the mask names has arrived with the same mask.
+static void release_warp(Block& b, unsigned warp) {
+  Warp& w = b.warps[warp];
+  Fiber* const lanes = &b.fibers[warp * 32];
+  unsigned left = w.arrived;
+  while (left) {
+    const unsigned mask = lanes[__builtin_ctz(left)].mask;
+    unsigned here = 0;
+    for (unsigned l = 0; l < 32; ++l) if ((w.arrived >> l & 1) && lanes[l].mask == mask) here |= 1u << l;
+    left &= ~here;
+    if ((mask & w.live & ~here) != 0) continue;
+    for (unsigned l = 0; l < 32; ++l) if (here >> l & 1) lanes[l].wait = Wait::none;
+    w.arrived &= ~here;
+    ++b.progress;
+    ++w.epoch;
+  }
+}
+static void finish(Block& b, Fiber& f) {
+  f.done = true;
+  --b.live;
+  b.warps[f.warp].live &= ~(1u << f.lane);
+  ++b.progress;
+  if (b.arrived && b.arrived == b.live) release_block(b);
+  release_warp(b, f.warp);
+}
+static void fiber_main() {
+  the_block->body(the_block->argument);
+  finish(*the_block, *self);
+  yield();
+  __builtin_unreachable();
+}
+
+static inline int sync_block(int line, int predicate) {
+  Block& b = *the_block;
+  Fiber& f = *self;
+  f.wait = Wait::block; f.line = line;
+  b.votes_or |= predicate != 0; b.votes_and &= predicate != 0; b.votes_count += predicate != 0;
+  ++b.progress;
+  if (++b.arrived == b.live) release_block(b);
+  if (f.wait != Wait::none) yield();
+  return 0;
+}
+static inline void sync_threads(int line) { sync_block(line, 0); }
+static inline int sync_threads_or(int p) { sync_block(0, p); return the_block->result_or; }
+static inline int sync_threads_and(int p) { sync_block(0, p); return the_block->result_and; }
+static inline int sync_threads_count(int p) { sync_block(0, p); return the_block->result_count; }
+
+static inline void sync_warp(unsigned mask) {
+  Fiber& f = *self;
+  Warp& w = the_block->warps[f.warp];
+  f.wait = Wait::warp; f.mask = mask | 1u << f.lane;
+  w.arrived |= 1u << f.lane;
+  ++the_block->progress;
+  release_warp(*the_block, f.warp);
+  if (f.wait != Wait::none) yield();
+}
+// Each lane offers a value; after two meetings every lane has read what it wanted.
+template <class T, class Take> static inline auto exchange(unsigned mask, T value, Take take) {
+  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "a warp exchanges values of at most 8 bytes");
+  Fiber& f = *self;
+  f.value = 0;
+  std::memcpy(&f.value, &value, sizeof value);
+  sync_warp(mask);
+  const Fiber* const lanes = &the_block->fibers[f.warp * 32];
+  const auto taken = take(lanes, mask & the_block->warps[f.warp].live);
+  sync_warp(mask);
+  return taken;
+}
+template <class T> static inline T offered(const Fiber& f) { T v; std::memcpy(&v, &f.value, sizeof v); return v; }
+static inline unsigned lanes_of_warp() { const unsigned left = (unsigned)the_block->launch->threads() - self->warp * 32; return left < 32 ? left : 32; }
+template <class T> static inline T shuffle(unsigned mask, T v, unsigned source) {
+  return exchange(mask, v, [=](const Fiber* lanes, unsigned) { return source < lanes_of_warp() ? offered<T>(lanes[source]) : v; });
+}
+template <class T, class F> static inline T warp_reduce(unsigned mask, T v, F join) {
+  return exchange(mask, v, [=](const Fiber* lanes, unsigned live) {
+    const unsigned first = __builtin_ctz(live);
+    T r = offered<T>(lanes[first]);
+    for (unsigned l = first + 1; l < 32; ++l) if (live >> l & 1) r = join(r, offered<T>(lanes[l]));
+    return r;
+  });
+}
+}  // namespace ww
+
+#define __syncthreads() ww::sync_threads(__LINE__)
+#define __syncthreads_or(p) ww::sync_threads_or(p)
+#define __syncthreads_and(p) ww::sync_threads_and(p)
+#define __syncthreads_count(p) ww::sync_threads_count(p)
+static inline void __syncwarp(unsigned mask = 0xffffffffu) { ww::sync_warp(mask); }
+static inline unsigned __activemask() { return ww::the_block->warps[ww::self->warp].live; }
+static inline unsigned __lanemask_lt() { return (1u << ww::self->lane) - 1; }
+static inline unsigned __ballot_sync(unsigned m, int p) {
+  return ww::exchange(m, p, [](const ww::Fiber* lanes, unsigned live) {
+    unsigned r = 0;
+    for (unsigned l = 0; l < 32; ++l) if ((live >> l & 1) && ww::offered<int>(lanes[l])) r |= 1u << l;
+    return r;
+  });
+}
+static inline int __any_sync(unsigned m, int p) { return __ballot_sync(m, p) != 0; }
+static inline int __all_sync(unsigned m, int p) { return __ballot_sync(m, !p) == 0; }
+template <class T> static inline unsigned __match_any_sync(unsigned m, T v) {
+  return ww::exchange(m, v, [=](const ww::Fiber* lanes, unsigned live) {
+    unsigned r = 0;
+    for (unsigned l = 0; l < 32; ++l) if ((live >> l & 1) && ww::offered<T>(lanes[l]) == v) r |= 1u << l;
+    return r;
+  });
+}
+template <class T> static inline unsigned __match_all_sync(unsigned m, T v, int* p) {
+  const unsigned same = __match_any_sync(m, v), all = m & ww::the_block->warps[ww::self->warp].live;
+  *p = same == all;
+  return *p ? all : 0;
+}
+template <class T> static inline T __shfl_sync(unsigned m, T v, int s, int w = 32) { return ww::shuffle(m, v, ww::lane_at(ww::self->lane, s, w)); }
+template <class T> static inline T __shfl_up_sync(unsigned m, T v, unsigned d, int w = 32) { return ww::shuffle(m, v, ww::lane_up(ww::self->lane, d, w)); }
+template <class T> static inline T __shfl_down_sync(unsigned m, T v, unsigned d, int w = 32) { return ww::shuffle(m, v, ww::lane_down(ww::self->lane, d, w)); }
+template <class T> static inline T __shfl_xor_sync(unsigned m, T v, int b, int w = 32) { return ww::shuffle(m, v, ww::lane_xor(ww::self->lane, b, w)); }
+template <class T> static inline T __shfl(T v, int s, int w = 32) { return __shfl_sync(__activemask(), v, s, w); }
+template <class T> static inline T __shfl_up(T v, unsigned d, int w = 32) { return __shfl_up_sync(__activemask(), v, d, w); }
+template <class T> static inline T __shfl_down(T v, unsigned d, int w = 32) { return __shfl_down_sync(__activemask(), v, d, w); }
+template <class T> static inline T __shfl_xor(T v, int b, int w = 32) { return __shfl_xor_sync(__activemask(), v, b, w); }
+static inline unsigned __ballot(int p) { return __ballot_sync(__activemask(), p); }
+static inline int __any(int p) { return __any_sync(__activemask(), p); }
+static inline int __all(int p) { return __all_sync(__activemask(), p); }
+template <class T> static inline T __reduce_add_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return (T)(a + b); }); }
+template <class T> static inline T __reduce_min_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return a < b ? a : b; }); }
+template <class T> static inline T __reduce_max_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return a > b ? a : b; }); }
+template <class T> static inline T __reduce_and_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return a & b; }); }
+template <class T> static inline T __reduce_or_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return a | b; }); }
+template <class T> static inline T __reduce_xor_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return a ^ b; }); }
+
+namespace ww {
+static void start_block(Block& b, uint3 index) {
+  const int n = b.launch->threads();
+  const dim3 d = b.launch->block;
+  b.index = index;
+  b.live = (unsigned)n; b.arrived = 0; b.votes_or = 0; b.votes_and = 1; b.votes_count = 0; b.progress = 0; b.epoch = 0;
+  for (Warp& w : b.warps) { w.live = 0; w.arrived = 0; w.epoch = 0; }
+  for (int t = 0; t < n; ++t) {
+    Fiber& f = b.fibers[t];
+    f.thread = {t % d.x, t / d.x % d.y, t / d.x / d.y};
+    f.linear = (unsigned)t; f.lane = t % 32; f.warp = t / 32; f.wait = Wait::none; f.done = false; f.line = 0;
+    f.stack_pointer = new_context(b.stacks + stack_bytes * (t + 1) - 64 - (t % 32) * 64, fiber_main);  // staggered: equal frames would share cache sets
+    b.warps[f.warp].live |= 1u << f.lane;
+  }
+}
+static void report_stuck(const Block& b) {
+  int at_block = 0, at_warp = 0, line = 0;
+  for (const Fiber& f : b.fibers) if (!f.done) { (f.wait == Wait::block ? at_block : at_warp)++; if (f.line) line = f.line; }
+  fail("barrier that not all threads reach: " + std::to_string(at_block) + " threads wait at __syncthreads() (line " + std::to_string(line) + "), " +
+       std::to_string(at_warp) + " in a warp operation, in block (" + std::to_string(b.index.x) + ", " + std::to_string(b.index.y) + ", " + std::to_string(b.index.z) + ")");
+}
+static void run_block(Block& b, const std::vector<int>& order) {
+  while (b.live) {
+    const unsigned before = b.progress;
+    for (int t : order) {
+      Fiber& f = b.fibers[t];
+      if (f.done || f.wait != Wait::none) continue;
+      self = &f;
+      switch_context(&b.scheduler, f.stack_pointer);
+    }
+    if (b.progress == before) { report_stuck(b); return; }
+  }
+}
+static std::vector<int> thread_order(int n) {
+  std::vector<int> order(n);
+  for (int t = 0; t < n; ++t) order[t] = t;
+  unsigned long long state = order_seed();
+  if (state) for (int t = n - 1; t > 0; --t) {  // shuffled: a program without races does not notice
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    std::swap(order[t], order[(state >> 33) % (unsigned)(t + 1)]);
+  }
+  return order;
+}
+// Runs body() once for each thread of each block.
+template <class F> static void run_fibers(const Launch& launch, F body) {
+  if (failed() || !acceptable(launch)) return;
+  const int n = launch.threads();
+  const std::vector<int> order = thread_order(n);
+#pragma omp parallel if (launch.worth_threads())
+  {
+    Block b{};
+    b.launch = &launch;
+    b.body = [](void* p) { (*(F*)p)(); };
+    b.argument = &body;
+    b.fibers.resize(((size_t)n + 31) / 32 * 32);
+    for (Fiber& f : b.fibers) f.done = true;
+    b.warps.resize(((size_t)n + 31) / 32);
+    b.stacks = (char*)std::aligned_alloc(64, stack_bytes * (size_t)n);
+    reserve_dynamic_shared(launch.shared);
+    Block* const outer = the_block;
+    Fiber* const outer_self = self;
+    the_block = &b;
+#pragma omp for schedule(dynamic)
+    for (long i = 0; i < launch.blocks(); ++i) {
+      if (failed()) continue;
+      start_block(b, launch.block_index(i));
+      run_block(b, order);
+    }
+    the_block = outer;
+    self = outer_self;
+    std::free(b.stacks);
+  }
+}
+template <class K, class... A> static void launch_any(const Launch& launch, K kernel, A... a) { run_fibers(launch, [&] { kernel(a...); }); }
+}  // namespace ww
+
+namespace ww {
+// For a device function that reads the thread's index and is called from a loop over threads.
+static inline void at_thread(const Launch& launch, uint3 index, int x, int y, int z) {
+  static thread_local Block block{};
+  static thread_local Fiber fiber{};
+  block.launch = &launch; block.index = index;
+  fiber.thread = {(unsigned)x, (unsigned)y, (unsigned)z};
+  fiber.linear = (unsigned)((z * (int)launch.block.y + y) * (int)launch.block.x + x); fiber.lane = fiber.linear % 32; fiber.warp = fiber.linear / 32;
+  the_block = &block; self = &fiber;
+}
+}  // namespace ww

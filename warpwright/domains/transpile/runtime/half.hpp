@@ -1,0 +1,129 @@
+// half and bfloat16: stored in 16 bits, computed in float, rounded to nearest even after each operation.
+namespace ww {
+static inline unsigned short float_to_half(float f) {
+#ifdef __F16C__
+  return (unsigned short)__builtin_ia32_vcvtps2ph((__attribute__((vector_size(16))) float){f, 0, 0, 0}, 0)[0];
+#else
+  const unsigned u = bits<unsigned>(f), sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return (unsigned short)(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return (unsigned short)(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5 aligns the last place, and the hardware rounds
+    const float shifted = bits<float>(magnitude) + 0.5f;
+    return (unsigned short)(sign | (bits<unsigned>(shifted) - 0x3f000000u));
+  }
+  const unsigned odd = (magnitude >> 13) & 1u;
+  return (unsigned short)(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
+#endif
+}
+static inline float half_to_float(unsigned short h) {
+#ifdef __F16C__
+  typedef short shorts __attribute__((vector_size(16)));
+  return __builtin_ia32_vcvtph2ps((shorts){(short)h, 0, 0, 0, 0, 0, 0, 0})[0];
+#else
+  const unsigned sign = (unsigned)(h & 0x8000u) << 16, rest = h & 0x7fffu;
+  if (rest >= 0x7c00u) return bits<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
+  if (rest < 0x400u) return bits<float>(sign | bits<unsigned>((float)rest * 5.9604644775390625e-8f));
+  return bits<float>(sign | ((rest << 13) + 0x38000000u));
+#endif
+}
+static inline unsigned short float_to_bfloat(float f) {
+  const unsigned u = bits<unsigned>(f);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return (unsigned short)((u >> 16) | 0x40u);
+  return (unsigned short)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+static inline float bfloat_to_float(unsigned short h) { return bits<float>((unsigned)h << 16); }
+}  // namespace ww
+
+#define WW_SMALL_FLOAT(NAME, TO, FROM) \
+  struct NAME { \
+    unsigned short stored; \
+    NAME() = default; \
+    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>> NAME(T v) : stored(TO((float)v)) {} \
+    operator float() const { return FROM(stored); } \
+    NAME& operator+=(NAME o) { return *this = NAME((float)*this + (float)o); } \
+    NAME& operator-=(NAME o) { return *this = NAME((float)*this - (float)o); } \
+    NAME& operator*=(NAME o) { return *this = NAME((float)*this * (float)o); } \
+    NAME& operator/=(NAME o) { return *this = NAME((float)*this / (float)o); } \
+  }; \
+  static inline NAME operator+(NAME a, NAME b) { return NAME((float)a + (float)b); } \
+  static inline NAME operator-(NAME a, NAME b) { return NAME((float)a - (float)b); } \
+  static inline NAME operator*(NAME a, NAME b) { return NAME((float)a * (float)b); } \
+  static inline NAME operator/(NAME a, NAME b) { return NAME((float)a / (float)b); } \
+  static inline NAME operator-(NAME a) { return NAME(-(float)a); } \
+  struct alignas(4) NAME##2_ { NAME x, y; NAME##2_() = default; NAME##2_(NAME a, NAME b) : x(a), y(b) {} \
+    NAME##2_& operator+=(NAME##2_ o) { x += o.x; y += o.y; return *this; } \
+    NAME##2_& operator*=(NAME##2_ o) { x *= o.x; y *= o.y; return *this; } }; \
+  static inline NAME##2_ operator+(NAME##2_ a, NAME##2_ b) { return {a.x + b.x, a.y + b.y}; } \
+  static inline NAME##2_ operator-(NAME##2_ a, NAME##2_ b) { return {a.x - b.x, a.y - b.y}; } \
+  static inline NAME##2_ operator*(NAME##2_ a, NAME##2_ b) { return {a.x * b.x, a.y * b.y}; }
+WW_SMALL_FLOAT(__half, ww::float_to_half, ww::half_to_float)
+WW_SMALL_FLOAT(__nv_bfloat16, ww::float_to_bfloat, ww::bfloat_to_float)
+using half = __half;
+using half2 = __half2_;
+using __half2 = __half2_;
+using nv_bfloat16 = __nv_bfloat16;
+using nv_bfloat162 = __nv_bfloat162_;
+using __nv_bfloat162 = __nv_bfloat162_;
+using __nv_bfloat16_raw = __nv_bfloat16;
+
+#define WW_SMALL_FLOAT_FUNCTIONS(T, T2) \
+  static inline T __hadd(T a, T b) { return a + b; } \
+  static inline T __hsub(T a, T b) { return a - b; } \
+  static inline T __hmul(T a, T b) { return a * b; } \
+  static inline T __hdiv(T a, T b) { return a / b; } \
+  static inline T __hfma(T a, T b, T c) { return T(std::fma((float)a, (float)b, (float)c)); } \
+  static inline T __hneg(T a) { return -a; } \
+  static inline T __habs(T a) { return T(std::fabs((float)a)); } \
+  static inline T __hmax(T a, T b) { return (float)a > (float)b ? a : b; } \
+  static inline T __hmin(T a, T b) { return (float)a < (float)b ? a : b; } \
+  static inline bool __hgt(T a, T b) { return (float)a > (float)b; } \
+  static inline bool __hge(T a, T b) { return (float)a >= (float)b; } \
+  static inline bool __hlt(T a, T b) { return (float)a < (float)b; } \
+  static inline bool __hle(T a, T b) { return (float)a <= (float)b; } \
+  static inline bool __heq(T a, T b) { return (float)a == (float)b; } \
+  static inline bool __hne(T a, T b) { return (float)a != (float)b; } \
+  static inline bool __hisnan(T a) { return std::isnan((float)a); } \
+  static inline T hexp(T a) { return T(std::exp((float)a)); } \
+  static inline T hlog(T a) { return T(std::log((float)a)); } \
+  static inline T hsqrt(T a) { return T(std::sqrt((float)a)); } \
+  static inline T hrsqrt(T a) { return T(1.0f / std::sqrt((float)a)); } \
+  static inline T hrcp(T a) { return T(1.0f / (float)a); } \
+  static inline T hsin(T a) { return T(std::sin((float)a)); } \
+  static inline T hcos(T a) { return T(std::cos((float)a)); } \
+  static inline T htanh(T a) { return T(std::tanh((float)a)); } \
+  static inline T2 __hadd2(T2 a, T2 b) { return a + b; } \
+  static inline T2 __hsub2(T2 a, T2 b) { return a - b; } \
+  static inline T2 __hmul2(T2 a, T2 b) { return a * b; } \
+  static inline T2 __h2div(T2 a, T2 b) { return {a.x / b.x, a.y / b.y}; } \
+  static inline T2 __hfma2(T2 a, T2 b, T2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; } \
+  static inline T2 __hmax2(T2 a, T2 b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; } \
+  static inline T2 __hmin2(T2 a, T2 b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; } \
+  static inline T2 h2exp(T2 a) { return {hexp(a.x), hexp(a.y)}; }
+WW_SMALL_FLOAT_FUNCTIONS(__half, __half2)
+WW_SMALL_FLOAT_FUNCTIONS(__nv_bfloat16, __nv_bfloat162)
+static inline float __half2float(__half v) { return v; }
+static inline __half __float2half(float v) { return v; }
+static inline __half __float2half_rn(float v) { return v; }
+static inline __half __double2half(double v) { return (float)v; }
+static inline __half __int2half_rn(int v) { return (float)v; }
+static inline int __half2int_rn(__half v) { return (int)std::nearbyint((float)v); }
+static inline int __half2int_rz(__half v) { return (int)(float)v; }
+static inline __half2 __floats2half2_rn(float a, float b) { return {a, b}; }
+static inline __half2 __float22half2_rn(float2 v) { return {v.x, v.y}; }
+static inline __half2 __float2half2_rn(float v) { return {v, v}; }
+static inline float2 __half22float2(__half2 v) { return {v.x, v.y}; }
+static inline __half2 __halves2half2(__half a, __half b) { return {a, b}; }
+static inline __half2 __half2half2(__half a) { return {a, a}; }
+static inline __half2 make_half2(__half a, __half b) { return {a, b}; }
+static inline __half __low2half(__half2 v) { return v.x; }
+static inline __half __high2half(__half2 v) { return v.y; }
+static inline float __low2float(__half2 v) { return v.x; }
+static inline float __high2float(__half2 v) { return v.y; }
+static inline unsigned short __half_as_ushort(__half v) { return v.stored; }
+static inline __half __ushort_as_half(unsigned short v) { __half h; h.stored = v; return h; }
+static inline float __bfloat162float(__nv_bfloat16 v) { return v; }
+static inline __nv_bfloat16 __float2bfloat16(float v) { return v; }
+static inline __nv_bfloat16 __float2bfloat16_rn(float v) { return v; }
+static inline __nv_bfloat162 __floats2bfloat162_rn(float a, float b) { return {a, b}; }
+static inline __nv_bfloat162 __float2bfloat162_rn(float v) { return {v, v}; }
+static inline float2 __bfloat1622float2(__nv_bfloat162 v) { return {v.x, v.y}; }

@@ -1,0 +1,71 @@
+// The shape of a launch, errors of a launch, and the entry that a foreign caller uses.
+namespace ww {
+struct Launch {
+  dim3 grid, block;
+  size_t shared;
+  template <class... Stream> Launch(dim3 g, dim3 b, size_t s = 0, Stream...) : grid(g), block(b), shared(s) {}
+  long blocks() const { return (long)grid.x * grid.y * grid.z; }
+  int threads() const { return (int)(block.x * block.y * block.z); }
+  uint3 block_index(long i) const { return {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)}; }
+  bool is(unsigned x, unsigned y, unsigned z) const { return block.x == x && block.y == y && block.z == z; }
+  bool worth_threads() const { return blocks() > 1 && (double)blocks() * threads() >= 4096; }  // starting a team costs some microseconds
+};
+
+inline std::string& error_text() { static std::string text; return text; }
+static inline void fail(const std::string& text) {
+#pragma omp critical(ww_error)
+  if (error_text().empty()) error_text() = text;
+}
+static inline bool failed() { return !error_text().empty(); }
+static inline bool acceptable(const Launch& launch) {
+  if (launch.threads() < 1 || launch.threads() > 1024 || launch.blocks() < 1) {
+    fail("expected 1 to 1024 threads a block and at least one block, saw " + std::to_string(launch.threads()) + " and " + std::to_string(launch.blocks()));
+    return false;
+  }
+  return true;
+}
+
+// Dynamic shared memory: one buffer for each thread of the machine, since a block runs on one.
+inline std::vector<char>& dynamic_store() { static thread_local std::vector<char> store; return store; }
+static inline char* dynamic_shared() {
+  return (char*)(((size_t)dynamic_store().data() + 63) / 64 * 64);
+}
+static inline void reserve_dynamic_shared(size_t bytes) {
+  if (dynamic_store().size() < bytes + 128) dynamic_store().resize(bytes + 128);
+}
+
+// What Python asks: one code for each parameter, "p" + element or the scalar itself, then the size in bytes.
+template <class T> static std::string type_code() {
+  using V = std::remove_cv_t<T>;
+  if constexpr (std::is_pointer_v<V>) {
+    using E = std::remove_cv_t<std::remove_pointer_t<V>>;
+    if constexpr (std::is_void_v<E>) return "pv1"; else return "p" + type_code<E>();
+  }
+  else if constexpr (std::is_same_v<V, bool>) return "b1";
+  else if constexpr (std::is_enum_v<V>) return "i" + std::to_string(sizeof(V));
+  else if constexpr (std::is_integral_v<V>) return (std::is_signed_v<V> ? "i" : "u") + std::to_string(sizeof(V));
+  else if constexpr (std::is_floating_point_v<V>) return "f" + std::to_string(sizeof(V));
+  else return "s" + std::to_string(sizeof(V));
+}
+template <class... P> static const char* signature(void (*)(const Launch&, P...)) {
+  static const std::string text = [] { std::string r; ((r += type_code<std::remove_reference_t<P>>() + " "), ...); return r; }();
+  return text.c_str();
+}
+template <class... P, size_t... I> static void enter_with(void (*f)(const Launch&, P...), const Launch& launch, void** a, std::index_sequence<I...>) {
+  f(launch, *static_cast<std::remove_cv_t<std::remove_reference_t<P>>*>(a[I])...);
+}
+template <class... P> static int enter(void (*f)(const Launch&, P...), const unsigned* shape, size_t shared, void** a) {
+  error_text().clear();
+  enter_with(f, Launch(dim3(shape[0], shape[1], shape[2]), dim3(shape[3], shape[4], shape[5]), shared), a, std::index_sequence_for<P...>());
+  return failed();
+}
+}  // namespace ww
+
+// The source lane of each shuffle, for sub-warps of `width` lanes.
+namespace ww {
+static inline unsigned lane_at(unsigned lane, int source, int width) { return (lane & ~(unsigned)(width - 1)) + ((unsigned)source & (unsigned)(width - 1)); }
+static inline unsigned lane_up(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) >= delta ? lane - delta : lane; }
+static inline unsigned lane_down(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) + delta < (unsigned)width ? lane + delta : lane; }
+static inline unsigned lane_xor(unsigned lane, int bits, int width) { return (lane ^ (unsigned)bits) < (lane & ~(unsigned)(width - 1)) + (unsigned)width ? lane ^ (unsigned)bits : lane; }
+}  // namespace ww
+extern "C" const char* ww_error() { return ww::error_text().c_str(); }

@@ -1,0 +1,153 @@
+// --sanitize: every access goes through here. Blocks run one after another, so that the shadow needs no locks.
+#include <unordered_map>
+#include <set>
+namespace ww {
+enum Access { reads = 1, writes = 2, updates = 3, atomically = 4 };
+struct Mark {          // the last accesses of one byte
+  int writer = -1, reader = -1, other_reader = -1;       // linear thread numbers in the block
+  long writer_block = -1, reader_block = -1;
+  unsigned writer_epoch = 0, reader_epoch = 0;           // block barriers passed then
+  unsigned writer_warp_epoch = 0, reader_warp_epoch = 0; // meetings of that thread's warp
+  int writer_line = 0, reader_line = 0;
+  bool writer_atomic = false, reader_atomic = false, written = false;
+};
+struct Range { size_t low, high; };
+struct Shadow {
+  std::unordered_map<size_t, Mark> global, shared;
+  std::vector<Range> buffers, shared_ranges;
+  std::set<std::string> findings;
+  bool fenced = false;
+  long block = 0;
+};
+inline Shadow& shadow() { static Shadow s; return s; }
+static unsigned warp_epoch() { return the_block->warps[self->warp].epoch; }
+
+static void report(const char* kind, int line, const std::string& text) { shadow().findings.insert(std::string(kind) + "\t" + std::to_string(line) + "\t" + text); }
+static std::string who() { const Fiber& f = *self; return "thread (" + std::to_string(f.thread.x) + ", " + std::to_string(f.thread.y) + ", " + std::to_string(f.thread.z) + ") of block (" +
+  std::to_string(the_block->index.x) + ", " + std::to_string(the_block->index.y) + ", " + std::to_string(the_block->index.z) + ")"; }
+static const Range* range_of(const std::vector<Range>& ranges, size_t a) { for (const Range& r : ranges) if (a >= r.low && a < r.high) return &r; return nullptr; }
+static bool on_own_stack(size_t a) { const size_t low = (size_t)the_block->stacks; return a >= low && a < low + stack_bytes * (size_t)the_block->launch->threads(); }
+static void add_shared(const void* p, size_t bytes) {
+  const size_t low = (size_t)p;
+  for (const Range& r : shadow().shared_ranges) if (r.low == low) return;
+  shadow().shared_ranges.push_back({low, low + bytes});
+}
+template <class T> static void register_shared(const T& object) { add_shared(&object, sizeof(T)); }
+
+// Were two accesses of threads of this block ordered by a barrier, or by a meeting of their warp?
+static bool ordered(int other, unsigned epoch, unsigned met) {
+  if (epoch != the_block->epoch) return true;
+  return other / 32 == (int)self->warp && met != warp_epoch();
+}
+static void check_race(Mark& m, int kind, int line, bool is_shared) {
+  const int me = (int)self->linear;
+  const long block = shadow().block;
+  const bool atomic = kind & atomically, across = !is_shared && !shadow().fenced;
+  if (m.writer >= 0 && !(atomic && m.writer_atomic)) {
+    const bool same_block = m.writer_block == block;
+    if ((same_block && m.writer != me && !ordered(m.writer, m.writer_epoch, m.writer_warp_epoch)) || (!same_block && across))
+      report("race", line, who() + (kind & writes ? " writes" : " reads") + " what " + (same_block ? "another thread" : "another block") + " wrote (line " + std::to_string(m.writer_line) + "), with no barrier between");
+  }
+  if ((kind & writes) && !(atomic && m.reader_atomic)) {
+    for (int other : {m.reader, m.other_reader}) {
+      if (other < 0) continue;
+      const bool same_block = m.reader_block == block;
+      if ((same_block && other != me && !ordered(other, m.reader_epoch, m.reader_warp_epoch)) || (!same_block && across)) {
+        report("race", line, who() + " writes what " + (same_block ? "another thread" : "another block") + " read (line " + std::to_string(m.reader_line) + "), with no barrier between");
+        break;
+      }
+    }
+  }
+  if (kind & reads) {
+    if (m.reader_epoch != the_block->epoch || m.reader_block != block || m.reader < 0) { m.reader = me; m.other_reader = -1; }
+    else if (m.reader != me) m.other_reader = me;
+    m.reader_block = block; m.reader_epoch = the_block->epoch; m.reader_warp_epoch = warp_epoch(); m.reader_line = line; m.reader_atomic = atomic;
+  }
+  if (kind & writes) {
+    m.writer = me; m.writer_block = block; m.writer_epoch = the_block->epoch; m.writer_warp_epoch = warp_epoch();
+    m.writer_line = line; m.writer_atomic = atomic; m.written = true;
+  }
+}
+static void access(const void* p, size_t size, int line, int kind) {
+  const size_t a = (size_t)p;
+  Shadow& s = shadow();
+  if (on_own_stack(a)) return;
+  if (range_of(s.shared_ranges, a)) {
+    for (size_t i = 0; i < size; ++i) {
+      Mark& m = s.shared[a + i];
+      if ((kind & reads) && !m.written) { report("uninitialised", line, who() + " reads shared memory that no thread of its block has written"); m.written = true; }
+      check_race(m, kind, line, true);
+    }
+  } else if (range_of(s.buffers, a)) {
+    for (size_t i = 0; i < size; ++i) check_race(s.global[a + i], kind, line, false);
+  }
+}
+template <class T> static inline T& touch(T& r, int line, int kind) { if constexpr (!std::is_array_v<T>) access(&r, sizeof(T), line, kind); return r; }
+static bool inside(size_t base, size_t address, size_t size, int line) {
+  Shadow& s = shadow();
+  for (const auto* ranges : {&s.shared_ranges, &s.buffers}) {
+    const Range* r = range_of(*ranges, base);
+    if (!r) for (const Range& one : *ranges) if (one.high == base) r = &one;
+    if (!r) continue;
+    if (address >= r->low && address + size <= r->high) return true;
+    report("out-of-bounds", line, who() + " is " + std::to_string(address < r->low ? r->low - address : address + size - r->high) + " bytes " + (address < r->low ? "before" : "behind") +
+      (ranges == &s.buffers ? " a buffer of " : " a shared array of ") + std::to_string(r->high - r->low) + " bytes");
+    return false;
+  }
+  return true;
+}
+inline char* waste() { alignas(64) static char bytes[1 << 16]; std::memset(bytes, 0, 4096); return bytes; }  // where accesses out of bounds go
+template <class P, class I> static inline auto at(P&& p, I i, int line) -> std::remove_reference_t<decltype(p[0])>& {
+  using T = std::remove_reference_t<decltype(p[0])>;
+  if constexpr (std::is_array_v<std::remove_reference_t<P>>) {
+    constexpr size_t n = std::extent_v<std::remove_reference_t<P>>;
+    if ((long long)i >= 0 && (unsigned long long)i < n) return p[i];
+    report("out-of-bounds", line, who() + " uses index " + std::to_string((long long)i) + " of an array of " + std::to_string(n));
+    return *(T*)waste();
+  } else {
+    T* const base = &*p;
+    T* const q = base + i;
+    if (!on_own_stack((size_t)base) && !inside((size_t)base, (size_t)q, sizeof(T), line)) return *(T*)waste();
+    return *q;
+  }
+}
+template <class T> static inline T& deref(T* p, int line) { return at(p, 0, line); }
+template <class T> static inline T* pointed(T* p, int line, int kind) { T* const q = &at(p, 0, line); touch(*q, line, kind); return q; }
+
+// Runs the kernel with one block after another.
+template <class F> static void run_sanitized(const Launch& launch, F body) {
+  if (failed() || !acceptable(launch)) return;
+  const int n = launch.threads();
+  const std::vector<int> order = thread_order(n);
+  Shadow& s = shadow();
+  s.global.clear();
+  s.fenced = false;
+  Block b{};
+  b.launch = &launch;
+  b.body = [](void* p) { (*(F*)p)(); };
+  b.argument = &body;
+  b.fibers.resize(((size_t)n + 31) / 32 * 32);
+  for (Fiber& f : b.fibers) f.done = true;
+  b.warps.resize(((size_t)n + 31) / 32);
+  b.stacks = (char*)std::aligned_alloc(64, stack_bytes * (size_t)n);
+  reserve_dynamic_shared(launch.shared + 4096);
+  the_block = &b;
+  for (long i = 0; i < launch.blocks() && !failed(); ++i) {
+    s.block = i;
+    s.shared.clear();
+    s.shared_ranges.clear();
+    if (launch.shared) add_shared(dynamic_shared(), launch.shared);
+    start_block(b, launch.block_index(i));
+    run_block(b, order);
+  }
+  if (failed()) { int line = 0; for (const Fiber& f : b.fibers) if (!f.done && f.wait == Wait::block) line = f.line; report("barrier", line, error_text()); error_text().clear(); }
+  the_block = nullptr;
+  self = nullptr;
+  std::free(b.stacks);
+}
+static std::string findings_text() { std::string r; for (const std::string& f : shadow().findings) r += f + "\n"; return r; }
+struct AtExit { ~AtExit() { for (const std::string& f : shadow().findings) std::fprintf(stderr, "sanitizer: %s\n", f.c_str()); } };
+}  // namespace ww
+extern "C" void ww_watch(const void* p, size_t bytes) { ww::shadow().buffers.push_back({(size_t)p, (size_t)p + bytes}); }
+extern "C" void ww_forget() { ww::shadow().buffers.clear(); ww::shadow().findings.clear(); }
+extern "C" const char* ww_findings() { static std::string text; text = ww::findings_text(); return text.c_str(); }

@@ -1,0 +1,22 @@
+"""The runtime's headers as text, to be written into the output."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "runtime"
+
+ORDER = ("base", "vmath", "half", "atomics", "launch", "fibers", "lanes", "groups", "wmma", "host", "shadow")
+"""Headers in the order that they need one another."""
+
+
+@functools.cache
+def header(name: str) -> str:
+    """Return the text of one header of the runtime."""
+    return (FOLDER / f"{name}.hpp").read_text()
+
+
+def runtime(names: tuple[str, ...]) -> str:
+    """Return the named headers as one text, in their order."""
+    return "\n".join(header(name) for name in ORDER if name in names)

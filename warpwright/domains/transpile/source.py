@@ -1,0 +1,136 @@
+"""Read a CUDA source: macros expanded, own includes inlined, system includes set aside, every offset mapped to its file and line."""
+
+from __future__ import annotations
+
+import bisect
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpwright import native
+from warpwright.domains.transpile.errors import Refusal
+
+DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12")
+"""What nvcc 12 for sm_80 defines, as far as sources ask for it."""
+
+PROVIDED = re.compile(
+    r"^(cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|vector_types|vector_functions|math_functions|device_functions|math_constants"
+    r"|cuda_fp16|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|sm_\w+"
+    r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives)(\.h|\.hpp)?$"
+)
+"""CUDA headers whose content the runtime gives (or whose absence the C++ compiler reports)."""
+
+LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvtx|cuda/|nv/|npp)")
+TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
+
+_MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.M)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"][^\n]*$', re.M)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A translation unit after the preprocessor."""
+
+    name: str
+    """Name of the file that was given."""
+    text: str
+    """Expanded text; line markers are gone."""
+    starts: tuple[int, ...]
+    """Offsets in `text` at which `places` begin, ascending."""
+    places: tuple[tuple[str, int], ...]
+    """File and line of the text at the same index of `starts`."""
+    includes: tuple[str, ...]
+    """System headers to include in the output, in order."""
+    set_aside: tuple[tuple[str, int], ...] = ()
+    """Library and framework headers that were met, with the line."""
+
+    def place(self, offset: int) -> tuple[str, int]:
+        """Return the file and line of an offset in `text`."""
+        at = max(bisect.bisect_right(self.starts, offset) - 1, 0)
+        if not self.places:
+            return self.name, 1 + self.text.count("\n", 0, offset)
+        file, line = self.places[at]
+        return file, line + self.text.count("\n", self.starts[at], offset)
+
+    def line(self, offset: int) -> int:
+        """Return the line of an offset in `text`, in the file that it came from."""
+        return self.place(offset)[1]
+
+
+def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = ()) -> Source:
+    """Return the source after the preprocessor. `folders` are searched for files in quotes (and in <> when they are there)."""
+    includes: list[str] = []
+    aside: list[tuple[str, int]] = []
+    seen: set[Path] = set()
+    marked = _inline(text, name, list(folders), includes, aside, seen)
+    expanded = _expand(marked, name, [*DEFINES, *defines])
+    body, starts, places = _strip_markers(expanded)
+    return Source(name, body, tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
+
+
+def _inline(text: str, name: str, folders: list[Path], includes: list[str], aside: list[tuple[str, int]], seen: set[Path], depth: int = 0) -> str:
+    """Replace each include: an own file by its text between line markers, a system header by nothing (kept in `includes`)."""
+
+    def replaced(match: re.Match[str]) -> str:
+        header, line = match[2], text.count("\n", 0, match.start()) + 1
+        path = next((folder / header for folder in folders if (folder / header).is_file()), None)
+        if path is not None and not PROVIDED.match(header):
+            resolved = path.resolve()
+            if resolved in seen:
+                return ""
+            own = path.read_text(errors="replace")
+            if re.search(r"^\s*#\s*pragma\s+once", own, re.M):
+                seen.add(resolved)
+            if depth > 50:
+                raise Refusal(name, line, "front-end", f"includes nest more than 50 deep at {header!r}")
+            inner = _inline(own, str(path), [path.parent, *folders], includes, aside, seen, depth + 1)
+            return f'# 1 "{path}"\n{inner}\n# {line + 1} "{name}"'
+        if LIBRARY.match(header) or TORCH.match(header):
+            aside.append((header, line))
+        elif not PROVIDED.match(header):
+            includes.append(header)
+        return ""
+
+    text = re.sub(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", "", _INCLUDE.sub(replaced, text), flags=re.M)
+    return text
+
+
+def _expand(text: str, name: str, defines: Sequence[str]) -> str:
+    path, _ = native.compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        given = Path(folder, "source.cu")
+        given.write_text(f'# 1 "{name}"\n{text}')
+        options = ["-E", "-C", "-nostdinc", "-std=c++17", "-x", "c++", *(f"-D{define}" for define in defines)]
+        done = subprocess.run([path, *options, str(given)], capture_output=True, text=True, timeout=120, errors="replace")
+    if done.returncode:
+        first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-300:])
+        found = re.match(r"([^:]+):(\d+):(?:\d+:)?\s*(?:fatal )?error:\s*(.*)", first)
+        file, line, reason = (found[1], int(found[2]), found[3]) if found else (name, 1, first)
+        raise Refusal(file, line, "front-end", f"the preprocessor does not accept it: {reason}", "give missing macros with --define NAME=VALUE")
+    return done.stdout
+
+
+def _strip_markers(text: str) -> tuple[str, list[int], list[tuple[str, int]]]:
+    """Return the text without line markers, and what they said."""
+    pieces: list[str] = []
+    starts: list[int] = []
+    places: list[tuple[str, int]] = []
+    length, at, skipping = 0, 0, False
+    for marker in _MARKER.finditer(text):
+        if not skipping:
+            length += _keep(pieces, text[at : marker.start()])
+        at = marker.end() + 1
+        skipping = marker[2].startswith("<") or marker[2].endswith("stdc-predef.h")
+        starts.append(length)
+        places.append((marker[2], int(marker[1])))
+    if not skipping:
+        length += _keep(pieces, text[at:])
+    return "".join(pieces), starts, places
+
+
+def _keep(pieces: list[str], piece: str) -> int:
+    pieces.append(piece)
+    return len(piece)

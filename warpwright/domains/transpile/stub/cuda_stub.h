@@ -1,0 +1,136 @@
+// What the parser needs to know of CUDA and the standard library: declarations only. The runtime (runtime/*.hpp) has the definitions.
+#pragma once
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __host__ __attribute__((host))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define __managed__ __attribute__((managed))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#define __grid_constant__
+#define __forceinline__ inline
+#define __inline__ inline
+#define __noinline__
+#define __restrict__ __restrict
+#define __align__(n) alignas(n)
+#define HD __attribute__((host)) __attribute__((device))
+typedef unsigned long size_t; typedef long ptrdiff_t; typedef long ssize_t; typedef unsigned long uintptr_t; typedef long intptr_t;
+typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned char uchar; typedef unsigned long ulong;
+typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
+typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long uint64_t;
+struct uint3 { unsigned x, y, z; };
+struct dim3 { unsigned x, y, z; HD constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {} HD constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {} };
+extern __device__ const uint3 threadIdx, blockIdx;
+extern __device__ const dim3 blockDim, gridDim;
+extern __device__ const int warpSize;
+#define V(T, N, A2, A4) struct N##1 { T x; }; struct alignas(A2) N##2 { T x, y; }; struct N##3 { T x, y, z; }; struct alignas(A4) N##4 { T x, y, z, w; }; \
+  HD N##1 make_##N##1(T); HD N##2 make_##N##2(T, T); HD N##3 make_##N##3(T, T, T); HD N##4 make_##N##4(T, T, T, T);
+V(float, float, 8, 16) V(double, double, 16, 16) V(int, int, 8, 16) V(short, short, 4, 8) V(signed char, char, 2, 4) V(unsigned char, uchar, 2, 4)
+V(unsigned short, ushort, 4, 8) V(long, long, 16, 16) V(unsigned long, ulong, 16, 16) V(long long, longlong, 16, 16) V(unsigned long long, ulonglong, 16, 16)
+#undef V
+struct uint1 { unsigned x; }; struct alignas(8) uint2 { unsigned x, y; }; struct alignas(16) uint4 { unsigned x, y, z, w; };
+HD uint2 make_uint2(unsigned, unsigned); HD uint3 make_uint3(unsigned, unsigned, unsigned); HD uint4 make_uint4(unsigned, unsigned, unsigned, unsigned);
+
+__device__ void __syncthreads(); __device__ int __syncthreads_or(int); __device__ int __syncthreads_and(int); __device__ int __syncthreads_count(int);
+__device__ void __syncwarp(unsigned = 0xffffffff); __device__ void __threadfence(); __device__ void __threadfence_block(); __device__ void __threadfence_system();
+template <class T> __device__ T __shfl_down_sync(unsigned, T, unsigned, int = 32); template <class T> __device__ T __shfl_up_sync(unsigned, T, unsigned, int = 32);
+template <class T> __device__ T __shfl_xor_sync(unsigned, T, int, int = 32); template <class T> __device__ T __shfl_sync(unsigned, T, int, int = 32);
+template <class T> __device__ T __shfl_down(T, unsigned, int = 32); template <class T> __device__ T __shfl_up(T, unsigned, int = 32);
+template <class T> __device__ T __shfl_xor(T, int, int = 32); template <class T> __device__ T __shfl(T, int, int = 32);
+__device__ unsigned __ballot_sync(unsigned, int); __device__ int __all_sync(unsigned, int); __device__ int __any_sync(unsigned, int); __device__ unsigned __activemask();
+__device__ unsigned __ballot(int); __device__ int __all(int); __device__ int __any(int); __device__ unsigned __lanemask_lt();
+template <class T> __device__ unsigned __match_any_sync(unsigned, T); template <class T> __device__ unsigned __match_all_sync(unsigned, T, int*);
+template <class T> __device__ T __reduce_add_sync(unsigned, T); template <class T> __device__ T __reduce_min_sync(unsigned, T); template <class T> __device__ T __reduce_max_sync(unsigned, T);
+template <class T> __device__ T __reduce_and_sync(unsigned, T); template <class T> __device__ T __reduce_or_sync(unsigned, T); template <class T> __device__ T __reduce_xor_sync(unsigned, T);
+#define A(N) template <class T, class V> __device__ T N(T*, V); template <class T, class V> __device__ T N##_block(T*, V); template <class T, class V> __device__ T N##_system(T*, V);
+A(atomicAdd) A(atomicSub) A(atomicMax) A(atomicMin) A(atomicExch) A(atomicAnd) A(atomicOr) A(atomicXor) A(atomicInc) A(atomicDec)
+#undef A
+template <class T, class C, class V> __device__ T atomicCAS(T*, C, V); template <class T, class C, class V> __device__ T atomicCAS_block(T*, C, V);
+#define L(N) template <class T> __device__ T N(const T*);
+L(__ldg) L(__ldcs) L(__ldca) L(__ldcg) L(__ldlu) L(__ldcv)
+#undef L
+#define S(N) template <class T, class V> __device__ void N(T*, V);
+S(__stcs) S(__stcg) S(__stwb) S(__stwt)
+#undef S
+
+#define F1(N) HD double N(double); HD float N(float); HD float N##f(float); namespace std { using ::N; }
+#define F2(N) HD double N(double, double); HD float N(float, float); HD float N##f(float, float); namespace std { using ::N; }
+F1(exp) F1(exp2) F1(exp10) F1(expm1) F1(log) F1(log2) F1(log10) F1(log1p) F1(sqrt) F1(cbrt) F1(sin) F1(cos) F1(tan) F1(asin) F1(acos) F1(atan) F1(sinh) F1(cosh) F1(tanh)
+F1(asinh) F1(acosh) F1(atanh) F1(erf) F1(erfc) F1(erfinv) F1(tgamma) F1(lgamma) F1(ceil) F1(floor) F1(trunc) F1(round) F1(rint) F1(nearbyint) F1(fabs) F1(rsqrt) F1(rcbrt)
+F1(normcdf) F1(erfcx) F1(sinpi) F1(cospi) F1(logb) F1(j0) F1(j1) F1(y0) F1(y1)
+F2(pow) F2(fmod) F2(atan2) F2(fmax) F2(fmin) F2(hypot) F2(fdim) F2(copysign) F2(remainder) F2(nextafter) F2(rhypot)
+HD double pow(double, int); HD float pow(float, int); HD double pow(float, double); HD double pow(double, float); HD float powif(float, int); HD double powi(double, int);
+HD float fmaf(float, float, float); HD double fma(double, double, double); HD float fma(float, float, float); HD float ldexpf(float, int); HD double ldexp(double, int); HD float ldexp(float, int);
+HD float scalbnf(float, int); HD double scalbn(double, int); HD float frexpf(float, int*); HD double frexp(double, int*); HD float modff(float, float*); HD double modf(double, double*);
+HD void sincosf(float, float*, float*); HD void sincos(double, double*, double*); HD void sincospif(float, float*, float*); HD void sincospi(double, double*, double*); HD void __sincosf(float, float*, float*);
+HD long lroundf(float); HD long lround(double); HD long lrintf(float); HD long lrint(double); HD long long llround(double); HD long long llroundf(float); HD int ilogbf(float); HD int ilogb(double);
+HD int abs(int); HD long abs(long); HD long long abs(long long); HD float abs(float); HD double abs(double); HD long labs(long); HD long long llabs(long long);
+#define I1(N) HD float N(float);
+I1(__expf) I1(__exp10f) I1(__logf) I1(__log2f) I1(__log10f) I1(__sinf) I1(__cosf) I1(__tanf) I1(__tanhf) I1(__saturatef) I1(__frcp_rn) I1(__fsqrt_rn) I1(__frsqrt_rn) I1(normcdff_)
+HD float __powf(float, float); HD float __fdividef(float, float); HD float fdividef(float, float); HD float __fadd_rn(float, float); HD float __fsub_rn(float, float); HD float __fmul_rn(float, float);
+HD float __fdiv_rn(float, float); HD float __fmaf_rn(float, float, float); HD double __dadd_rn(double, double); HD double __dsub_rn(double, double); HD double __dmul_rn(double, double);
+HD double __ddiv_rn(double, double); HD double __fma_rn(double, double, double); HD double __drcp_rn(double); HD double __dsqrt_rn(double);
+HD float norm3df(float, float, float); HD double norm3d(double, double, double); HD float rnorm3df(float, float, float); HD double rnorm3d(double, double, double); HD float norm4df(float, float, float, float);
+HD bool isnan(float); HD bool isnan(double); HD bool isinf(float); HD bool isinf(double); HD bool isfinite(float); HD bool isfinite(double); HD bool signbit(float); HD bool signbit(double);
+HD int min(int, int); HD unsigned min(unsigned, unsigned); HD long min(long, long); HD unsigned long min(unsigned long, unsigned long); HD float min(float, float); HD double min(double, double);
+HD long long min(long long, long long); HD unsigned long long min(unsigned long long, unsigned long long); HD unsigned min(int, unsigned); HD unsigned min(unsigned, int);
+HD int max(int, int); HD unsigned max(unsigned, unsigned); HD long max(long, long); HD unsigned long max(unsigned long, unsigned long); HD float max(float, float); HD double max(double, double);
+HD long long max(long long, long long); HD unsigned long long max(unsigned long long, unsigned long long); HD unsigned max(int, unsigned); HD unsigned max(unsigned, int);
+HD long min(long, int); HD long min(int, long); HD long max(long, int); HD long max(int, long); HD double max(float, double); HD double max(double, float); HD double min(float, double); HD double min(double, float);
+HD float max(float, int); HD float max(int, float); HD float min(float, int); HD float min(int, float); HD unsigned long max(unsigned long, unsigned); HD unsigned long min(unsigned long, unsigned);
+HD unsigned umin(unsigned, unsigned); HD unsigned umax(unsigned, unsigned); HD long long llmin(long long, long long); HD long long llmax(long long, long long);
+HD int __popc(unsigned); HD int __popcll(unsigned long long); HD int __clz(int); HD int __clzll(long long); HD int __ffs(int); HD int __ffsll(long long); HD unsigned __brev(unsigned);
+HD unsigned long long __brevll(unsigned long long); HD unsigned __funnelshift_l(unsigned, unsigned, unsigned); HD unsigned __funnelshift_r(unsigned, unsigned, unsigned);
+HD unsigned __byte_perm(unsigned, unsigned, unsigned); HD int __mul24(int, int); HD unsigned __umul24(unsigned, unsigned); HD int __mulhi(int, int); HD unsigned __umulhi(unsigned, unsigned);
+HD long long __mul64hi(long long, long long); HD unsigned long long __umul64hi(unsigned long long, unsigned long long); HD unsigned __sad(int, int, unsigned); HD unsigned __usad(unsigned, unsigned, unsigned);
+HD int __dp4a(int, int, int); HD unsigned __vabsdiffu4(unsigned, unsigned); HD unsigned __vadd4(unsigned, unsigned); HD int __hadd(int, int);
+HD int __float_as_int(float); HD unsigned __float_as_uint(float); HD float __int_as_float(int); HD float __uint_as_float(unsigned); HD long long __double_as_longlong(double); HD double __longlong_as_double(long long);
+HD int __double2hiint(double); HD int __double2loint(double); HD double __hiloint2double(int, int);
+#define R(F, T, N) HD T N##_rn(F); HD T N##_rz(F); HD T N##_ru(F); HD T N##_rd(F);
+R(float, int, __float2int) R(float, unsigned, __float2uint) R(float, long long, __float2ll) R(float, unsigned long long, __float2ull) R(double, int, __double2int) R(double, unsigned, __double2uint)
+R(double, long long, __double2ll) R(double, unsigned long long, __double2ull) R(int, float, __int2float) R(unsigned, float, __uint2float) R(long long, float, __ll2float) R(unsigned long long, float, __ull2float)
+R(int, double, __int2double) R(double, float, __double2float)
+#undef R
+HD double __uint2double_rn(unsigned); HD double __ll2double_rn(long long);
+HD long long clock64(); HD long clock(); HD unsigned long long __globaltimer(); __device__ void __trap(); __device__ void __nanosleep(unsigned);
+extern "C" HD int printf(const char*, ...); extern "C" HD void* memcpy(void*, const void*, size_t); extern "C" HD void* memset(void*, int, size_t); HD void assert(bool);
+extern "C" HD void* malloc(size_t); extern "C" HD void free(void*); extern "C" void exit(int); extern "C" HD int rand();
+
+#define SMALL(N, P) struct N { unsigned short stored; HD N(); HD N(float); HD N(double); HD N(int); HD N(unsigned); HD operator float() const; HD N& operator+=(N); HD N& operator-=(N); HD N& operator*=(N); HD N& operator/=(N); }; \
+  HD N operator+(N, N); HD N operator-(N, N); HD N operator*(N, N); HD N operator/(N, N); HD N operator-(N); HD bool operator<(N, N); HD bool operator>(N, N); HD bool operator<=(N, N); HD bool operator>=(N, N); HD bool operator==(N, N); \
+  struct alignas(4) P { N x, y; HD P(); HD P(N, N); }; HD P operator+(P, P); HD P operator*(P, P); HD P operator-(P, P); \
+  HD N __hadd(N, N); HD N __hsub(N, N); HD N __hmul(N, N); HD N __hdiv(N, N); HD N __hfma(N, N, N); HD N __hneg(N); HD N __habs(N); HD N __hmax(N, N); HD N __hmin(N, N); \
+  HD bool __hgt(N, N); HD bool __hge(N, N); HD bool __hlt(N, N); HD bool __hle(N, N); HD bool __heq(N, N); HD bool __hne(N, N); HD bool __hisnan(N); HD N hexp(N); HD N hlog(N); HD N hsqrt(N); HD N hrsqrt(N); HD N hrcp(N); HD N htanh(N); \
+  HD P __hadd2(P, P); HD P __hsub2(P, P); HD P __hmul2(P, P); HD P __h2div(P, P); HD P __hfma2(P, P, P); HD P __hmax2(P, P); HD P __hmin2(P, P); HD P h2exp(P);
+SMALL(__half, __half2) SMALL(__nv_bfloat16, __nv_bfloat162)
+#undef SMALL
+typedef __half half; typedef __half2 half2; typedef __nv_bfloat16 nv_bfloat16; typedef __nv_bfloat162 nv_bfloat162;
+HD float __half2float(__half); HD __half __float2half(float); HD __half __float2half_rn(float); HD __half __double2half(double); HD __half __int2half_rn(int); HD int __half2int_rn(__half); HD int __half2int_rz(__half);
+HD __half2 __floats2half2_rn(float, float); HD __half2 __float2half2_rn(float); HD float2 __half22float2(__half2); HD __half2 __halves2half2(__half, __half); HD __half2 __half2half2(__half); HD __half2 make_half2(__half, __half);
+HD __half __low2half(__half2); HD __half __high2half(__half2); HD float __low2float(__half2); HD float __high2float(__half2); HD unsigned short __half_as_ushort(__half); HD __half __ushort_as_half(unsigned short);
+HD float __bfloat162float(__nv_bfloat16); HD __nv_bfloat16 __float2bfloat16(float); HD __nv_bfloat16 __float2bfloat16_rn(float); HD __nv_bfloat162 __floats2bfloat162_rn(float, float); HD float2 __bfloat1622float2(__nv_bfloat162);
+
+namespace std {
+  template <class T> HD constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; } template <class T> HD constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
+  template <class T> HD void swap(T&, T&); using ::abs; using ::isnan; using ::isinf; using ::isfinite; using ::size_t; using ::int64_t; using ::int32_t; using ::uint32_t; using ::uint64_t; using ::uint8_t; using ::int8_t; using ::fma;
+  template <class T, T v> struct integral_constant { static constexpr T value = v; }; typedef integral_constant<bool, true> true_type; typedef integral_constant<bool, false> false_type;
+  template <class A, class B> struct is_same : false_type {}; template <class A> struct is_same<A, A> : true_type {}; template <class A, class B> inline constexpr bool is_same_v = is_same<A, B>::value;
+  template <bool, class T = void> struct enable_if {}; template <class T> struct enable_if<true, T> { typedef T type; }; template <bool b, class T = void> using enable_if_t = typename enable_if<b, T>::type;
+  template <bool, class A, class B> struct conditional { typedef A type; }; template <class A, class B> struct conditional<false, A, B> { typedef B type; }; template <bool b, class A, class B> using conditional_t = typename conditional<b, A, B>::type;
+  template <class T> struct remove_reference { typedef T type; }; template <class T> struct remove_reference<T&> { typedef T type; }; template <class T> HD typename remove_reference<T>::type&& move(T&&);
+  template <class T> struct is_integral : false_type {}; template <class T> struct is_floating_point : false_type {}; template <class T> inline constexpr bool is_integral_v = false; template <class T> inline constexpr bool is_floating_point_v = false;
+  template <class T> struct numeric_limits { HD static constexpr T max() { return T(); } HD static constexpr T min() { return T(); } HD static constexpr T lowest() { return T(); } HD static constexpr T infinity() { return T(); } HD static constexpr T epsilon() { return T(); } HD static constexpr T quiet_NaN() { return T(); } };
+}
+#define K(T, N, V) constexpr T N = V;
+K(float, FLT_MAX, 3.402823466e+38f) K(float, FLT_MIN, 1.175494351e-38f) K(float, FLT_EPSILON, 1.192092896e-07f) K(double, DBL_MAX, 1.7976931348623158e+308) K(double, DBL_MIN, 2.2250738585072014e-308)
+K(double, DBL_EPSILON, 2.2204460492503131e-16) K(int, INT_MAX, 2147483647) K(int, INT_MIN, -2147483647 - 1) K(unsigned, UINT_MAX, 4294967295u) K(long, LONG_MAX, 9223372036854775807l) K(unsigned long, ULONG_MAX, 18446744073709551615ul)
+K(int, CHAR_BIT, 8) K(unsigned, UINT32_MAX, 4294967295u) K(int, INT32_MAX, 2147483647) K(long, INT64_MAX, 9223372036854775807l) K(unsigned long, UINT64_MAX, 18446744073709551615ul) K(int, UCHAR_MAX, 255) K(int, SHRT_MAX, 32767)
+K(double, M_PI, 3.14159265358979323846) K(double, M_E, 2.7182818284590452354) K(double, M_SQRT2, 1.41421356237309504880) K(double, M_SQRT1_2, 0.70710678118654752440) K(double, M_2_SQRTPI, 1.12837916709551257390)
+K(double, M_PI_2, 1.57079632679489661923) K(double, M_PI_4, 0.78539816339744830962) K(double, M_1_PI, 0.31830988618379067154) K(double, M_2_PI, 0.63661977236758134308) K(double, M_LN2, 0.69314718055994530942) K(double, M_LOG2E, 1.4426950408889634074)
+K(float, CUDART_INF_F, __builtin_inff()) K(double, CUDART_INF, __builtin_inf()) K(float, CUDART_NAN_F, __builtin_nanf("")) K(float, CUDART_PI_F, 3.141592654f) K(double, CUDART_PI, 3.1415926535897931) K(float, CUDART_MAX_NORMAL_F, 3.402823466e+38f)
+K(float, INFINITY, __builtin_inff()) K(float, HUGE_VALF, __builtin_inff()) K(double, HUGE_VAL, __builtin_inf()) K(float, NAN, __builtin_nanf("")) K(int, EXIT_SUCCESS, 0) K(int, EXIT_FAILURE, 1) K(int, RAND_MAX, 2147483647)
+#undef K
+#define NULL __null
+typedef struct CUstream_st* cudaStream_t; typedef struct CUevent_st* cudaEvent_t; typedef int cudaError_t;
+extern "C" HD cudaError_t cudaConfigureCall(dim3, dim3, size_t = 0, cudaStream_t = 0); extern "C" unsigned __cudaPushCallConfiguration(dim3, dim3, size_t = 0, void* = 0);
+extern "C" cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t);

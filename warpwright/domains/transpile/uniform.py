@@ -1,0 +1,137 @@
+"""Which values are the same in all threads of a block (uniform), and which differ (varying)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.ir import Collect, Declare, Expr, For, If, Jump, Return, Stmt, Var
+
+PURE_CALLS = frozenset(
+    """min max abs fabs fabsf fmin fmax fminf fmaxf sqrt sqrtf rsqrtf exp expf __expf exp2f log logf __logf log2f sin cos tan sinf cosf tanf tanh tanhf pow powf __powf floor floorf ceil ceilf
+    round roundf trunc truncf rint rintf fma fmaf __fmaf_rn __ldg __popc __clz __ffs __float_as_int __int_as_float __float_as_uint __uint_as_float __fdividef make_float2 make_float3 make_float4
+    make_int2 make_int3 make_int4 __mul24 __umul24 __half2float __float2half erf erff atan atanf atan2f isnan isinf isfinite static_cast numeric_limits infinity lowest dim3 make_uint2 make_uint4
+    fmod fmodf expm1f log1pf cbrtf hypotf copysign copysignf sinh sinhf cosh coshf asin acos asinf acosf asinh acosh atanh asinhf acoshf atanhf exp10f log10 log10f""".split()
+)
+"""Functions whose answer depends on their arguments only."""
+
+
+@dataclass
+class Facts:
+    """What the analysis found."""
+
+    varying: set[int] = field(default_factory=set)
+    """Keys of variables that differ between threads."""
+    assigned: dict[int, list[Stmt]] = field(default_factory=dict)
+    """Key -> the statements that assign to it, its declaration not counted."""
+    addressed: set[int] = field(default_factory=set)
+    """Keys of variables whose address is taken, or that are bound to a reference or captured by a lambda."""
+    declared: dict[int, Declare] = field(default_factory=dict)
+
+
+def analyse(body: Sequence[Stmt], variables: Mapping[int, Var], forced: frozenset[int] = frozenset(), impure: frozenset[str] = frozenset(),
+            references: Mapping[str, tuple[int, ...]] | None = None) -> Facts:  # fmt: skip
+    """Return the facts of a kernel in normal form.
+
+    forced: keys to take as varying. impure: functions that depend on the thread. references: function -> which arguments it takes by reference.
+    """
+    facts = Facts(varying=set(forced))
+    controls: list[tuple[int, tuple[Expr, ...], Expr | None]] = []
+    _collect(tuple(body), (), facts, controls, variables, references or {})
+    facts.varying |= {v.key for v in variables.values() if v.space == "local" and v.dims} | {v.key for v in variables.values() if v.space in ("lanes", "warp")}
+    facts.varying |= {k for k in facts.addressed if k in variables and variables[k].space == "local"}
+    changed = True
+    while changed:
+        changed = False
+        for key, conds, value in controls:
+            if key in facts.varying or (key in variables and variables[key].space == "block"):
+                continue
+            if any(varies(c, facts.varying, variables, impure) for c in (*conds, *((value,) if value is not None else ()))):
+                facts.varying.add(key)
+                changed = True
+    return facts
+
+
+def varies(expr: Expr, varying: set[int], variables: Mapping[int, Var], impure: frozenset[str] = frozenset()) -> bool:
+    """Say whether the value of an expression may differ between the threads of a block."""
+    for node in expr.walk():
+        if node.kind == "name" and (node.name == "threadIdx" or node.var in varying):
+            return True
+        if node.kind in ("lane", "lambda"):
+            return True
+        if node.kind == "call" and (node.name.startswith("atomic") or node.name in impure or node.name in ("clock64", "clock", "curand")):
+            return True
+    return False
+
+
+def _collect(stmts: tuple[Stmt, ...], conds: tuple[Expr, ...], facts: Facts, controls: list[tuple[int, tuple[Expr, ...], Expr | None]], variables: Mapping[int, Var], references: Mapping[str, tuple[int, ...]]) -> None:
+    """Note each assignment with the conditions that it depends on. A conditional jump makes the rest of its loop conditional."""
+    for stmt in stmts:
+        for expr in ir.own_expressions(stmt):
+            _note(stmt, expr, conds, facts, controls, variables, references)
+        if isinstance(stmt, Declare):
+            facts.declared[stmt.var.key] = stmt
+            controls.append((stmt.var.key, conds if stmt.init is not None else (), stmt.init))
+            if stmt.var.reference and stmt.init is not None and (t := ir.target(stmt.init)) is not None and t.var is not None:
+                facts.addressed.add(t.var)
+        elif isinstance(stmt, Collect):
+            controls.append((stmt.var.key, (), None))
+        elif isinstance(stmt, If):
+            inner = conds if stmt.exits else (*conds, stmt.cond)
+            _collect(stmt.then, inner, facts, controls, variables, references)
+            _collect(stmt.other, inner, facts, controls, variables, references)
+        elif isinstance(stmt, For | ir.DoWhile):
+            inner = (*conds, *((stmt.cond,) if stmt.cond is not None else ()), *_jump_conditions(stmt.body))
+            if isinstance(stmt, For):
+                _collect(stmt.init, conds, facts, controls, variables, references)
+                if stmt.step is not None:
+                    _note(stmt, stmt.step, inner, facts, controls, variables, references)
+            _collect(stmt.body, inner, facts, controls, variables, references)
+        elif isinstance(stmt, ir.Block):
+            _collect(stmt.body, conds, facts, controls, variables, references)
+
+
+def _jump_conditions(body: tuple[Stmt, ...]) -> tuple[Expr, ...]:
+    """Return the conditions under which threads leave an iteration early."""
+    found: list[Expr] = []
+    for stmt in ir.walk(body):
+        if isinstance(stmt, If) and any(isinstance(s, Jump | Return) for s in ir.walk((*stmt.then, *stmt.other))):
+            found.append(stmt.cond)
+    return tuple(found)
+
+
+def _note(stmt: Stmt, expr: Expr, conds: tuple[Expr, ...], facts: Facts, controls: list[tuple[int, tuple[Expr, ...], Expr | None]], variables: Mapping[int, Var], references: Mapping[str, tuple[int, ...]]) -> None:
+    inner = conds
+    for node in expr.walk():
+        changed = ir.assigned(node)
+        if changed is not None:
+            found = ir.target(changed)
+            if found is not None and found.var is not None and found.var in variables and changed.kind in ("name", "paren", "member"):
+                facts.assigned.setdefault(found.var, []).append(stmt)
+                controls.append((found.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
+            elif found is not None and found.var is not None and variables.get(found.var) is not None and variables[found.var].space == "local":
+                facts.assigned.setdefault(found.var, []).append(stmt)
+        if node.kind == "unary" and node.name == "&" and (found := ir.target(node.children[0])) is not None and found.var is not None:
+            facts.addressed.add(found.var)
+            facts.assigned.setdefault(found.var, []).append(stmt)
+        if node.kind == "lambda":
+            for inside in node.walk():
+                if inside.var is not None:
+                    facts.addressed.add(inside.var)
+        if node.kind == "call":
+            for position, argument in enumerate(node.children[1:]):
+                found = ir.target(argument)
+                if found is not None and found.var is not None and position in references.get(node.name, ()):
+                    facts.assigned.setdefault(found.var, []).append(stmt)
+                    facts.addressed.add(found.var)
+
+
+def _branches(whole: Expr, inside: Expr) -> tuple[Expr, ...]:
+    """Return the conditions inside an expression that decide whether `inside` is evaluated."""
+    found: list[Expr] = []
+    for node in whole.walk():
+        if node.kind in ("conditional",) or (node.kind == "binary" and node.name in ("&&", "||")):
+            if any(n is inside for c in node.children[1:] for n in c.walk()):
+                found.append(node.children[0])
+    return tuple(found)
