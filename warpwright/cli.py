@@ -23,6 +23,7 @@ from warpwright.base import PRECISIONS, STATUSES, Budget, Record, Task, to_json
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 from warpwright.progress import Progress
 from warpwright.search import SEARCHES
+from warpwright.targets import cuda_on_cpu
 
 DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
 """Exit codes."""
@@ -131,6 +132,8 @@ def audit(given: Arguments) -> int:
     task = _task(given)
     settings = _settings(given)
     candidate = api.program(given.candidate, loop.target_of(settings.device), given.candidate_entry)
+    if cuda_on_cpu.MODULE in candidate.source.text:
+        given.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
     with Progress(given.console, None) as progress, Archive(given.archive) as archive:
         records = api.prove(task, candidate, settings, archive, progress.record)
     _tell(given, [report.line(task.name, records, given.candidate, chosen=records[-1])])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "runtime"
 
-ORDER = ("base", "half", "atomics", "launch", "fibers", "lanes", "groups", "wmma", "host")
+ORDER = ("base", "half", "atomics", "launch", "fibers", "lanes", "groups", "wmma", "host", "torch")
 """Headers in the order that they need one another."""
 
 
