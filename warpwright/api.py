@@ -17,6 +17,7 @@ from warpwright.errors import UsageError
 from warpwright.reports import page, report
 from warpwright.tasks import taskfile
 from warpwright.workers import sandbox
+from warpwright.targets import cuda_on_cpu
 
 if TYPE_CHECKING:
     import torch
@@ -129,7 +130,7 @@ def _baselines_then(evaluator: Any, candidate: Candidate) -> Any:
 
 
 def program(path: str | Path, target: str, entry: str = "ModelNew") -> Candidate:
-    """Return the foreign program in the file at `path`."""
+    """Return the foreign program in the file at `path`; for the CPU, one whose CUDA kernels run there, translated."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -137,6 +138,8 @@ def program(path: str | Path, target: str, entry: str = "ModelNew") -> Candidate
         raise UsageError(f"expected a Python file with a class {entry}, saw {path}: {error}", "give the path of the candidate's file") from error
     if f"class {entry}" not in text and f"{entry} =" not in text:
         raise UsageError(f"expected a class {entry} in {path}, saw none", "name it with --entry")
+    if target == "cpu" and cuda_on_cpu.has_cuda(text):
+        text = cuda_on_cpu.adapt(text)
     return Candidate(Source("python", ((file.name, text),), entry), target, proposer="audit")
 
 

@@ -25,6 +25,7 @@ from warpwright.reports import page, report
 from warpwright.reports.progress import Progress
 from warpwright.search import SEARCHES
 from warpwright.tasks import taskfile
+from warpwright.targets import cuda_on_cpu
 
 DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
 """Exit codes."""
@@ -133,6 +134,8 @@ def audit(given: Arguments) -> int:
     task = _task(given)
     settings = _settings(given)
     candidate = api.program(given.candidate, loop.target_of(settings.device), given.candidate_entry)
+    if cuda_on_cpu.MODULE in candidate.source.text:
+        given.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
     with Progress(given.console, None) as progress, Archive(given.archive) as archive:
         records = api.prove(task, candidate, settings, archive, progress.record)
     _tell(given, [report.line(task.name, records, given.candidate, chosen=records[-1])])

@@ -341,9 +341,7 @@ class Writer:
 
 
 _INLINE = frozenset(
-    """min max abs fabs fabsf fmin fmax fminf fmaxf sqrt sqrtf rsqrtf fma fmaf __fmaf_rn __ldg __float_as_int __int_as_float __float_as_uint __uint_as_float __fdividef
-    make_float2 make_float3 make_float4 make_int2 make_int3 make_int4 __mul24 __umul24 expf __expf exp floor floorf ceil ceilf __saturatef __frcp_rn __fsqrt_rn
-    __half2float __float2half tanhf tanh logf __logf log sinf cosf __sinf __cosf expm1f""".split()
+    ["min", "max", "abs", "fabs", "fabsf", "fmin", "fmax", "fminf", "fmaxf", "sqrt", "sqrtf", "rsqrtf", "fma", "fmaf", "__fmaf_rn", "__ldg", "__float_as_int", "__int_as_float", "__float_as_uint", "__uint_as_float", "__fdividef", "make_float2", "make_float3", "make_float4", "make_int2", "make_int3", "make_int4", "__mul24", "__umul24", "expf", "__expf", "exp", "floor", "floorf", "ceil", "ceilf", "__saturatef", "__frcp_rn", "__fsqrt_rn", "__half2float", "__float2half", "tanhf", "tanh", "logf", "__logf", "log", "sinf", "cosf", "__sinf", "__cosf", "expm1f"]
 )
 """Calls that are inlined and have no branch that differs between threads."""
 

@@ -352,7 +352,7 @@ class _Builder:
         own_continue = any(isinstance(s, Jump) and s.word == "continue" for b in stmt.body for s in ir.walk((b,)))
         if rest and own_continue:
             raise NotFissionable(stmt.line, "`continue` in a loop with a barrier whose step differs between threads")
-        init = [s for s in stmt.init if isinstance(s, Declare) and s.var.key not in self.facts.varying or self.only_scalars(s)]
+        init = [s for s in stmt.init if (isinstance(s, Declare) and s.var.key not in self.facts.varying) or self.only_scalars(s)]
         before: list[Node] = [Region([s]) for s in stmt.init if s not in init]
         body = self.schedule([*stmt.body, *rest], True, masked)
         step = uniform_steps[0] if len(uniform_steps) == 1 else (Expr("other", tuple(_joined(uniform_steps)), stmt.line) if uniform_steps else None)
@@ -374,7 +374,7 @@ class _Builder:
         if not stmt.var.const or stmt.init is None or stmt.var.dims or "*" in stmt.var.type or stmt.var.reference:
             return False
         return all(
-            n.kind in ("literal", "binary", "paren", "type", "cast") or (n.kind == "name" and (n.var is None and n.name not in BUILTINS or n.var in self.constants()))
+            n.kind in ("literal", "binary", "paren", "type", "cast") or (n.kind == "name" and ((n.var is None and n.name not in BUILTINS) or n.var in self.constants()))
             for n in stmt.init.walk()
         )
 
@@ -432,10 +432,7 @@ class _Builder:
             run.clear()
 
         for node in nodes:
-            if _meets(node, "block"):
-                flush()
-                out.append(self.inner(node))
-            elif isinstance(node, Leave) or (isinstance(node, Branch) and _leaves(node)):
+            if _meets(node, "block") or isinstance(node, Leave) or (isinstance(node, Branch) and _leaves(node)):
                 flush()
                 out.append(self.inner(node))
             else:

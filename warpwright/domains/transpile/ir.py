@@ -37,7 +37,7 @@ class Expr:
     """An expression."""
 
     kind: str
-    parts: tuple[Union[str, Expr], ...]
+    parts: tuple[str | Expr, ...]
     line: int = 0
     name: str = ""
     """Of a name; callee; operator of binary, assign (`+=`) and unary (`++`); member."""

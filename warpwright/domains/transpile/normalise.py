@@ -230,7 +230,7 @@ class _Normaliser:
         for parameter, argument in itertools.zip_longest(function.parameters, arguments):
             if argument is None or parameter is None:
                 raise NotFissionable(line, f"{function.name} synchronises and is called with default arguments")
-            if parameter.reference and not parameter.type.startswith("const") or parameter.reference and argument.kind == "name":
+            if (parameter.reference and not parameter.type.startswith("const")) or (parameter.reference and argument.kind == "name"):
                 names[parameter.key] = argument
                 continue
             kind = re.sub(r"\s*&\s*$", "", _substitute(parameter.type, types)).removeprefix("const ") if parameter.reference else _substitute(parameter.type, types)

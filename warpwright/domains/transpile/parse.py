@@ -282,9 +282,7 @@ class _Reader:
             name = cursor.spelling or (found[0].rpartition("::")[2] if found else "")
         elif kind == "MEMBER_REF_EXPR":
             name = cursor.spelling
-        elif kind in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR"):
-            name = "".join(plain(p).strip() for p in made.parts if isinstance(p, str))
-        elif kind == "UNARY_OPERATOR":
+        elif kind in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR") or kind == "UNARY_OPERATOR":
             name = "".join(plain(p).strip() for p in made.parts if isinstance(p, str))
         real = "assign" if kind == "BINARY_OPERATOR" and name in _ASSIGNMENTS else made.kind
         return Expr(real, made.parts, made.line, name, var, cursor.type.spelling)

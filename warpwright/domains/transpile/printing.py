@@ -151,7 +151,7 @@ class Printer:
         """Return `type name[dims] = init` without a semicolon."""
         var = stmt.var
         head = declarator(var)
-        if (const or var.const) and not var.reference and "*" not in var.type and not (stmt.init is None):
+        if (const or var.const) and not var.reference and "*" not in var.type and stmt.init is not None:
             head = f"const {head}"
         if stmt.init is None:
             return head

@@ -7,7 +7,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "runtime"
 
-ORDER = ("base", "vmath", "half", "atomics", "launch", "fibers", "lanes", "groups", "wmma", "host", "shadow")
+ORDER = ("base", "vmath", "half", "atomics", "launch", "fibers", "lanes", "groups", "wmma", "host", "torch", "shadow")
 """Headers in the order that they need one another."""
 
 

@@ -1,0 +1,106 @@
+"""KernelBench_c's torch extensions on the CPU, unmodified: translated, built, and compared with the functional PyTorch programs beside them.
+
+    python benchmarks/transpile_kernelbench_c.py --cuda HPCTransEval/KernelBench_c --torch EvalEngine/torch_functionals --out kernelbench_c.jsonl
+
+Both folders hold level1/, level2/ ...; nothing of them is shipped with the project. Each file is done in a process of its own with a time limit, and
+its line is in OUT when it ends: a second call goes on. A file counts as right when its error against float64 is at most ten times that of the
+original in float32, plus 1e-5 of the result's scale, for two seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """Do what is left to do and print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cuda", type=Path, required=True)
+    parser.add_argument("--torch", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("kernelbench_c.jsonl"))
+    parser.add_argument("--levels", default="1,2,3")
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=180.0, help="limit for one file")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(attempt(Path(options.one), options.torch)))
+        return 0
+    done = {line["name"]: line for line in map(json.loads, options.out.read_text().splitlines())} if options.out.exists() else {}
+    deadline = time.time() + 60 * options.minutes
+    files = [file for level in options.levels.split(",") for file in sorted((options.cuda / f"level{level}").glob("*.cu"))]
+    files = [file for file in files if "__global__" in file.read_text(errors="replace")]
+    for file in files:
+        name = f"{file.parent.name}/{file.stem}"
+        if name in done or time.time() > deadline:
+            continue
+        done[name] = {"name": name, **_in_process(file, options)}
+        with options.out.open("a") as out:
+            out.write(json.dumps(done[name]) + "\n")
+        print(name, done[name]["status"], done[name].get("cause", "")[:200], flush=True)
+    counts = collections.Counter(line["status"] for line in done.values())
+    print(f"{len(done)} of {len(files)} files: {dict(counts)}")
+    return 0
+
+
+def _in_process(file: Path, options: argparse.Namespace) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--cuda", str(options.cuda), "--torch", str(options.torch), "--one", str(file)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=options.seconds, env=environment)
+    except subprocess.TimeoutExpired:
+        return {"status": "timeout", "cause": f"longer than {options.seconds:g} s"}
+    lines = ended.stdout.strip().splitlines()
+    if ended.returncode or not lines:
+        return {"status": "crashed", "cause": f"exit code {ended.returncode}: {ended.stderr.strip()[-300:]}"}
+    return json.loads(lines[-1])
+
+
+def attempt(file: Path, functionals: Path) -> dict[str, Any]:
+    """Translate one file, run it beside the functional program and compare."""
+    import torch
+
+    from warpwright.domains.transpile import extension
+    from warpwright.errors import WarpwrightError
+
+    began = time.time()
+    try:
+        built = extension.compile_extension(file.read_text(errors="replace"), (), file.name)
+    except WarpwrightError as error:
+        return {"status": "refused", "cause": str(error).splitlines()[0][:400], "seconds": time.time() - began}
+    tiers = {kernel.name: kernel.tier for kernel in built.program.kernels.values()}
+    names: dict[str, Any] = {"__name__": "functional"}
+    exec(compile((functionals / file.parent.name / f"{file.stem}.py").read_text(), file.stem, "exec"), names)
+    errors = []
+    try:
+        for seed in (0, 1):
+            torch.manual_seed(seed)
+            model = names["Model"](*names["get_init_inputs"]())
+            inputs = names["get_inputs"]()
+            with torch.no_grad():
+                mine, original = model(*inputs, fn=built.forward), model(*inputs)
+                wide = [x.double() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs]
+                truth = model.double()(*wide)
+            scale = float(truth.abs().max())
+            error, usual = (float((x.double() - truth).abs().max()) for x in (mine, original))
+            errors.append((error, usual, scale))
+    except (WarpwrightError, RuntimeError, TypeError, ValueError) as error:
+        cause = f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"
+        return {"status": "failed", "cause": cause, "tiers": tiers, "seconds": time.time() - began}
+    right = all(error <= 10 * usual + 1e-5 * scale for error, usual, scale in errors)
+    cause = "" if right else f"error {errors[0][0]:.3g}, original {errors[0][1]:.3g}, scale {errors[0][2]:.3g}"
+    return {"status": "right" if right else "wrong", "cause": cause, "errors": errors, "tiers": tiers, "seconds": time.time() - began}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Torch extensions on the CPU: host code with tensors, checks, dispatch on types, several results, views and errors."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import torch
+
+pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
+
+from warpwright.domains.transpile import extension
+from warpwright.domains.transpile.errors import LaunchFailed, Refusal
+from warpwright.errors import UsageError
+
+pytestmark = [pytest.mark.compiler, pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")]
+
+TEXT = r"""
+#include <torch/extension.h>
+#include <c10/cuda/CUDAGuard.h>
+#define CHECK_INPUT(x) TORCH_CHECK(x.is_cuda(), #x " must be a CUDA tensor"); TORCH_CHECK(x.is_contiguous(), #x " must be contiguous")
+template <typename scalar_t>
+__global__ void relu_kernel(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] > (scalar_t)0 ? x[i] : (scalar_t)0;
+}
+__global__ void row_sums(at::PackedTensorAccessor32<float, 2, at::RestrictPtrTraits> x, float* y) {
+  __shared__ float part[128];
+  float sum = 0;
+  for (int j = threadIdx.x; j < x.size(1); j += blockDim.x) sum += x[blockIdx.x][j];
+  part[threadIdx.x] = sum;
+  __syncthreads();
+  for (int o = blockDim.x / 2; o > 0; o >>= 1) {
+    if (threadIdx.x < o) part[threadIdx.x] += part[threadIdx.x + o];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) y[blockIdx.x] = part[0];
+}
+torch::Tensor relu(torch::Tensor x) {
+  CHECK_INPUT(x);
+  const at::cuda::CUDAGuard guard(x.device());
+  auto y = torch::empty_like(x);
+  const int n = x.numel();
+  AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "relu", ([&] {
+    relu_kernel<scalar_t><<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(x.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), n);
+  }));
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return y;
+}
+std::vector<torch::Tensor> several(const torch::Tensor& x, double scale, c10::optional<torch::Tensor> bias, std::vector<int64_t> sizes) {
+  auto y = torch::zeros({x.size(0)}, x.options());
+  row_sums<<<dim3(x.size(0)), dim3(128)>>>(x.packed_accessor32<float, 2, at::RestrictPtrTraits>(), y.data_ptr<float>());
+  auto filled = torch::full(sizes, scale, torch::dtype(torch::kFloat64));
+  return {y, x.transpose(0, 1), x.narrow(1, 2, 3).contiguous(), filled, bias.has_value() ? bias.value() : torch::ones({1}, torch::kInt64)};
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("relu", &relu, "x where it is above zero");
+  m.def("several", &several, py::arg("x"), py::arg("scale") = 0.5, py::arg("bias"), py::arg("sizes"));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def built() -> extension.Extension:
+    return extension.compile_extension(TEXT)
+
+
+def test_a_kernel_for_each_type(built: extension.Extension) -> None:
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        x = torch.randn(33, 17).to(dtype)
+        assert torch.equal(built.relu(x), x.relu())
+
+
+def test_results_are_tensors_views_and_lists(built: extension.Extension) -> None:
+    x = torch.randn(5, 300)
+    sums, turned, part, filled, one = built.several(x, bias=None, sizes=[2, 3])
+    torch.testing.assert_close(sums, x.sum(1))
+    assert turned.data_ptr() == x.data_ptr() and torch.equal(turned, x.t())
+    assert torch.equal(part, x[:, 2:5]) and part.is_contiguous()
+    assert torch.equal(filled, torch.full((2, 3), 0.5, dtype=torch.float64)) and torch.equal(one, torch.ones(1, dtype=torch.int64))
+    bias = torch.randn(4)
+    assert built.several(x, 2.0, bias, [1])[4] is bias
+
+
+def test_checks_say_what_they_say(built: extension.Extension) -> None:
+    with pytest.raises(LaunchFailed, match="x must be contiguous"):
+        built.relu(torch.randn(4, 5).t())
+    with pytest.raises(LaunchFailed, match="not implemented for 'Int'"):
+        built.relu(torch.ones(3, dtype=torch.int32))
+    with pytest.raises(TypeError, match="expected tensors, numbers"):
+        built.relu("text")
+    with pytest.raises(AttributeError, match="relu, several"):
+        built.other()
+
+
+def test_what_is_not_translated_is_named() -> None:
+    text = TEXT.split("PYBIND11_MODULE")[0] + "torch::Tensor other(torch::Tensor x) { return torch::fft_rfft(relu(x)); }"
+    with pytest.raises(Refusal, match="fft_rfft"):
+        extension.compile_extension(text, ["other"])
+    with pytest.raises(UsageError, match="define absent"):
+        extension.compile_extension(TEXT, ["absent"])

@@ -1,0 +1,201 @@
+"""Torch extensions with CUDA kernels, on the CPU: `compile_extension(text, functions)` gives callables that take and return tensors.
+
+Host code is kept; it sees a small part of torch's C++ interface (runtime/torch.hpp) and believes that its tensors lie on a GPU. Torch's own headers
+are not read: they take a minute to compile, this takes seconds. What the small part lacks is an error of the C++ compiler, shown with its line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warpwright import native
+from warpwright.domains.transpile.errors import LaunchFailed, Refusal
+from warpwright.domains.transpile.program import Program, compile_text
+from warpwright.domains.transpile.runtime_text import runtime
+from warpwright.errors import UsageError
+
+AXES = 12
+"""Of a tensor that crosses the border."""
+
+TYPES = (
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64,
+    None, None, None, torch.bool, None, None, None, torch.bfloat16,
+)  # fmt: skip
+"""Element types by c10::ScalarType."""
+
+NONE, TENSOR, INTEGER, NUMBER, BOOLEAN, INTEGERS, TENSORS = range(7)
+
+
+class Value(ctypes.Structure):
+    """One argument or result: ww::Value of runtime/torch.hpp."""
+
+    _fields_ = (
+        ("kind", ctypes.c_int), ("type", ctypes.c_int), ("rank", ctypes.c_int), ("unused", ctypes.c_int),
+        ("owner", ctypes.c_int64), ("integer", ctypes.c_int64), ("number", ctypes.c_double), ("data", ctypes.c_void_p),
+        ("sizes", ctypes.c_int64 * AXES), ("strides", ctypes.c_int64 * AXES),
+    )  # fmt: skip
+
+
+ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_void_p))
+
+
+def translate_extension(text: str, functions: Sequence[str] = (), name: str = "extension.cu", **options: Any) -> Program:
+    """Translate an extension's CUDA text. `functions`: what it offers, where the text has no PYBIND11_MODULE; options: those of compile_text."""
+    program = compile_text(text, name, host=True, **options)
+    missing = [function for function in functions if not re.search(rf"\b{re.escape(function)}\s*\(", text)]
+    if missing:
+        raise UsageError(f"expected the extension to define {', '.join(missing)}, saw no such function")
+    head, mark, body = program.source.partition(f"\n// ---- {name} ----")
+    parts = ("torch",) if "inline int& last_error()" in head else ("host", "torch")
+    binds = [f'static ww::Registrar ww_bind_{i}([](ww::Module& m) {{ m.def("{function}", &{function}); }});' for i, function in enumerate(functions)]
+    return replace(program, source="\n".join([head, runtime(parts), mark + body, *binds, ""]))
+
+
+def compile_extension(text: str, functions: Sequence[str] = (), name: str = "extension.cu", **options: Any) -> Extension:
+    """Translate, build (cached) and load an extension. Refusal when a construct, or a part of torch's interface, is not translated."""
+    program = translate_extension(text, functions, name, **options)
+    try:
+        path = native.build(program.source, flags=[*native.FLAGS, "-w"])
+    except native.BuildError as error:
+        found = re.search(r":(\d+):\d+: error: (.*)", str(error))
+        what = found[2] if found else str(error)[-300:]
+        line = program.source.splitlines()[int(found[1]) - 1].strip() if found and int(found[1]) <= program.source.count("\n") else ""
+        reason = f"the C++ compiler says of `{line}`: {what}"
+        raise Refusal(name, 0, "host-code", reason, "host code may use tensors' sizes, memory and views") from error
+    return Extension(program, path)
+
+
+@dataclass
+class Extension:
+    """A loaded extension: `extension.name(tensor, 2, 0.5)`."""
+
+    program: Program
+    path: Path
+    functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        library = native.load(self.path)
+        for symbol in (library.ww_bound_name, library.ww_bound_arguments, library.ww_error):
+            symbol.restype = ctypes.c_char_p
+        library.ww_results.restype = ctypes.POINTER(Value)
+        calls = _Calls(library)
+        for index in range(library.ww_bound_count()):
+            words = library.ww_bound_arguments(index).decode().split()
+            name = library.ww_bound_name(index).decode()
+            self.functions[name] = _bound(calls, index, name, words)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        try:
+            return self.__dict__["functions"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"expected one of {', '.join(self.__dict__.get('functions', {}))}, saw {name!r}") from None
+
+
+def _bound(calls: _Calls, index: int, name: str, words: Sequence[str]) -> Callable[..., Any]:
+    def function(*arguments: Any, **keywords: Any) -> Any:
+        given = [*arguments]
+        for position, word in enumerate(words[len(given) :], len(given)):
+            fallback = Value()
+            if word in keywords:
+                given.append(keywords.pop(word))
+            elif calls.library.ww_bound_default(index, position, ctypes.byref(fallback)):
+                given.append(fallback)
+        if keywords:
+            raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(keywords))!r}")
+        return calls.call(index, name, given)
+
+    function.__name__ = name
+    return function
+
+
+class _Calls:
+    """Calls functions of a library, one at a time, and keeps the tensors that a call sees."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+        self.live: list[torch.Tensor] = []
+        self.lock = threading.RLock()
+        self.allocate = ALLOCATE(self._allocate)
+        library.ww_allocate_with(self.allocate)
+
+    def _allocate(self, kind: int, rank: int, sizes: Any, data: Any) -> int:
+        try:
+            self.live.append(torch.empty([sizes[i] for i in range(rank)], dtype=TYPES[kind], device="cpu"))
+        except RuntimeError:
+            return -1
+        data[0] = self.live[-1].data_ptr()
+        return len(self.live) - 1
+
+    def call(self, index: int, name: str, arguments: Sequence[Any]) -> Any:
+        """Call function number `index`; a failure inside is a LaunchFailed with its words."""
+        with self.lock:
+            try:
+                values = [value for argument in arguments for value in self._values(argument, name)]
+                count = self.library.ww_call(index, (Value * max(1, len(values)))(*values), len(values))
+                if count < 0:
+                    raise LaunchFailed(f"{name} failed: {self.library.ww_error().decode()}")
+                results = self.library.ww_results()
+                return self._result([results[i] for i in range(count)])
+            finally:
+                self.live = []
+
+    def _values(self, argument: Any, name: str) -> list[Value]:
+        if isinstance(argument, Value):
+            return [argument]
+        if argument is None:
+            return [Value(kind=NONE)]
+        if isinstance(argument, torch.Tensor):
+            return [self._tensor(argument, name)]
+        if isinstance(argument, bool):
+            return [Value(kind=BOOLEAN, integer=int(argument))]
+        if isinstance(argument, int):
+            return [Value(kind=INTEGER, integer=argument)]
+        if isinstance(argument, float):
+            return [Value(kind=NUMBER, number=argument)]
+        if isinstance(argument, torch.dtype):
+            return [Value(kind=INTEGER, integer=TYPES.index(argument))]
+        if isinstance(argument, list | tuple) and argument and all(isinstance(item, torch.Tensor) for item in argument):
+            return [Value(kind=TENSORS, integer=len(argument)), *(self._tensor(item, name) for item in argument)]
+        if isinstance(argument, list | tuple | torch.Size) and all(isinstance(item, int) for item in argument) and len(argument) <= AXES:
+            return [Value(kind=INTEGERS, rank=len(argument), sizes=(ctypes.c_int64 * AXES)(*argument))]
+        raise TypeError(f"expected tensors, numbers and lists of them as arguments of {name}, saw {type(argument).__name__}")
+
+    def _tensor(self, tensor: torch.Tensor, name: str) -> Value:
+        if tensor.device.type != "cpu" or tensor.dtype not in TYPES or tensor.dim() > AXES:
+            seen = f"{tensor.dtype} on {tensor.device}, {tensor.dim()} axes"
+            raise TypeError(f"expected a CPU tensor of at most {AXES} axes as argument of {name}, saw {seen}")
+        self.live.append(tensor)
+        sizes, strides = (ctypes.c_int64 * AXES)(*tensor.shape), (ctypes.c_int64 * AXES)(*tensor.stride())
+        owner, kind = len(self.live) - 1, TYPES.index(tensor.dtype)
+        return Value(kind=TENSOR, type=kind, rank=tensor.dim(), owner=owner, data=tensor.data_ptr(), sizes=sizes, strides=strides)
+
+    def _result(self, values: list[Value]) -> Any:
+        made: list[Any] = []
+        while values:
+            value = values.pop(0)
+            if value.kind == TENSORS:
+                made.append([self._view(values.pop(0)) for _ in range(value.integer)])
+            elif value.kind == TENSOR:
+                made.append(self._view(value))
+            else:
+                made.append({NONE: None, INTEGER: value.integer, NUMBER: value.number, BOOLEAN: bool(value.integer)}[value.kind])
+        return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+    def _view(self, value: Value) -> torch.Tensor | None:
+        """Return the tensor that a result is: one of those that the call saw, or a view of its memory."""
+        if value.kind != TENSOR:
+            return None
+        base = self.live[value.owner]
+        sizes, strides = list(value.sizes[: value.rank]), list(value.strides[: value.rank])
+        offset = ((value.data or 0) - base.data_ptr()) // base.element_size()
+        if offset == 0 and sizes == list(base.shape) and strides == list(base.stride()):
+            return base
+        return base.as_strided(sizes, strides, base.storage_offset() + offset)
