@@ -15,9 +15,9 @@ from warpwright.base import Budget, Candidate, Precision, Record, Source, Task
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
 from warpwright.reports import page, report
+from warpwright.targets import cuda_on_cpu
 from warpwright.tasks import taskfile
 from warpwright.workers import sandbox
-from warpwright.targets import cuda_on_cpu
 
 if TYPE_CHECKING:
     import torch

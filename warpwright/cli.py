@@ -24,8 +24,8 @@ from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 from warpwright.reports import page, report
 from warpwright.reports.progress import Progress
 from warpwright.search import SEARCHES
-from warpwright.tasks import taskfile
 from warpwright.targets import cuda_on_cpu
+from warpwright.tasks import taskfile
 
 DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
 """Exit codes."""

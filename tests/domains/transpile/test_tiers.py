@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from domains.transpile.grammar import RandomKernel, program
+
 from warpwright.domains import transpile
 
 FLAGS = ("-O1", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp", "-fwrapv")

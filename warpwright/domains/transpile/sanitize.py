@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import fibers, ir
+from warpwright.domains.transpile import fibers
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.ir import Declare, Expr, Function, Raw, Return, Stmt
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
@@ -130,7 +130,7 @@ def _is_place(expr: Expr) -> bool:
     if expr.kind == "paren" and len(expr.children) == 1:
         return _is_place(expr.children[0])
     if expr.kind == "member" and len(expr.children) == 1:
-        return _arrow(expr) and expr.children[0].kind != "other" or (not _arrow(expr) and _is_place(expr.children[0]))
+        return (_arrow(expr) and expr.children[0].kind != "other") or (not _arrow(expr) and _is_place(expr.children[0]))
     return False
 
 
