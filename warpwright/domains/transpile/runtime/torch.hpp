@@ -372,6 +372,31 @@ class Tensor {
     each([&](char* at, int64_t k) { std::memcpy(at, packed.base + k * bytes, (size_t)bytes); });
     return *this;
   }
+  template <class F> Tensor& map_(F f) {  // f in double, each element rounded once
+    by_type(element, [&](auto* p) {
+      using E = std::remove_pointer_t<decltype(p)>;
+      each([&](char* at, int64_t) {
+        if constexpr (std::is_arithmetic_v<E>) *(E*)at = (E)f((double)*(E*)at);
+        else *(E*)at = E((float)f((double)(float)*(E*)at));
+      });
+    });
+    return *this;
+  }
+  Tensor& mul_(double v) { return map_([v](double x) { return x * v; }); }
+  Tensor& div_(double v) { return map_([v](double x) { return x / v; }); }
+  Tensor& add_(double v) { return map_([v](double x) { return x + v; }); }
+  Tensor& sub_(double v) { return map_([v](double x) { return x - v; }); }
+  Tensor operator*(double v) const { return clone().mul_(v); }
+  Tensor operator/(double v) const { return clone().div_(v); }
+  Tensor operator+(double v) const { return clone().add_(v); }
+  Tensor operator-(double v) const { return clone().sub_(v); }
+  Tensor sum() const {
+    double total = 0;
+    by_type(element, [&](auto* p) { using E = std::remove_pointer_t<decltype(p)>; each([&](char* at, int64_t) { if constexpr (std::is_arithmetic_v<E>) total += (double)*(E*)at; else total += (double)(float)*(E*)at; }); });
+    Tensor t = make({}, element);
+    return t.fill_(total);
+  }
+  Tensor mean() const { return sum().div_((double)numel()); }
   template <class T> T item() const {
     TORCH_CHECK(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
     T result{};
@@ -394,6 +419,8 @@ static inline Tensor like(const Tensor& t, ScalarType type) {  // the layout too
   return made;
 }
 static inline Tensor empty_like(const Tensor& t) { return like(t, t.element); }
+static inline Tensor sum(const Tensor& t) { return t.sum(); }
+static inline Tensor mean(const Tensor& t) { return t.mean(); }
 static inline Tensor empty_like(const Tensor& t, TensorOptions o) { return like(t, o.type); }
 static inline Tensor zeros_like(const Tensor& t) { return like(t, t.element).zero_(); }
 static inline Tensor zeros_like(const Tensor& t, TensorOptions o) { return like(t, o.type).zero_(); }
