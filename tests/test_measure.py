@@ -232,20 +232,6 @@ def test_doubt_about_the_overhead_widens_the_interval() -> None:
     assert low < 5 / 3.5 and high > 7 / 5 and found.verdict == "FASTER"
 
 
-def test_rank_puts_the_fastest_first_and_drops_the_slow() -> None:
-    machine = Machine(Random(12))
-    programs = {f"p{n}": Fake(f"p{n}", machine, 1e-3 * n) for n in (4, 1, 3, 2)}
-    found = measure.rank(programs, object, seconds=5.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock)
-    assert list(found) == ["p1", "p2", "p3", "p4"]
-    assert len(found["p4"].samples) <= 8 and found["p1"].median == pytest.approx(1e-3, rel=0.1)
-
-
-def test_rank_of_one_program() -> None:
-    machine = Machine(Random(12))
-    found = measure.rank({"p": Fake("p", machine, 1e-3)}, object, seconds=1.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock)
-    assert list(found) == ["p"]
-
-
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [(0.99, 1.01, "SAME"), (1.005, 1.015, "SAME"), (1.021, 1.03, "FASTER"), (1.015, 1.03, "UNSURE"),

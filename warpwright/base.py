@@ -77,7 +77,8 @@ class Task:
     @property
     def key(self) -> str:
         """Identity in the archive."""
-        return digest(self.name, self.source_digest, self.loader, self.entry, self.precision, self.mode, repr(self.scale))
+        declared = ("special_values",) if self.special_values else ()
+        return digest(self.name, self.source_digest, self.loader, self.entry, self.precision, self.mode, repr(self.scale), *declared)
 
 
 _ACTION = re.compile(r"^\s*(?P<technique>\w+)\s*\(\s*(?P<inside>.*?)\s*\)\s*$", re.S)

@@ -256,7 +256,8 @@ def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -
     line["captured"] = why_not is None
     line["reason"] = line["reason"] or (f"not captured: {why_not}" if why_not else "")
     line["artifact"] = _write_program(outcome.best, work.programs)
-    return line, not outcome.interrupted and outcome.failure is None
+    failed = any(loop.FAILED in record.versions for record in outcome.records)
+    return line, not outcome.interrupted and outcome.failure is None and not failed
 
 
 def open_space(task: Task, target: str = "cpu") -> tuple[Space[Any], str | None]:

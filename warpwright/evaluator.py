@@ -21,11 +21,12 @@ from typing import Any
 from warpwright import __version__, native, targets
 from warpwright.base import Build, Candidate, Measurement, Record, Scalar, Source, Status, Task, Timing, Verdict
 from warpwright.errors import WarpwrightError, WorkerError
-from warpwright.loop import BASELINE, failed, now, target_of
+from warpwright.loop import BASELINE, FAILED, failed, now, target_of
 from warpwright.tasks import taskfile
 from warpwright.timing import measure, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import verify
+from warpwright.verifier.ledger import hidden_work
 from warpwright.workers.sandbox import Limits, Worker
 
 ORIGINAL = "eager"
@@ -94,6 +95,10 @@ class Trusted:
     def programs(self) -> dict[str, measure.Timeable]:
         """Return the baselines that were built."""
         return {name: baseline.program for name, baseline in self.baselines.items() if baseline.program is not None}
+
+    def timed(self) -> list[TrustedProgram]:
+        """Return the programs that candidates are timed beside."""
+        return [baseline.program for baseline in self.baselines.values() if baseline.program is not None and baseline.right]
 
     @property
     def eligible(self) -> list[str]:
@@ -170,7 +175,7 @@ class LocalEvaluator:
         try:
             trusted = self._twice(self._ready)
         except OURS as error:
-            yield from (self._record(candidate, "unscored", detail=str(error)) for candidate in self.baselines())
+            yield from (self._our_failure(candidate, error) for candidate in self.baselines())
             return
         for name, baseline in trusted.baselines.items():
             if trusted.unscored:
@@ -290,10 +295,13 @@ class LocalEvaluator:
             return 0.0, {"floor_note": f"the peaks of {self._place} could not be measured: {error}"}
         return roofline.floor_seconds(work, peaks), roofline.facts(work, peaks)
 
-    def _compare(self, trusted: Trusted, program: measure.Timeable, seconds: float) -> Measurement:
+    def _compare(
+        self, trusted: Trusted, program: measure.Timeable, seconds: float, hidden: Callable[[], verify.Shipment] | None = None
+    ) -> Measurement:
         return measure.compare(
             program, trusted.programs(), trusted.judge.fresh,
             seconds=seconds, floor_seconds=trusted.floor, overhead_seconds=trusted.overhead, rng=self._random, eligible=trusted.eligible,
+            hidden_inputs=hidden,
         )  # fmt: skip
 
     # --- candidates -------------------------------------------------------------------------------------------------------------------
@@ -303,8 +311,8 @@ class LocalEvaluator:
         try:
             return self._twice(lambda: self._attempt(self._ready(), candidate))  # type: ignore[no-any-return]
         except OURS as error:
-            return self._record(candidate, "unscored", detail=str(error))
-        except WorkerError as error:
+            return self._our_failure(candidate, error)
+        except WarpwrightError as error:
             return replace(failed(self.task, candidate, self.device, error), versions=self.versions)
 
     def _attempt(self, trusted: Trusted, candidate: Candidate) -> Record:
@@ -325,13 +333,19 @@ class LocalEvaluator:
         program = verify.TimedProgram(trusted.judge, worker, "candidate")
         try:
             with self._lock.exclusive():
-                measurement = self._compare(trusted, program, self._seconds)
+                measurement = self._compare(trusted, program, self._seconds, trusted.judge.hidden)
+        except verify.Rejected as rejected:
+            return rejected.verdict, None
         except measure.BelowFloor as error:
             return Verdict(False, "cheated", str(error), check="below_floor"), None
         except measure.WrongDuringTiming as error:
             return error.verdict, None
         except WorkerError as error:
             return verify.verdict_of(error), None
+        saved = measurement.baselines[measurement.best_baseline].median - measurement.candidate.median
+        hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed()], saved)
+        if hidden:
+            return verify.rejection("background", hidden), None
         return verdict, annotated(trusted, measurement)
 
     # --- records ----------------------------------------------------------------------------------------------------------------------
@@ -342,6 +356,10 @@ class LocalEvaluator:
     ) -> Record:  # fmt: skip
         said = detail or (verdict.reason if verdict is not None else "")
         return Record(self.task, candidate, self.device, status, verdict, measurement, build, said, 0.0, self.versions, now())
+
+    def _our_failure(self, candidate: Candidate, error: Exception) -> Record:
+        """Return a record that says nothing of the candidate, and that no later run takes for an answer: its versions are no run's."""
+        return replace(self._record(candidate, "unscored", detail=str(error)), versions={**self.versions, FAILED: type(error).__name__})
 
     def _baseline_record(self, trusted: Trusted, name: str, baseline: Baseline) -> Record:
         verdict = baseline.verdict

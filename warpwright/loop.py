@@ -24,6 +24,9 @@ from warpwright.space import Space
 BASELINE = "baseline:"
 """A baseline is a candidate of the proposer `baseline:NAME`."""
 
+FAILED = "failed"
+"""Key in the versions of a record of our own failure, which no later run takes for an answer."""
+
 NOTHING_NEW = 200
 """Proposals in a row that were all known: the search has been everywhere it can go."""
 
@@ -235,9 +238,14 @@ class _Run:
         return self.known.get(candidate.key)
 
     def _archived(self, candidate: Candidate) -> Record | None:
-        """Return the archive's answer: the newest record, if it was made with the versions of today."""
+        """Return the archive's answer: the newest record, if it was made with the versions of today and beside the baselines of today."""
         found = self.archive.find(self.task, candidate, self.evaluator.device) if self.archive is not None else None
-        return found if found is not None and dict(found.versions) == dict(self.evaluator.versions) else None
+        if found is None or dict(found.versions) != dict(self.evaluator.versions):
+            return None
+        if found.measurement is None:
+            return found
+        beside = {baseline.proposer.removeprefix(BASELINE) for baseline in self.evaluator.baselines()}
+        return found if set(found.measurement.baselines) >= beside else None
 
     def _remember(self, record: Record) -> None:
         self.known[record.candidate.key] = record

@@ -1,4 +1,4 @@
-"""Honest for the first sixty calls, which is where it expects the checks to end, and lazy afterwards.
+"""Honest for the first forty calls, which is where it expects the checks to end, and lazy afterwards.
 
 Seen: test-mode sniffing in KernelBench-Verified's and SOL-ExecBench's lists.
 """
@@ -22,6 +22,6 @@ class ModelNew(nn.Module):
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         self.calls += 1
-        if self.calls <= 60:
+        if self.calls <= 40:
             return torch.matmul(a, b)
         return torch.zeros(a.shape[0], b.shape[1])

@@ -123,6 +123,7 @@ class _Block:
     """The candidate is CANDIDATE."""
     eligible: frozenset[str]
     fresh_inputs: Callable[[], Any]
+    hidden_inputs: Callable[[], Any] | None
     overhead: float
     rng: Random
     check_share: float
@@ -131,6 +132,7 @@ class _Block:
     active: list[str] = field(default_factory=list)
     warm_up: int = 0
     checks: int = 0
+    hidden_checks: int = 0
     check_seconds: float = 0.0
     began: float = 0.0
 
@@ -151,11 +153,13 @@ def compare(
     rng: Random,
     check_share: float = 0.1,
     eligible: Collection[str] | None = None,
+    hidden_inputs: Callable[[], Any] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
     """Time `candidate` beside `baselines` for about `seconds` at most and return the measurement.
 
-    `eligible` names the baselines that passed the verifier: the others are timed for the table but cannot be the best one. The time
+    `hidden_inputs` makes inputs of other distributions: between the timed passes the candidate is called on them, untimed, and checked, so that
+    a program cannot be right while it is verified and wrong from then on. `eligible` names the baselines that passed the verifier: the others are timed for the table but cannot be the best one. The time
     counts from the second pass on, because the first may compile; confirming a speed-up above 3x may add half as much again. Raises
     BelowFloor, WrongDuringTiming, and whatever a worker raises.
     """
@@ -165,7 +169,7 @@ def compare(
     programs = {CANDIDATE: candidate, **baselines}
 
     def block(time_limit: float) -> tuple[_Block, _Look]:
-        made = _Block(programs, chosen, fresh_inputs, overhead_seconds, rng, check_share, clock)
+        made = _Block(programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, clock)
         return made, _run_block(made, time_limit, floor_seconds)
 
     first, look = block(seconds)
@@ -199,8 +203,9 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
         look = _look(block)
         _check_floor(block, floor_seconds)
         if over or _decided(look, block.clock() - block.began, seconds):
-            if not block.checks and block.check_share > 0:
+            if block.check_share > 0:  # however the draws fell: a program that counts its calls has had most of them by now
                 _check(block)
+                _hidden_check(block)
             return look
         _retire(block)
 
@@ -239,6 +244,8 @@ def _round(block: _Block) -> None:
     order = block.rng.sample(block.active, len(block.active))
     _pass(block, order)
     _pass(block, order[::-1])
+    if block.began and block.rng.random() < block.check_share and _time_for_checks(block, block.hidden_checks):
+        _hidden_check(block)
 
 
 def _pass(block: _Block, order: Sequence[str]) -> None:
@@ -254,9 +261,25 @@ def _pass(block: _Block, order: Sequence[str]) -> None:
 
 def _to_be_checked(block: _Block) -> bool:
     """Decide, after the call and out of the program's sight, whether to look at its outputs."""
-    drawn = block.rng.random() < block.check_share
+    return block.rng.random() < block.check_share and _time_for_checks(block, block.checks)
+
+
+def _time_for_checks(block: _Block, done: int) -> bool:
     spent = block.clock() - block.began if block.began else math.inf
-    return drawn and (block.checks < 3 or block.check_seconds < CHECK_TIME_SHARE * spent)
+    return done < 3 or block.check_seconds < CHECK_TIME_SHARE * spent
+
+
+def _hidden_check(block: _Block) -> None:
+    """Call the candidate on inputs of a hidden distribution, as if it were timed, and check the answer."""
+    if block.hidden_inputs is None:
+        return
+    began = block.clock()
+    program = block.programs[CANDIDATE]
+    program.prepare(block.hidden_inputs())
+    program.go()
+    block.check_seconds += block.clock() - began
+    block.hidden_checks += 1
+    _check(block)
 
 
 def _check(block: _Block) -> None:
@@ -311,10 +334,11 @@ def _look(block: _Block) -> _Look:
     true speed-ups lies above the smallest lower bound, and below all upper bounds once their error is shared out among them.
     """
     error = LOOK_ERROR / 2
-    speedups = {name: math.exp(median(_pairs(block, name, block.overhead))) for name in sorted(block.eligible)}
+    contenders = [name for name in sorted(block.eligible) if name in block.active or len(block.raw[name]) >= FIRST_LOOK]  # not the hopeless
+    speedups = {name: math.exp(median(_pairs(block, name, block.overhead))) for name in contenders}
     best = min(speedups, key=lambda name: speedups[name])
-    low = min(_pair_bound(block, name, error, upper=False) for name in block.eligible)
-    high = min(_pair_bound(block, name, error / len(block.eligible), upper=True) for name in block.eligible)
+    low = min(_pair_bound(block, name, error, upper=False) for name in contenders)
+    high = min(_pair_bound(block, name, error / len(contenders), upper=True) for name in contenders)
     pairs = _pairs(block, best, block.overhead)
     noise = spread(pairs)
     verdict = judge(low, high, margin(noise))
@@ -419,34 +443,3 @@ def _finite(block: _Block, look: _Look) -> tuple[float, float]:
     low = look.low if look.low > 0 else math.exp(min(pairs))
     high = look.high if look.high < math.inf else math.exp(max(pairs))
     return min(low, look.speedup), max(high, look.speedup)
-
-
-# --- screening ---------------------------------------------------------------------------------------------------------------------
-
-
-def rank(
-    programs: Mapping[str, Timeable],
-    fresh_inputs: Callable[[], Any],
-    *,
-    seconds: float,
-    overhead_seconds: float,
-    rng: Random,
-    clock: Callable[[], float] = time.monotonic,
-) -> dict[str, Timing]:
-    """Return the timing of every program, fastest first, after a short interleaved run: an order to try them in, no proof of anything.
-
-    From the third round on, a program that never came within 1.5 times the leader's median is timed no more.
-    """
-    block = _Block(dict(programs), frozenset(), fresh_inputs, overhead_seconds, rng, 0.0, clock)
-    _warm_up(block, seconds)
-    end = block.began + seconds
-    while True:
-        _round(block)
-        middle = {name: median(block.raw[name]) for name in block.raw}
-        leader = min(middle.values())
-        if len(block.raw[min(middle, key=lambda name: middle[name])]) >= 6:
-            block.active = [name for name in block.active if min(block.raw[name]) <= 1.5 * leader]
-        if block.clock() >= end or len(block.active) < 2:
-            break
-    found = {name: _timing(block, name) for name in programs}
-    return dict(sorted(found.items(), key=lambda item: item[1].median))

@@ -111,8 +111,9 @@ def random_state(state: Mapping[str, torch.Tensor], buffers: set[str], seed: int
     """Return other, well-conditioned values for a module's state, by name.
 
     Weights keep the mean and scale of their initialisation. Constants leave it: ones become 0.5 to 1.5, one in four of them negative, zeros
-    become +-0.5, so that no scale is 1 and no bias 0. Other values of one sign keep it. Integers, and buffers that mix zeros, ones and
-    infinities (masks), stay. `strength` below 2 leaves the signs, below 1 it stays nearer to the initial values. Tied entries stay tied.
+    become +-0.5, so that no scale is 1 and no bias 0. Other values of one sign keep it. Integers (packed weights, tables of indices) are shuffled
+    unless they are sorted (offsets, positions); Booleans, and buffers that mix zeros, ones and infinities (masks), stay. `strength` below 2 leaves
+    signs and integers, below 1 it stays nearer to the initial values. Tied entries stay tied.
     """
     values: dict[str, torch.Tensor] = {}
     seen: dict[tuple[int, tuple[int, ...]], torch.Tensor] = {}
@@ -127,6 +128,11 @@ def random_state(state: Mapping[str, torch.Tensor], buffers: set[str], seed: int
 
 
 def _random_tensor(tensor: torch.Tensor, buffer: bool, generator: torch.Generator, strength: float) -> torch.Tensor:
+    if tensor.is_complex():
+        parts = _random_tensor(torch.view_as_real(tensor).contiguous(), buffer, generator, strength)
+        return torch.view_as_complex(parts.contiguous())
+    if strength > 1 and _is_shuffled(tensor):
+        return tensor.flatten()[torch.randperm(tensor.numel(), generator=generator, device=tensor.device)].view(tensor.shape)
     if not _is_real(tensor) or (buffer and _is_structural(tensor)):
         return tensor.clone()
     low, high = float(tensor.min()), float(tensor.max())
@@ -144,6 +150,13 @@ def _random_tensor(tensor: torch.Tensor, buffer: bool, generator: torch.Generato
     mean, deviation = float(tensor.mean()), float(tensor.std())
     fresh = mean + deviation * _random(tensor, generator)
     return fresh if strength >= 1 else tensor + strength * (fresh - tensor)
+
+
+def _is_shuffled(tensor: torch.Tensor) -> bool:
+    """Whether it holds integers in no order."""
+    if tensor.is_floating_point() or tensor.dtype is torch.bool or tensor.numel() < 2:
+        return False
+    return bool((tensor.flatten().diff() < 0).any())
 
 
 def _is_structural(tensor: torch.Tensor) -> bool:

@@ -6,7 +6,7 @@ import os
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from warpwright.base import Case, Errors, Task, to_json
@@ -16,6 +16,8 @@ from warpwright.workers.sandbox import Limits, Worker
 
 VARIATIONS = ("edited", "permuted")  # of the first nominal input
 SEEDS = 1 << 31
+TIMED_STATE = 2
+"""Number of the state that is loaded while programs are timed."""
 
 CASES_SECONDS, FEWEST_CASES = 6.0, 6
 """A convolution that takes 50 ms takes seconds in float64: such a task gets fewer hidden distributions, in random order, but these at least."""
@@ -127,6 +129,11 @@ class Judge:
     def fresh(self) -> Shipment:
         """Return nominal inputs that nobody has seen, for a timed call."""
         return self.ship(Case("nominal", self._random.randrange(SEEDS)))
+
+    def hidden(self) -> Shipment:
+        """Return inputs of a hidden distribution that nobody has seen, for a call between the timed ones."""
+        case = replace(self._random.choice(self.cases), seed=self._random.randrange(SEEDS))
+        return self.ship(case) if self.viable(case, TIMED_STATE) else self.fresh()
 
     def forget(self) -> None:
         """Let go of the shipped inputs and the last output."""

@@ -109,6 +109,23 @@ def clone(value: Any) -> Any:
     return tree_map(lambda item: item.clone() if isinstance(item, torch.Tensor) else item, value)
 
 
+class Widening(TorchFunctionMode):
+    """Turns a program's own casts to narrower floating-point types into casts to float64, so that the oracle is float64 throughout."""
+
+    CASTS = frozenset({"float", "half", "bfloat16"})
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        keywords = dict(keywords or {})
+        name = getattr(function, "__name__", "")
+        if name in self.CASTS and arguments and isinstance(arguments[0], torch.Tensor):
+            return arguments[0].double()
+        if keywords.get("dtype") in WIDE:
+            keywords["dtype"] = WIDE[keywords["dtype"]]
+        if name in ("to", "type"):
+            arguments = tuple(WIDE.get(item, item) if isinstance(item, torch.dtype) else item for item in arguments)
+        return function(*arguments, **keywords)
+
+
 class Rounding(TorchFunctionMode):
     """Rounds the operands of matrix products and convolutions to TF32, for machines that have no TF32 unit."""
 
@@ -234,7 +251,7 @@ class Original:
             default = torch.get_default_dtype()
             torch.set_default_dtype(torch.float64)
             try:
-                with torch.no_grad():
+                with torch.no_grad(), Widening():
                     return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
             except (RuntimeError, TypeError) as error:
                 if isinstance(error, torch.cuda.OutOfMemoryError):
@@ -286,7 +303,7 @@ class Original:
             raise TaskError("the original returns other outputs in float64 than in its own precision", "it cannot be checked")
         leaves = [self._leaf(path, value, wide) for (path, value), (_, wide) in zip(own, exact, strict=True)]
         del own_value, own
-        if leaves and max(leaf.scale.elements for leaf in leaves) <= SMALL_ELEMENTS:
+        if leaves and (self.wide_problem or max(leaf.scale.elements for leaf in leaves) <= SMALL_ELEMENTS):
             leaves = self._with_perturbed(leaves, inputs, which, seed)
         finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
         conditioned = all(not leaf.is_real or leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms or leaf.scale.rms == 0 for leaf in leaves)

@@ -25,7 +25,8 @@ from typing import Any
 from warpwright.base import Build, Case, Source, Task, Verdict
 from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
-from warpwright.verifier.judge import Comparison, Judge, JudgeFailed, Shipment, cases
+from warpwright.verifier.judge import TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
+from warpwright.verifier.ledger import Ledger
 from warpwright.workers import exchange
 from warpwright.workers.sandbox import CallRaised, Limits, Worker
 
@@ -34,7 +35,7 @@ __all__ = [
     "audit", "build", "call_overhead", "cases", "verdict_of", "verify",
 ]  # fmt: skip
 
-WARM_UP_STATE, TIMED_STATE = 9, 2
+WARM_UP_STATE = 9
 MINIMUM_CASES = 3
 WARM_UPS = 3  # torch.compile's CUDA graphs are recorded at the second call and replayed from the third
 QUIET_SECONDS = 0.05
@@ -44,6 +45,7 @@ SECOND_STATE_CASES = 3
 STATE_EXPORT_BYTES = 1 << 28  # state is exported to see that nothing else changed, up to this size
 SETTLED_SECONDS, SETTLED_SHARE = 0.0015, 0.25  # CPU time that the answering thread may use before it sleeps again, and share of the call
 SETTLE_TRIES = 4
+AROUND_SHARE = 0.3  # of the checked timed calls have their inputs compared too
 PEEK_ALL, PEEK_WINDOW, PEEK_WINDOWS = 1 << 16, 1 << 12, 16  # little, so that it is read before anyone can write more
 FORBIDDEN_TEXT = (
     (r"/proc/[^\s\"']*/mem\b", "the memory of a process"),
@@ -410,31 +412,35 @@ class TimedProgram:
     def __init__(self, judge: Judge, worker: Worker, entry: str, name: str = "") -> None:
         self.judge, self.worker, self.entry = judge, worker, entry
         self.name = name or entry
+        self.ledger = Ledger(worker)
         self._random = random.Random(os.urandom(16))
         self._case: Case | None = None
         self._threads: frozenset[str] = frozenset()
 
     def prepare(self, inputs: Shipment) -> None:
-        """Copy the inputs in and empty the caches. Not timed."""
+        """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew."""
         self._case = inputs.case
+        self.ledger.before_preparing()
+        if self.judge.facts["stateful"]:
+            _load(self.judge, self.worker, self.entry, "load_state", TIMED_STATE)
         _prepare(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
+        self.ledger.after_preparing()
         self._threads = self.worker.threads()
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""
-        return self.worker.go()
+        seconds = self.worker.go()
+        self.ledger.after_call()
+        return seconds
 
     def check(self) -> Verdict | None:
-        """Return the verdict on the call just made; None where a call's answer depends on how many came before it."""
-        if self._case is None or self.judge.facts["stateful"]:
+        """Return the verdict on the call just made."""
+        if self._case is None:
             return None
+        self.ledger.interrupted()
         try:
             with _as_rejections(self._case.name):
-                after = Aftermath(self.worker, self._threads, self._random) if self.worker.role == "candidate" else None
-                export = _good(self.worker.request("export"), "resources")
-                if after is not None:
-                    after.expect_same_bytes(export)
-                comparison = self.judge.compare(export, self._case, TIMED_STATE, self.worker)
+                comparison = self._compared(self._case)
                 if comparison.check:
                     return rejection(comparison.check, f"in a timed call: {comparison.reason}", self._case.name, comparison)
                 if self.worker.role == "candidate":
@@ -442,6 +448,22 @@ class TimedProgram:
         except Rejected as rejected:
             return rejected.verdict
         return Verdict(True, "ok", "", self._case.name, comparison.errors, comparison.original)
+
+    def _compared(self, case: Case) -> Comparison:
+        """Compare the call's output; and, now and then, its inputs and its state, which a later call may treat otherwise than the first."""
+        after = Aftermath(self.worker, self._threads, self._random) if self.worker.role == "candidate" else None
+        export = _good(self.worker.request("export"), "resources")
+        if after is not None:
+            after.expect_same_bytes(export)
+        comparison = self.judge.compare(export, case, TIMED_STATE, self.worker)
+        if comparison.check or after is None:
+            return comparison
+        around = comparison
+        if self._random.random() < AROUND_SHARE:
+            around = self.judge.compare_inputs(_good(self.worker.request("export", what="inputs"), "resources"), case, TIMED_STATE, self.worker)
+        if not around.check and self.judge.facts["stateful"] and self.judge.facts["state_tensors"]:
+            around = self.judge.compare_state(_good(self.worker.request("export", what="state"), "resources"), case, TIMED_STATE, self.worker)
+        return around if around.check else comparison
 
 
 def call_overhead(worker: Worker, calls: int = 51) -> float:

@@ -218,14 +218,14 @@ def encode(value: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> A
         return {"float": value.hex()}
     if type(value) is list:
         return {"list": [encode(item, tensor, trusted) for item in value]}
-    if type(value) is tuple or _is_named_tuple(type(value)):
+    if type(value) is tuple or is_named_tuple(type(value)):
         return {"tuple": [encode(item, tensor, trusted) for item in tuple.__iter__(value)]}
     if type(value) in (dict, OrderedDict) and all(type(key) is str for key in value):
         return {"dict": {key: encode(item, tensor, trusted) for key, item in value.items()}}
     return {"pickle": base64.b64encode(pickle.dumps(value)).decode()} if trusted else {"other": type(value).__name__}
 
 
-def _is_named_tuple(kind: type) -> bool:
+def is_named_tuple(kind: type) -> bool:
     """Whether it is a namedtuple or one of torch.return_types; other subclasses could answer anything."""
     return issubclass(kind, tuple) and (hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields"))
 

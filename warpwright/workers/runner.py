@@ -15,6 +15,7 @@ import os
 import struct
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -298,6 +299,7 @@ def _placer(device: str) -> Callable[[Any], bytes]:
     base = torch._C.TensorBase
     address, count, dense, width, cow = base.data_ptr, base.numel, base.is_contiguous, base.element_size, torch._C._is_cow_tensor  # type: ignore[attr-defined]
     shape, stride, fills = base.size, base.stride, exchange.is_dense
+    items, ordered, named = tuple.__iter__, OrderedDict, exchange.is_named_tuple
     if device.startswith("cuda"):
         return lambda outputs: b""
 
@@ -310,9 +312,9 @@ def _placer(device: str) -> Callable[[Any], bytes]:
                 return pack("=QQ", address(value) if size else 0, size)
             except RuntimeError:  # no memory behind it; the export says so
                 return pack("=QQ", 0, 0)
-        if found is list or found is tuple:
-            return b"".join([places(item) for item in value])
-        return b"".join([places(item) for item in value.values()]) if found is dict else b""
+        if found is list or found is tuple or named(found):
+            return b"".join([places(item) for item in items(value)] if found is not list else [places(item) for item in value])
+        return b"".join([places(item) for item in value.values()]) if found is dict or found is ordered else b""
 
     return places
 

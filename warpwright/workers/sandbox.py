@@ -175,6 +175,8 @@ class Worker:
         self._buffer = b""
         self._control_buffer = b""
         self._closed = False
+        self.idle_since: float | None = None
+        """What `cpu_clock` said after the last timed call, for whoever keeps a ledger."""
         zygote = _the_zygote()
         zygote.count += 1
         self.folder, self.exchange = (os.path.join(base, f"{role}-{zygote.count}") for base in (zygote.folder, zygote.exchange))
@@ -224,7 +226,7 @@ class Worker:
         line = self._read_line(time.monotonic() + (timeout or self.limits.call_seconds), op)
         try:
             reply = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._forged(f"expected a JSON line in answer to {op!r}, saw {line[:100]!r}") from error
         if not isinstance(reply, dict) or reply.pop("nonce", None) != nonce:
             raise self._forged(f"the answer to {op!r} does not carry the request's nonce")
@@ -451,6 +453,13 @@ class Worker:
     def peek(self, address: int, size: int) -> bytes | None:
         """Return bytes of the worker's memory, read without its doing; None where the machine does not permit it."""
         return peek_memory(self.pid, address, size)
+
+    def cpu_clock(self) -> float:
+        """Return the CPU time of the worker's process, ended threads included, in seconds; nanoseconds are counted."""
+        try:
+            return time.clock_gettime((~self.pid << 3) | 2)  # the clock id of another process (clock_getcpuclockid)
+        except OSError:
+            return 0.0
 
     def _cpu_seconds(self) -> dict[tuple[int, str], float]:
         used = {}

@@ -1,0 +1,77 @@
+"""What a candidate's process works outside the timed span: while its inputs are laid out, and while others are timed.
+
+The parent reads the process's CPU clock before and after each step. Work in the preparation would make the call look short; work while others are
+timed makes these look slow. Both are noise in one call and plain in the median of many, so they are judged once, at the end of a timing.
+On CUDA the preparation is timed instead: it ends with a synchronisation, so queued kernels lengthen it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass, field
+
+from warpwright.workers.sandbox import Worker
+
+FEWEST = 5
+"""Calls below which nothing is said."""
+
+SHARE = 0.5
+"""A preparation, or the time after a call, may take this much more than a baseline's: page faults differ, and how long OpenMP's threads spin."""
+
+LEAST_SECONDS = 2e-3
+"""Less is not told from noise: a flush of the caches alone takes some ten milliseconds."""
+
+GAIN_SHARE = 0.3
+"""Hidden work counts from this share of the time that the candidate saves."""
+
+
+@dataclass
+class Ledger:
+    """Seconds of work around the calls of one program."""
+
+    worker: Worker
+    preparing: list[float] = field(default_factory=list)
+    idle: list[float] = field(default_factory=list)
+    """Since the worker's last call, whichever of its programs was called."""
+    _began: float = 0.0
+
+    def before_preparing(self) -> None:
+        """The program's turn begins."""
+        clock = self._clock()
+        if self.worker.idle_since is not None and self.worker.device == "cpu":
+            self.idle.append(clock - self.worker.idle_since)
+        self.worker.idle_since, self._began = None, clock
+
+    def after_preparing(self) -> None:
+        """The inputs are there."""
+        self.preparing.append(self._clock() - self._began)
+
+    def after_call(self) -> None:
+        """The call has been answered."""
+        self.worker.idle_since = self._clock()
+
+    def interrupted(self) -> None:
+        """The process is asked for something else, whose work is not the candidate's."""
+        self.worker.idle_since = None
+
+    def _clock(self) -> float:
+        return self.worker.cpu_clock() if self.worker.device == "cpu" else time.perf_counter()
+
+
+def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str:
+    """Return what the candidate worked outside its calls beyond what is usual, or "". `saved`: seconds a call that it seems to save."""
+    if saved <= 0 or len(candidate.preparing) < FEWEST:
+        return ""
+    least = max(LEAST_SECONDS, GAIN_SHARE * saved)
+    for what, mine, others in (
+        ("before each timed call, while its inputs were laid out", candidate.preparing, [ledger.preparing for ledger in baselines]),
+        ("after each timed call, while others were timed", candidate.idle, [ledger.idle for ledger in baselines]),
+    ):
+        usual = max((statistics.median(other) for other in others if len(other) >= FEWEST), default=None)
+        if usual is None or len(mine) < FEWEST:
+            continue
+        worked = statistics.median(mine[len(mine) // 2 :])  # the later half: a program may wait until it believes itself unwatched
+        if worked - (1 + SHARE) * usual > least:
+            return f"it worked {worked * 1e3:.1f} ms {what}; the originals {usual * 1e3:.1f} ms"
+    return ""
