@@ -126,6 +126,7 @@ def evaluators() -> Iterator[dict[str, LocalEvaluator]]:
         evaluator.close()
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize(("program", "device"), parameters("cheats", timing=True))
 def test_cheat_is_caught_while_it_is_timed(evaluators: dict[str, LocalEvaluator], program: corpus.Program, device: str) -> None:
     if program.task not in evaluators:

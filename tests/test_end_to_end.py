@@ -18,7 +18,7 @@ TASK = str(ROOT / "tests/tasks/linear_sum.py")
 COMMAND = [sys.executable, "-m", "warpwright.cli"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
-pytestmark = [pytest.mark.compiler, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.quiet, pytest.mark.compiler, pytest.mark.timeout(900)]
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +26,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_optimize_audit_and_reproduce(tmp_path: Path) -> None:
-    done = run(tmp_path, "optimize", TASK, "--target", "cpu", "--budget", "6s", "--baselines", "eager", "--json")
+    done = run(tmp_path, "optimize", TASK, "--target", "cpu", "--budget", "3s", "--baselines", "eager", "--json")
     assert done.returncode == cli.DONE, done.stderr
     said = json.loads(done.stdout)
     assert said["status"] == "ok" and said["verdict"] != "SLOWER" and said["recipe"]

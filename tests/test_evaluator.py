@@ -42,6 +42,8 @@ def get_init_inputs():
 
 HEADER = """
 import os, sys, time, torch
+
+pytestmark = pytest.mark.quiet
 class ModelNew(torch.nn.Module):
     def __init__(self):
         super().__init__()

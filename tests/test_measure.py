@@ -257,3 +257,25 @@ def test_a_neighbour_that_stays_for_a_second_does_not_decide() -> None:
             return super().go() * (1.3 if self.machine.now < 1.5 else 1.0)
 
     assert compare(machine, Disturbed("new", machine, 2e-3), {"eager": Fake("eager", machine, 2e-3)}).verdict == "SAME"
+
+
+def test_a_hopeless_baseline_does_not_stand_in_the_way() -> None:
+    machine = Machine(Random(3))
+    rows = {"eager": Fake("eager", machine, 10e-3), "compile": Fake("compile", machine, 50e-3)}
+    found = compare(machine, Fake("new", machine, 5e-3), rows)
+    assert found.verdict == "FASTER" and found.best_baseline == "eager"
+    assert found.speedup == pytest.approx(2, rel=0.05)
+
+
+def test_hidden_cases_are_called_and_checked_between_timed_ones() -> None:
+    machine = Machine(Random(4))
+    new = Fake("new", machine, 2e-3)
+    seen: list[Any] = []
+    prepare = new.prepare
+    new.prepare = lambda inputs: (seen.append(inputs), prepare(inputs))[1]
+    measure.compare(
+        new, {"eager": Fake("eager", machine, 2e-3)}, lambda: "nominal", hidden_inputs=lambda: "hidden",
+        seconds=2.0, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,
+    )  # fmt: skip
+    assert seen.count("hidden") >= 2 and seen.count("nominal") > 5 * seen.count("hidden") / 2
+    assert seen[-1] == "hidden"  # the last call of all: a program that counts its calls has had most of them by then

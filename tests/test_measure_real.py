@@ -14,6 +14,8 @@ from warpwright.base import Measurement
 from warpwright.timing import measure
 from warpwright.timing.sequential import median
 
+pytestmark = pytest.mark.quiet
+
 
 def overhead() -> float:
     with TimedProcess("nothing") as nothing:
