@@ -12,9 +12,9 @@ import pytest
 from toy_space import BEST, STEPS, TASK, Step, Toy, measured, program, toy
 
 from warpwright.archive import Archive
-from warpwright.base import Action, Budget, Candidate, Record
+from warpwright.base import Action, Budget, Candidate, Record, Source
 from warpwright.errors import ArchiveError, CaptureError, NotApplicable, UsageError, WorkerDied, WorkerProtocol, WorkerTimeout
-from warpwright.loop import BASELINE, ablate, best, failed, is_baseline, optimize, target_of
+from warpwright.loop import BASELINE, FAILED, ablate, best, failed, is_baseline, optimize, target_of
 
 COLLAPSE, PRUNE, MERGE = Action("collapse"), Action("prune"), Action("merge")
 
@@ -226,6 +226,31 @@ def test_records_of_other_versions_do_not_answer(tmp_path: Path) -> None:
         optimize(TASK, toy(), newer, "ladder", Budget(None, proposals=3), archive)
         assert len(newer.seen) == 4
         assert len(archive.records(history=True)) == 2 * len(archive.records()) == 8
+
+
+def test_records_beside_fewer_baselines_do_not_answer(tmp_path: Path) -> None:
+    class Two(Toy):
+        def baselines(self) -> list[Candidate]:
+            first = super().baselines()[0]
+            return [first, replace(first, source=Source("python", (("b.py", "second"),)), proposer="baseline:second")]
+
+    with Archive(tmp_path) as archive:
+        optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=3), archive)
+        more = Two()
+        optimize(TASK, toy(), more, "ladder", Budget(None, proposals=3), archive)
+        assert len(more.seen) == 5  # both baselines and all three programs
+
+
+def test_our_own_failure_is_no_answer(tmp_path: Path) -> None:
+    class Broken(Toy):
+        def evaluate_baselines(self) -> Iterable[Record]:
+            yield replace(self.record(self.baselines()[0]), status="unscored", measurement=None, versions={**self.versions, FAILED: "JudgeFailed"})
+
+    with Archive(tmp_path) as archive:
+        outcome = optimize(TASK, toy(), Broken(), "ladder", Budget(None, proposals=3), archive)
+        assert "no score" in outcome.stopped
+        again = Toy()
+        assert optimize(TASK, toy(), again, "ladder", Budget(None, proposals=3), archive).best is not None and len(again.seen) == 4
 
 
 def test_parents_and_proposers_are_recorded(tmp_path: Path) -> None:
