@@ -361,6 +361,8 @@ def pieces(text: str, found: Sequence[Token] | None = None) -> Iterator[tuple[in
 
 def _continues(found: Sequence[Token], start: int, close: int) -> bool:
     """Say whether a declaration goes on behind its closing brace: a type or an initialiser does, up to the semicolon."""
+    while found[start].text == "template" and (header := angles(found, start + 1)) is not None:
+        start = header + 1  # its defaults are no initialisers
     words = [t.text for t in found[start:close]]
     head = words[: words.index("{")]
     function = "(" in head and not ("=" in head and head.index("=") < head.index("("))
