@@ -100,6 +100,27 @@ __global__ void private_arrays(const float* x, float* y) {
   for (int k = 0; k < 4; ++k) sum += kept[k];
   y[threadIdx.x] = sum;
 }
+__device__ void last_warp(volatile float* s, int t) {
+  s[t] += s[t + 16]; s[t] += s[t + 8]; s[t] += s[t + 4]; s[t] += s[t + 2]; s[t] += s[t + 1];
+}
+__global__ void old_reduction(const float* x, float* y) {
+  __shared__ float s[64];
+  int t = threadIdx.x;
+  s[t] = x[t];
+  s[t + 32] = 0.f;
+  __syncthreads();
+  if (t < 32) last_warp(s, t);
+  if (t == 0) y[0] = s[0];
+}
+__global__ void older_reduction(const float* x, float* y) {
+  volatile __shared__ float s[64];
+  int t = threadIdx.x;
+  s[t] = x[t];
+  s[t + 32] = 0.f;
+  float sum = 0.f;
+  for (int d = 16; d > 0; d /= 2) s[t] = sum = s[t] + s[t + d];
+  if (t == 0) y[0] = sum;
+}
 __global__ void mathematics(const float* x, float* y) {
   int i = threadIdx.x; y[i] = expf(x[i]) + tanhf(x[i]) + logf(x[i] + 4.f) + fmaxf(x[i], 0.f) + rsqrtf(x[i] + 5.f);
 }
@@ -212,6 +233,14 @@ def test_atomics(kernels: dict[str, transpile.LoadedKernel]) -> None:
     x, out, f = integers(8192), np.array([0, -5, 9, 0, 0, 0], np.int32), np.zeros(1, np.float32)
     kernels["atomics"][64, 128](x, out, f)
     assert out.tolist() == [int(x.sum()), 8191, 0, 0, 1, 77] and f[0] == 4096
+
+
+def test_warps_in_lockstep(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    x, y = np.arange(32, dtype=np.float32), np.zeros(1, np.float32)
+    kernels["old_reduction"][1, 32](x, y)
+    assert y[0] == x.sum()
+    kernels["older_reduction"][1, 32](x, y)
+    assert y[0] == x.sum()
 
 
 def test_mathematics(kernels: dict[str, transpile.LoadedKernel]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright.domains.transpile import fibers, launch, loops, parse, scan
+from warpwright.domains.transpile import fibers, launch, lockstep, loops, parse, scan
 from warpwright.domains.transpile import sanitize as sanitize_functions
 from warpwright.domains.transpile import source as reading
 from warpwright.domains.transpile.errors import Refusal
@@ -83,7 +83,9 @@ def compile_text(
     if sanitize:
         return sanitized(source, found, known, sites, instances, host)
     kernels, better, dropped = faster_tiers(source, known, sites, tier, blocks)
+    functions = parse.parse(source) if re.search(r"\bvolatile\b", source.text) else []
     edits = [
+        *lockstep.edits(source, known, functions, set(better)),
         *fibers.launch_edits(source.text, sites, known),
         *fibers.dynamic_shared_edits(source.text, found),
         *fibers.device_edits(source.text, known, better),

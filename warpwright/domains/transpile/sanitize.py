@@ -167,15 +167,19 @@ def edits(source: Source, known: Sequence[Kernel], functions: Sequence[Function]
             raise Refusal(
                 source.name, function.line, "front-end", f"{function.name} is not understood: {function.problem}", "sanitize needs all of the source"
             )
-        start = kernel.start if kernel is not None else function.start
-        opening = source.text.index("{", kernel.head_end if kernel is not None else _behind_parameters(source.text, function))
-        end = _closing(source.text, opening)
-        head = source.text[start:opening].rstrip()
+        start, end, head = definition(source, kernel, function)
         text = function_text(function, head)
         if kernel is not None:
             text += fibers.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")
         made.append(fibers.Edit(start, end, text))
     return made
+
+
+def definition(source: Source, kernel: Kernel | None, function: Function) -> tuple[int, int, str]:
+    """Return where a function's definition begins and ends, and its text up to the body."""
+    start = kernel.start if kernel is not None else function.start
+    opening = source.text.index("{", kernel.head_end if kernel is not None else _behind_parameters(source.text, function))
+    return start, _closing(source.text, opening), source.text[start:opening].rstrip()
 
 
 def _behind_parameters(text: str, function: Function) -> int:
