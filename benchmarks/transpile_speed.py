@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpwright import native
+from warpwright import facts, native
 from warpwright.domains import transpile
 
 CUDA = r"""
@@ -329,7 +329,8 @@ def main() -> None:
             )
         print("\n".join(lines[-len(times) :]), flush=True)
     if given.markdown:
-        head = f"{platform.processor() or platform.machine()}, {given.threads} thread(s), torch {torch.__version__}, numpy {np.__version__}, {given.repeats} rounds\n\n"  # noqa: E501
+        compiler = subprocess.run([native.compiler()[0], "--version"], capture_output=True, text=True, timeout=60).stdout.splitlines()[0]
+        head = f"{facts.machine_name("cpu")}, {given.threads} thread(s), {given.repeats} rounds; {compiler}, torch {torch.__version__}, numpy {np.__version__}\n\n"
         given.markdown.write_text(head + "\n".join(lines) + "\n")
 
 
