@@ -330,7 +330,8 @@ def main() -> None:
         print("\n".join(lines[-len(times) :]), flush=True)
     if given.markdown:
         compiler = subprocess.run([native.compiler()[0], "--version"], capture_output=True, text=True, timeout=60).stdout.splitlines()[0]
-        head = f"{facts.machine_name("cpu")}, {given.threads} thread(s), {given.repeats} rounds; {compiler}, torch {torch.__version__}, numpy {np.__version__}\n\n"
+        machine = facts.machine_name("cpu")
+        head = f"{machine}, {given.threads} thread(s), {given.repeats} rounds; {compiler}, torch {torch.__version__}, numpy {np.__version__}\n\n"
         given.markdown.write_text(head + "\n".join(lines) + "\n")
 
 

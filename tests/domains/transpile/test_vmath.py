@@ -17,7 +17,9 @@ STATED = {"exp_f": 1.1, "tanh_f": 3.0, "log_f": 2.0}
 @pytest.fixture(scope="module")
 def library() -> ctypes.CDLL:
     loops = "\n".join(
-        f'extern "C" void {name}(const float* x, float* y, long n) {{\n#pragma omp simd\nfor (long i = 0; i < n; ++i) y[i] = ww::{name}(x[i]); }}' for name in STATED
+        f'extern "C" void {name}(const float* x, float* y, long n) {{\n#pragma omp simd\n'
+        f"for (long i = 0; i < n; ++i) y[i] = ww::{name}(x[i]); }}"
+        for name in STATED
     )
     return native.load(native.build(runtime(("base", "vmath")) + loops, flags=[*native.FLAGS, "-w", "-fno-math-errno", "-fno-trapping-math"]))
 

@@ -34,10 +34,9 @@ inline unsigned& order_seed() { static unsigned seed = [] { const char* s = std:
 static const size_t stack_bytes = 256 * 1024;
 }  // namespace ww
 
-#define threadIdx (ww::self->thread)
-#define blockIdx (ww::the_block->index)
-#define blockDim (ww::the_block->launch->block)
-#define gridDim (ww::the_block->launch->grid)
+// Set for the fiber that runs; variables, not macros, since kernels use these names for parameters too.
+static thread_local uint3 threadIdx, blockIdx;
+static thread_local dim3 blockDim, gridDim;
 static constexpr int warpSize = 32;
 
 #if defined(__x86_64__)
@@ -240,6 +239,7 @@ static void start_block(Block& b, uint3 index) {
   const int n = b.launch->threads();
   const dim3 d = b.launch->block;
   b.index = index;
+  blockIdx = index; blockDim = d; gridDim = b.launch->grid;
   b.live = (unsigned)n; b.arrived = 0; b.votes_or = 0; b.votes_and = 1; b.votes_count = 0; b.progress = 0; b.epoch = 0;
   for (Warp& w : b.warps) { w.live = 0; w.arrived = 0; w.epoch = 0; }
   for (int t = 0; t < n; ++t) {
@@ -273,6 +273,7 @@ static void run_block(Block& b, const std::vector<int>& order) {
       Fiber& f = b.fibers[t];
       if (f.done || f.wait != Wait::none) continue;
       self = &f;
+      threadIdx = f.thread;
       switch_context(&b.scheduler, f.stack_pointer);
     }
     if (b.progress == before && !release_steps(b)) { report_stuck(b); return; }
@@ -330,5 +331,6 @@ static inline void at_thread(const Launch& launch, uint3 index, int x, int y, in
   fiber.thread = {(unsigned)x, (unsigned)y, (unsigned)z};
   fiber.linear = (unsigned)((z * (int)launch.block.y + y) * (int)launch.block.x + x); fiber.lane = fiber.linear % 32; fiber.warp = fiber.linear / 32;
   the_block = &block; self = &fiber;
+  threadIdx = fiber.thread; blockIdx = index; blockDim = launch.block; gridDim = launch.grid;
 }
 }  // namespace ww

@@ -126,4 +126,5 @@ static inline __nv_bfloat16 __float2bfloat16(float v) { return v; }
 static inline __nv_bfloat16 __float2bfloat16_rn(float v) { return v; }
 static inline __nv_bfloat162 __floats2bfloat162_rn(float a, float b) { return {a, b}; }
 static inline __nv_bfloat162 __float2bfloat162_rn(float v) { return {v, v}; }
+static inline __nv_bfloat162 __float22bfloat162_rn(float2 v) { return {v.x, v.y}; }
 static inline float2 __bfloat1622float2(__nv_bfloat162 v) { return {v.x, v.y}; }
