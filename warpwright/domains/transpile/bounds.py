@@ -9,11 +9,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.fission import Plan
 from warpwright.domains.transpile.ir import Expr
 from warpwright.domains.transpile.printing import Printer
+from warpwright.domains.transpile.regions import Plan
 
-_INTEGERS = ("int", "unsigned int", "unsigned", "long", "unsigned long", "size_t", "long long", "unsigned long long", "short", "unsigned short", "int64_t", "int32_t", "uint32_t", "uint64_t")
+_INTEGERS = (
+    "int",
+    "unsigned int",
+    "unsigned",
+    "long",
+    "unsigned long",
+    "size_t",
+    "long long",
+    "unsigned long long",
+    "short",
+    "unsigned short",
+    "int64_t",
+    "int32_t",
+    "uint32_t",
+    "uint64_t",
+)
 
 
 @dataclass
@@ -125,7 +140,14 @@ def _definition(expr: Expr, plan: Plan, depth: int) -> Expr | None:
     if var.space in ("parameter", "constant") or key in plan.scalars or key in {s.var.key for s in plan.hoisted if isinstance(s, ir.Declare)}:
         return expr if not var.dims else None
     declaration = plan.facts.declared.get(key)
-    if var.space != "local" or var.dims or plan.facts.assigned.get(key) or key in plan.facts.addressed or declaration is None or declaration.init is None:
+    if (
+        var.space != "local"
+        or var.dims
+        or plan.facts.assigned.get(key)
+        or key in plan.facts.addressed
+        or declaration is None
+        or declaration.init is None
+    ):
         return None
     inner = expand(declaration.init, plan, depth + 1)
     return Expr("paren", ("(", inner, ")"), expr.line, "", None, var.type) if inner is not None else None
@@ -189,3 +211,26 @@ def grows(expr: Expr) -> bool:
 
 def _mentions_thread(expr: Expr) -> bool:
     return any(n.kind == "name" and n.name == "threadIdx" for n in expr.walk())
+
+
+def whole_block(cond: Expr, plan: Plan, printer: Printer) -> str | None:
+    """Return a condition, the same for all threads of a block, under which `cond` holds for each of them; None where there is no simple one."""
+    texts = []
+    for part in conjuncts(cond):
+        whole = expand(part, plan)
+        if whole is None:
+            return None
+        if not _mentions_thread(whole):
+            texts.append(printer.expr(whole))
+            continue
+        if whole.kind != "binary" or whole.name not in ("<", "<=", ">", ">=") or len(whole.children) != 2:
+            return None
+        left, right = whole.children
+        moving, fixed = (left, right) if _mentions_thread(left) else (right, left)
+        if _mentions_thread(fixed) or not grows(moving) or not all(_whole_number(c, plan) for c in part.children):
+            return None
+        upper = (whole.name in ("<", "<=")) == (moving is left)
+        worst = at_thread(moving, upper)
+        sides = (worst, right) if moving is left else (left, worst)
+        texts.append(f"(long)({printer.expr(sides[0])}) {whole.name} (long)({printer.expr(sides[1])})")
+    return " && ".join(f"({text})" for text in texts)

@@ -1,6 +1,6 @@
 // Tier F: one fiber for each CUDA thread of a block; a block runs on one thread of the machine. The definition that the other tiers are compared with.
 namespace ww {
-enum class Wait { none, block, warp };
+enum class Wait { none, block, warp, step };
 struct Fiber {
   void* stack_pointer;
   uint3 thread;
@@ -34,10 +34,9 @@ inline unsigned& order_seed() { static unsigned seed = [] { const char* s = std:
 static const size_t stack_bytes = 256 * 1024;
 }  // namespace ww
 
-#define threadIdx (ww::self->thread)
-#define blockIdx (ww::the_block->index)
-#define blockDim (ww::the_block->launch->block)
-#define gridDim (ww::the_block->launch->grid)
+// Set for the fiber that runs; variables, not macros, since kernels use these names for parameters too.
+static thread_local uint3 threadIdx, blockIdx;
+static thread_local dim3 blockDim, gridDim;
 static constexpr int warpSize = 32;
 
 #if defined(__x86_64__)
@@ -240,6 +239,7 @@ static void start_block(Block& b, uint3 index) {
   const int n = b.launch->threads();
   const dim3 d = b.launch->block;
   b.index = index;
+  blockIdx = index; blockDim = d; gridDim = b.launch->grid;
   b.live = (unsigned)n; b.arrived = 0; b.votes_or = 0; b.votes_and = 1; b.votes_count = 0; b.progress = 0; b.epoch = 0;
   for (Warp& w : b.warps) { w.live = 0; w.arrived = 0; w.epoch = 0; }
   for (int t = 0; t < n; ++t) {
@@ -256,6 +256,16 @@ static void report_stuck(const Block& b) {
   fail("barrier that not all threads reach: " + std::to_string(at_block) + " threads wait at __syncthreads() (line " + std::to_string(line) + "), " +
        std::to_string(at_warp) + " in a warp operation, in block (" + std::to_string(b.index.x) + ", " + std::to_string(b.index.y) + ", " + std::to_string(b.index.z) + ")");
 }
+// Lockstep: when no thread can go on otherwise, all that wait between two steps do, together.
+static bool release_steps(Block& b) {
+  bool any = false;
+  for (Fiber& f : b.fibers) if (!f.done && f.wait == Wait::step) { f.wait = Wait::none; any = true; }
+  return any;
+}
+static inline void step() {
+  self->wait = Wait::step;
+  yield();
+}
 static void run_block(Block& b, const std::vector<int>& order) {
   while (b.live) {
     const unsigned before = b.progress;
@@ -263,9 +273,10 @@ static void run_block(Block& b, const std::vector<int>& order) {
       Fiber& f = b.fibers[t];
       if (f.done || f.wait != Wait::none) continue;
       self = &f;
+      threadIdx = f.thread;
       switch_context(&b.scheduler, f.stack_pointer);
     }
-    if (b.progress == before) { report_stuck(b); return; }
+    if (b.progress == before && !release_steps(b)) { report_stuck(b); return; }
   }
 }
 static std::vector<int> thread_order(int n) {
@@ -320,5 +331,6 @@ static inline void at_thread(const Launch& launch, uint3 index, int x, int y, in
   fiber.thread = {(unsigned)x, (unsigned)y, (unsigned)z};
   fiber.linear = (unsigned)((z * (int)launch.block.y + y) * (int)launch.block.x + x); fiber.lane = fiber.linear % 32; fiber.warp = fiber.linear / 32;
   the_block = &block; self = &fiber;
+  threadIdx = fiber.thread; blockIdx = index; blockDim = launch.block; gridDim = launch.grid;
 }
 }  // namespace ww
