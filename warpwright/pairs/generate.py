@@ -134,6 +134,7 @@ class _Pool:
         for child in tuple(self.children):
             with contextlib.suppress(OSError):
                 child.kill()
+            child.wait()
         while not self.results.empty():
             self.results.get_nowait()
 
