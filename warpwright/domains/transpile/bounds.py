@@ -189,3 +189,26 @@ def grows(expr: Expr) -> bool:
 
 def _mentions_thread(expr: Expr) -> bool:
     return any(n.kind == "name" and n.name == "threadIdx" for n in expr.walk())
+
+
+def whole_block(cond: Expr, plan: Plan, printer: Printer) -> str | None:
+    """Return a condition, the same for all threads of a block, under which `cond` holds for each of them; None where there is no simple one."""
+    texts = []
+    for part in conjuncts(cond):
+        whole = expand(part, plan)
+        if whole is None:
+            return None
+        if not _mentions_thread(whole):
+            texts.append(printer.expr(whole))
+            continue
+        if whole.kind != "binary" or whole.name not in ("<", "<=", ">", ">=") or len(whole.children) != 2:
+            return None
+        left, right = whole.children
+        moving, fixed = (left, right) if _mentions_thread(left) else (right, left)
+        if _mentions_thread(fixed) or not grows(moving) or not all(_whole_number(c, plan) for c in part.children):
+            return None
+        upper = (whole.name in ("<", "<=")) == (moving is left)
+        worst = at_thread(moving, upper)
+        sides = (worst, right) if moving is left else (left, worst)
+        texts.append(f"(long)({printer.expr(sides[0])}) {whole.name} (long)({printer.expr(sides[1])})")
+    return " && ".join(f"({text})" for text in texts)

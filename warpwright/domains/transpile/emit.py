@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import fission, ir
-from warpwright.domains.transpile.bounds import Bounds, bounds
+from warpwright.domains.transpile import fission, ir, registers
+from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.fission import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
@@ -32,6 +32,8 @@ class Options:
     """Mark loops that are safe to vectorise."""
     impure: frozenset[str] = frozenset()
     """Device functions that read the thread's index: it is set before they are called."""
+    simple: frozenset[str] = frozenset()
+    """Device functions without loops and jumps, which the compiler inlines."""
 
 
 class Writer:
@@ -113,6 +115,7 @@ class Writer:
             cond = self.printer.expr(node.cond) if node.cond is not None else ""
             step = self.printer.expr(node.step) if node.step is not None else ""
             self.open(f"for ({self.printer.loop_init(node.init)}; {cond}; {step})")
+            self.lines[-1] += f"  // line {node.line}"
             self.nodes(node.body)
             self.close()
         elif isinstance(node, Masked):
@@ -151,7 +154,7 @@ class Writer:
             Evaluate(Expr("assign", (ir.name_of(node.flag), " = ", ir.name_of(node.flag), " && (", node.cond, ")"), node.line, "=")),
             Evaluate(Expr("other", (f"any_active |= {flag}",), node.line)),
         ]
-        self.region(Region(again))
+        self.loops(Region(again))
         self.line("if (!any_active) break;")
         if any(fission._meets(n, "block") for n in node.body):
             self.threads_agree(node)
@@ -187,13 +190,46 @@ class Writer:
     # --- regions ------------------------------------------------------------------------------------------------------------------
 
     def region(self, region: Region) -> None:
-        """Write the loop over threads around the region's statements."""
+        """Write the loop over threads; where `c ? a : b` guards memory and c holds for a whole block, without the guard: the block's interior."""
+        inside = self.interior(region.stmts) if self.options.vectors and not self.in_warps and not self.masks else None
+        if inside is None:
+            self.loops(region)
+            return
+        condition, stmts = inside
+        self.open(f"if ({condition})")
+        self.loops(Region(stmts))
+        self.depth -= 1
+        self.line("} else {")
+        self.depth += 1
+        self.loops(region)
+        self.close()
+
+    def interior(self, stmts: Sequence[Stmt]) -> tuple[str, list[Stmt]] | None:
+        """Return when all guards in expressions hold for a whole block, and the statements without them."""
+        texts: dict[str, None] = {}
+
+        def unguarded(expr: Expr) -> Expr | None:
+            if expr.kind != "conditional" or len(expr.children) != 3 or not any(n.kind == "index" for n in expr.children[1].walk()):
+                return None
+            text = whole_block(expr.children[0], self.plan, self.printer)
+            if text is None:
+                return None
+            texts[text] = None
+            return Expr("paren", ("(", expr.children[1], ")"), expr.line, "", None, expr.type)
+
+        if any(isinstance(s, ir.For | ir.If) for s in ir.walk(tuple(stmts))) or any(fission._changed(s) & self.plan.recomputed for s in stmts):
+            return None
+        made = [ir.map_expressions(s, unguarded) for s in stmts]
+        return (" && ".join(texts), made) if texts else None
+
+    def loops(self, region: Region) -> None:
         stmts = [s for s in region.stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in self.plan.arrays | self.plan.lane_arrays)]
         if not stmts:
             return
         first = next((s.line for s in stmts if s.line), 0)
         if first:
             self.line(f"// line {first}")
+            self.printer.last_line = first
         simd = self.options.vectors and not self.in_warps and self.vectorisable(stmts)
         guards = list(self.masks)
         inner = stmts
@@ -204,11 +240,30 @@ class Writer:
         declared = {s.var.key for s in inner if isinstance(s, Declare)}
         if any(e.var in declared for guard in limits.rest for e in guard.walk()):  # a guard that needs the region's own values stays inside
             inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
+        loop = registers.suits(inner, self.plan) if simd and not guards and self.options.blocks else None
+        if loop is not None:
+            self.in_registers(loop, stmts)
         masks: list[Stmt] = [Evaluate(m) for m in limits.rest]
         self.loop_head([*inner, *masks], simd, limits)
         self.lines += self.statements(inner)
         self.store(inner)
         self.loop_tail(limits)
+        if loop is not None:
+            self.close()
+
+    def in_registers(self, loop: ir.For, stmts: Sequence[Stmt]) -> None:
+        """Write the region with its sums in registers, for blocks whose shape is known to fit; the general form follows as `else`."""
+        before = self.lines
+        self.lines = []
+        self.values(stmts, fission.used(stmts) - self.plan.arrays)
+        values, self.lines = [line.strip() for line in self.lines], before
+        values += [f"const {self.printer.declaration(s)};".replace("const const", "const") for s in stmts if isinstance(s, Declare) and s.init is not None]
+        self.open("if constexpr (BX && ww::fits_registers(BX))")
+        for text in registers.lines(loop, self.plan, self.printer, values):
+            self.lines.append(text if text.strip().startswith("#") else INDENT * self.depth + text)
+        self.depth -= 1
+        self.line("} else {")
+        self.depth += 1
 
     def statements(self, stmts: Sequence[Stmt]) -> list[str]:
         label = next(self.labels)
@@ -332,7 +387,7 @@ class Writer:
 
     def vectorisable(self, stmts: Sequence[Stmt]) -> bool:
         """Say whether the threads of a region may run side by side, and the compiler has a chance to do so."""
-        reason = unvectorisable(stmts, self.plan, self.options.impure)
+        reason = unvectorisable(stmts, self.plan, self.options.simple)
         if reason:
             self.scalar.append(reason)
             return False
@@ -348,7 +403,21 @@ _INLINE = frozenset(
 """Calls that are inlined and have no branch that differs between threads."""
 
 
-def unvectorisable(stmts: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> str:
+_CASTS = frozenset(["T", "scalar_t", "float", "int", "double", "unsigned", "static_cast"])
+"""Conversions that the parser shows as calls where their type depends on a template parameter."""
+
+
+def is_simple(function: ir.Function, known: frozenset[str]) -> bool:
+    """Say whether a device function is straight code with one return, of calls that are inlined."""
+    if function.problem or not function.body:
+        return False
+    for stmt in ir.walk(function.body):
+        if isinstance(stmt, ir.For | ir.DoWhile | Raw | ir.Jump) or (isinstance(stmt, Return) and stmt is not function.body[-1]):
+            return False
+    return all(e.kind != "lambda" and (e.kind != "call" or e.name in _INLINE or e.name in known or e.name in _CASTS) for e in ir.expressions(function.body))
+
+
+def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str]) -> str:
     """Return why a loop over threads is left scalar, or nothing."""
     for stmt in ir.walk(tuple(stmts)):
         if isinstance(stmt, Return | Raw | ir.DoWhile | ir.Jump):
@@ -358,7 +427,7 @@ def unvectorisable(stmts: Sequence[Stmt], plan: Plan, impure: frozenset[str]) ->
     for expr in ir.expressions(tuple(stmts)):
         if expr.kind == "call" and expr.name.startswith("atomic"):
             return f"line {expr.line}: {expr.name}"
-        if expr.kind == "call" and expr.name not in _INLINE and not expr.name.startswith("operator"):
+        if expr.kind == "call" and expr.name not in _INLINE and expr.name not in simple and not expr.name.startswith("operator") and expr.name not in _CASTS:
             return f"line {expr.line}: a call of {expr.name or 'a function'}"
         if expr.kind == "lambda":
             return f"line {expr.line}: a lambda"

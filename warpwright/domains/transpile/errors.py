@@ -12,15 +12,12 @@ from warpwright.errors import CaptureError, WarpwrightError
 
 CODES = {
     "dynamic-parallelism": "a kernel launch inside device code",
-    "library-call": "a call into a library that has no source here (cuBLAS, cuDNN, Thrust, CUB, ...)",
+    "library-call": "a call into a library that has no source here (cuBLAS, cuDNN, Thrust, CUB, cuRAND, ...)",
     "tma": "bulk tensor copies, mbarrier and wgmma of Hopper",
-    "ptx": "an inline PTX instruction that is not in the table",
-    "divergent-barrier": "a barrier that threads of one block provably do not all reach",
+    "ptx": "inline PTX",
     "texture": "a texture or surface object",
-    "type": "a type that has no counterpart on a CPU",
-    "front-end": "source that the parser or the preprocessor does not accept",
     "cluster": "thread block clusters and distributed shared memory",
-    "graph": "CUDA graphs",
+    "front-end": "source that the parser or the preprocessor does not accept",
 }
 """Code of a refusal -> what it is about."""
 

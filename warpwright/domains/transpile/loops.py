@@ -37,6 +37,14 @@ def callees(functions: Sequence[Function]) -> Callees:
     return Callees(frozenset(impure), references)
 
 
+def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset[str]:
+    """Return the device functions that a loop over threads may call and still be vectorised."""
+    simple: frozenset[str] = frozenset()
+    for _ in range(4):  # functions that call simple functions, a few levels deep
+        simple = frozenset(f.name for f in functions if f.name not in known.impure and emit.is_simple(f, simple))
+    return simple
+
+
 def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line: int, blocks: Sequence[emit.Shape], vectors: bool) -> Written:
     """Return the kernel in the fastest of the two tiers that takes it. Raises NotFissionable with the reason."""
     if parsed.problem:
@@ -45,7 +53,7 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     _check(parsed, functions)
     body, variables = normalise(parsed, functions)
     made = fission.plan(body, variables, known, stride=vectors)
-    writer = emit.Writer(made, emit.Options(tuple(blocks), vectors, known.impure), CALLS if vectors else {})
+    writer = emit.Writer(made, emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known)), CALLS if vectors else {})
     text = emit.functions(kernel, writer, line)
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")

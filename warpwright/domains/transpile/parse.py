@@ -43,7 +43,8 @@ _TRANSPARENT = {"UNEXPOSED_EXPR", "CALL_EXPR"}
 """Implicit conversions: one child of the same extent."""
 
 RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_index", "dim_x", "dim_y", "dim_z", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
-            "launch", "block", "lanes", "warps", "any_active")  # fmt: skip
+            "launch", "block", "lanes", "warps", "any_active", "first_row", "first_lane", "nth_row",
+            "nth_vector", "rows_at_once", "vectors_at_once", "first_x", "last_x", "threads", "threads_max", "one_row", "index")  # fmt: skip
 """Names that the output uses for itself: a variable of the kernel with such a name gets another."""
 
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
@@ -269,6 +270,8 @@ class _Reader:
             return self.expr(kids[0])
         made = self.pieces(_EXPRESSION_KINDS.get(kind, "other"), start, end, kids, self.source.line(start))
         name, var = "", None
+        if kind == "DECL_REF_EXPR" and self.text[start:end].rpartition("::")[2].strip() != cursor.spelling and "<" not in self.text[start:end]:
+            return Expr("other", (self.text[start:end],), made.line)  # what a lambda's [=] captures
         if kind == "DECL_REF_EXPR":
             name = cursor.spelling
             declared = cursor.referenced
@@ -300,6 +303,8 @@ class _Reader:
             low, high = child.extent.start.offset, child.extent.end.offset
             if low < at or high > end or high <= low or child.kind.name.endswith("_ATTR"):
                 continue
+            if child.spelling.startswith("operator") and child.kind.name in ("DECL_REF_EXPR", "UNEXPOSED_EXPR", "OVERLOADED_DECL_REF"):
+                continue  # an operator's name is its sign, which is in the text; that of a call operator covers the arguments
             if low > at:
                 parts.append(self.text[at:low])
             parts.append(self.expr(child))

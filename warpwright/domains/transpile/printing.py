@@ -36,6 +36,8 @@ class Printer:
     """What stands for `return`."""
     returned: bool = False
     """Whether `leave` was used."""
+    last_line: int = 0
+    """Source line of the statement before: a statement on another line says which."""
 
     def expr(self, expr: Expr, exact: bool = False) -> str:
         """Return the text. `exact`: thread indices are unsigned here, since the difference could be seen."""
@@ -93,6 +95,16 @@ class Printer:
         return [line for stmt in stmts for line in self.statement(stmt, depth)]
 
     def statement(self, stmt: Stmt, depth: int) -> list[str]:
+        """Return the lines of a statement; the first says which source line it comes from, where that is another than before."""
+        changed = stmt.line and stmt.line != self.last_line and not isinstance(stmt, ir.Block)
+        self.last_line = stmt.line if changed else self.last_line
+        lines = self.written(stmt, depth)
+        first = 1 if stmt.comment and len(lines) > 1 else 0
+        if changed and lines:
+            lines[first] += f"  // line {stmt.line}"
+        return lines
+
+    def written(self, stmt: Stmt, depth: int) -> list[str]:
         pad = INDENT * depth
         lines = [f"{pad}// {stmt.comment}"] if stmt.comment else []
         if isinstance(stmt, Declare):

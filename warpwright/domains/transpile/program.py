@@ -157,12 +157,36 @@ def drop_edits(text: str, found: Sequence[scan.Token], starts: set[int]) -> list
     return edits
 
 
+_REFUSED: Mapping[str, re.Pattern[str]] = {
+    "library-call": re.compile(r"\b(cub|thrust|cutlass|cute)\s*::|\b(cublas|cudnn|cufft|curand|cusparse|cusolver)\w*"),
+    "tma": re.compile(r"\b(cp_async_bulk\w*|wgmma\w*|mbarrier\w*|CUtensorMap)\b|\bcuda\s*::\s*(barrier|pipeline|ptx)\b"),
+    "texture": re.compile(r"\b(tex1D|tex2D|tex3D|tex1Dfetch|tex2DLayered|texCubemap|surf\dD\w*)\b|\bcuda(Texture|Surface)Object_t\b"),
+    "cluster": re.compile(r"\b(cluster_group|this_cluster|cluster_dims)\b"),
+    "ptx": re.compile(r"\b(asm|__asm__|__asm)\b"),
+}
+"""What no tier translates, by code, as it looks in device code."""
+
+_WHAT: Mapping[str, str] = {
+    "library-call": "device code uses {0!r}, of a library that is not there on a CPU", "tma": "device code uses {0!r}, of Hopper's asynchronous copies",
+    "texture": "device code uses {0!r}: textures and surfaces are not offered", "cluster": "device code uses {0!r}: clusters are not offered",
+    "ptx": "device code has inline PTX",
+}  # fmt: skip
+
+
 def refuse(source: Source, sites: Sequence[LaunchSite]) -> None:
     """Raise for what no tier translates."""
     for site in sites:
         if site.inside_kernel:
             file, line = source.place(site.start)
             raise Refusal(file, line, "dynamic-parallelism", f"a kernel launches {site.callee}", "launch it from the host")
+    for start, _, end in scan.pieces(source.text):
+        text = re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\\\.|[^\"\\\\])*\"", lambda m: re.sub(r"[^\n]", " ", m[0]), source.text[start:end], flags=re.S)
+        if not re.search(r"\b__(global|device)__\b", text):
+            continue
+        for code, pattern in _REFUSED.items():
+            if found := pattern.search(text):
+                file, line = source.place(start + found.start())
+                raise Refusal(file, line, code, _WHAT[code].format(found[0]), "rewrite that part in CUDA C++")
 
 
 def host_edits(text: str, found: Sequence[scan.Token], known: Sequence[Kernel]) -> list[fibers.Edit]:

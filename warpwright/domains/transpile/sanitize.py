@@ -48,7 +48,7 @@ class _Checked(Printer):
 
     def checked(self, expr: Expr, how: str) -> str:
         """Return the text of an expression that is read, written or (how empty) only named."""
-        if _is_place(expr):
+        if self.is_place(expr):
             place = self.place(expr)
             return f"ww::touch({place}, {expr.line}, {how})" if how else place
         if expr.kind == "name":
@@ -68,12 +68,28 @@ class _Checked(Printer):
     def around(self, expr: Expr, inner: str) -> str:
         return "".join(p if isinstance(p, str) else inner for p in expr.parts)
 
+    def is_place(self, expr: Expr) -> bool:
+        """Say whether an expression names a place in memory: by index, `*` or `->`, or a shared variable, perhaps with members behind."""
+        if expr.kind == "index":
+            return len(expr.children) == 2
+        if expr.kind == "unary":
+            return expr.name == "*"
+        if expr.kind == "name":
+            return expr.var is not None and expr.var in self.variables and self.variables[expr.var].space == "shared" and not self.variables[expr.var].dims
+        if expr.kind == "paren" and len(expr.children) == 1:
+            return self.is_place(expr.children[0])
+        if expr.kind == "member" and len(expr.children) == 1:
+            return expr.children[0].kind != "other" if _arrow(expr) else self.is_place(expr.children[0])
+        return False
+
     def place(self, expr: Expr) -> str:
         """Return the text of a place in memory, with its index checked."""
         if expr.kind == "index":
             base, index = expr.children[0], expr.children[1]
-            name = self.place(base) if _is_place(base) and base.kind in ("index", "member") and _is_array(base) else self.checked(base, "ww::reads")
+            name = self.place(base) if self.is_place(base) and base.kind in ("index", "member") and _is_array(base) else self.checked(base, "ww::reads")
             return f"ww::at({name}, {self.expr(index)}, {expr.line})"
+        if expr.kind == "name":
+            return self.variables[expr.var].name if expr.var is not None else expr.name
         if expr.kind == "unary":
             return f"ww::deref({self.expr(expr.children[0])}, {expr.line})"
         if expr.kind == "paren":
@@ -98,7 +114,7 @@ class _Checked(Printer):
             return f"(*ww::pointed({arguments[0]}, {line}, ww::writes) = {arguments[1]})"
         return self.parts(expr, False)
 
-    def statement(self, stmt: Stmt, depth: int) -> list[str]:
+    def written(self, stmt: Stmt, depth: int) -> list[str]:
         pad = INDENT * depth
         if isinstance(stmt, Declare) and stmt.var.space == "shared":
             return [f"{pad}static thread_local {declarator(stmt.var)}; ww::register_shared({stmt.var.name});"]
@@ -113,25 +129,12 @@ class _Checked(Printer):
         if isinstance(stmt, Raw):
             text = self.parts(stmt.expr, False)
             return [pad + text + ("" if text.endswith((";", "}")) else ";")]
-        return super().statement(stmt, depth)
+        return super().written(stmt, depth)
 
     def constant(self, stmt: Declare) -> str:
         init = self.parts(stmt.init, False) if stmt.init is not None else ""
         word = "" if stmt.var.dims else "constexpr "
         return f"{word}{declarator(stmt.var)}{'' if stmt.direct or not init else ' = '}{init}"
-
-
-def _is_place(expr: Expr) -> bool:
-    """Say whether an expression names a place in memory by index, `*` or `->`, perhaps with members behind."""
-    if expr.kind == "index":
-        return len(expr.children) == 2
-    if expr.kind == "unary":
-        return expr.name == "*"
-    if expr.kind == "paren" and len(expr.children) == 1:
-        return _is_place(expr.children[0])
-    if expr.kind == "member" and len(expr.children) == 1:
-        return _arrow(expr) and expr.children[0].kind != "other" or (not _arrow(expr) and _is_place(expr.children[0]))
-    return False
 
 
 def _is_array(expr: Expr) -> bool:

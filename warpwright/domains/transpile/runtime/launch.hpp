@@ -6,7 +6,10 @@ struct Launch {
   template <class... Stream> Launch(dim3 g, dim3 b, size_t s = 0, Stream...) : grid(g), block(b), shared(s) {}
   long blocks() const { return (long)grid.x * grid.y * grid.z; }
   int threads() const { return (int)(block.x * block.y * block.z); }
-  uint3 block_index(long i) const { return {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)}; }
+  uint3 block_index(long i) const {  // the divisions cost as much as a small block does
+    if (grid.y * grid.z == 1) return {(unsigned)i, 0, 0};
+    return {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)};
+  }
   bool is(unsigned x, unsigned y, unsigned z) const { return block.x == x && block.y == y && block.z == z; }
   bool worth_threads() const { return blocks() > 1 && (double)blocks() * threads() >= 4096; }  // starting a team costs some microseconds
 };

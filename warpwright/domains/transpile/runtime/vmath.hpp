@@ -59,3 +59,21 @@ static inline float log_f(float x) {
   return x < 0.f || x != x ? NAN : y;
 }
 }  // namespace ww
+
+// As many floats as a register holds, for regions whose values stay in registers.
+namespace ww {
+#if defined(__AVX512F__)
+static constexpr int width = 16;
+#elif defined(__AVX__)
+static constexpr int width = 8;
+#else
+static constexpr int width = 4;
+#endif
+typedef float floats __attribute__((vector_size(width * 4)));
+static inline floats load(const float* p) { floats v; __builtin_memcpy(&v, p, sizeof v); return v; }
+static inline void store(float* p, floats v) { __builtin_memcpy(p, &v, sizeof v); }
+// How many registers a row of threads takes at once, and how many rows: at most 8 values live in registers.
+constexpr int vectors_of(int bx) { return bx / width >= 4 ? 4 : bx / width; }
+constexpr int rows_of(int bx, int by) { const int most = vectors_of(bx) >= 4 ? 2 : 4; return by % most == 0 ? most : (by % 2 == 0 ? 2 : 1); }
+constexpr bool fits_registers(int bx) { return bx >= width && bx % (width * vectors_of(bx)) == 0; }
+}  // namespace ww

@@ -1,0 +1,60 @@
+"""What no tier translates is refused with file, line, code and reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpwright.domains import transpile
+from warpwright.errors import UsageError
+
+REFUSED = {
+    "dynamic-parallelism": "__global__ void child() {}\n__global__ void k() {\n  child<<<1, 1>>>();\n}",
+    "library-call": "__global__ void k(float* x) {\n  // cub::BlockReduce in a comment is nothing\n  x[0] = cub::WarpReduce<float>(x).Sum(x[0]);\n}",
+    "tma": "__global__ void k(float* x) {\n  int y = 0;\n  cuda::barrier<0> b; mbarrier_init(b);\n}",
+    "texture": "__device__ float f(float);\n__global__ void k(float* x,\n    cudaTextureObject_t image) { x[0] = 1; }",
+    "cluster": "__global__ void k(float* x) {\n  int i = 0;\n  auto c = cooperative_groups::this_cluster();\n}",
+    "ptx": '__global__ void k(float* x) {\n  const char* text = "asm";\n  asm volatile("bar.sync 0;");\n}',
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_refused_with_its_line(code: str) -> None:
+    with pytest.raises(transpile.Refusal) as caught:
+        transpile.compile_text(REFUSED[code], name="kernel.cu")
+    assert (caught.value.file, caught.value.line, caught.value.code) == ("kernel.cu", 3, code)
+    assert "kernel.cu:3:" in str(caught.value)
+
+
+def test_a_broken_preprocessor_line_is_named() -> None:
+    with pytest.raises(transpile.Refusal, match=r"kernel.cu:2: .*needs N") as caught:
+        transpile.compile_text("\n#error needs N\n__global__ void k() {}", name="kernel.cu")
+    assert caught.value.code == "front-end"
+
+
+def test_a_source_without_kernels_is_refused() -> None:
+    with pytest.raises(transpile.Refusal, match="at least one __global__"):
+        transpile.compile_text("int main() {}")
+
+
+def test_every_code_is_documented_and_tested() -> None:
+    from warpwright.domains.transpile.errors import CODES
+
+    assert set(CODES) == set(REFUSED) | {"front-end"}
+
+
+def test_wrong_tier_and_instance_are_named() -> None:
+    with pytest.raises(UsageError, match="expected a tier"):
+        transpile.compile_text("__global__ void k() {}", tier="fast")
+    with pytest.raises(UsageError, match="expected an instance"):
+        transpile.compile_text("__global__ void k() {}", instances=["other<int>"])
+
+
+def test_a_barrier_that_some_threads_miss_is_named_when_it_runs() -> None:
+    import numpy as np
+
+    text = "__global__ void k(int* x) {\n  if (x[threadIdx.x] > 3) {\n    x[threadIdx.x] = 0;\n    __syncthreads();\n  }\n}"
+    kernel = transpile.compile_text(text).load()["k"]
+    kernel[1, 32](np.full(32, 9, np.int32))
+    kernel[1, 32](np.zeros(32, np.int32))
+    with pytest.raises(transpile.LaunchFailed, match="line 2"):
+        kernel[1, 32](np.arange(32, dtype=np.int32))

@@ -1,0 +1,260 @@
+"""The sanitizer finds every planted bug at its line, and nothing in kernels that have none.
+
+A line that is at fault ends in `// BUG kind`. All kernels are `void k(float* x, int n)`, run with 2 blocks of 64 threads on 128 values, n = 64.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from domains.transpile.grammar import program
+from warpwright.domains import transpile
+
+PLANTED = r"""
+__global__ void missing_barrier(float* x, int n) {
+  __shared__ float s[64];
+  s[threadIdx.x] = 0; __syncthreads();
+  s[threadIdx.x] = x[threadIdx.x];
+  float v = s[63 - threadIdx.x];  // BUG race
+  if (v < -1e9f) x[0] = v;
+}
+__global__ void missing_second_barrier(float* x, int n) {
+  __shared__ float s[64];
+  for (int k = 0; k < 3; ++k) {
+    s[threadIdx.x] = k;  // BUG race
+    __syncthreads();
+    float v = s[(threadIdx.x + 1) % 64];
+    if (v < -1e9f) x[0] = v;
+  }
+}
+__global__ void all_write_one_place(float* x, int n) {
+  __shared__ float s[1];
+  s[0] = threadIdx.x;  // BUG race
+}
+__global__ void counter_without_atomic(float* x, int n) {
+  __shared__ int count;
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  count += 1;  // BUG race
+}
+__global__ void blocks_write_one_place(float* x, int n) {
+  if (threadIdx.x == 0) x[5] = blockIdx.x;  // BUG race
+}
+__global__ void block_sums_without_atomic(float* x, int n) {
+  if (threadIdx.x == 0) x[0] += 1.f;  // BUG race
+}
+__global__ void reduction_without_barrier(float* x, int n) {
+  __shared__ float s[64];
+  s[threadIdx.x] = 1; __syncthreads();
+  for (int d = 32; d > 0; d /= 2) {
+    if (threadIdx.x < d) s[threadIdx.x] += s[threadIdx.x + d];  // BUG race
+  }
+}
+__global__ void tile_read_too_early(float* x, int n) {
+  __shared__ float t[8][8];
+  int r = threadIdx.x / 8, c = threadIdx.x % 8;
+  t[r][c] = 0; __syncthreads();
+  t[r][c] = x[threadIdx.x];
+  float v = t[c][r];  // BUG race
+  if (v < -1e9f) x[0] = v;
+}
+__global__ void overlapping_strides(float* x, int n) {
+  __shared__ int s[128];
+  s[threadIdx.x] = 1;
+  s[threadIdx.x + 1] = 2;  // BUG race
+}
+__global__ void neighbour_in_global(float* x, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (threadIdx.x < 63) x[i] = x[i + 1];  // BUG race
+}
+__global__ void atomic_and_plain(float* x, int n) {
+  __shared__ int s;
+  if (threadIdx.x == 0) s = 0;
+  __syncthreads();
+  if (threadIdx.x != 5) atomicAdd(&s, 1);
+  else s = 3;  // BUG race
+}
+__global__ void warps_without_barrier(float* x, int n) {
+  __shared__ float s[2];
+  if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = 1;
+  __syncwarp();
+  if (threadIdx.x == 0) x[1] = s[1];  // BUG race uninitialised
+}
+__global__ void one_past_the_end(float* x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i <= 2 * n && i > 0) x[i + 1] = 1;  // BUG out-of-bounds
+}
+__global__ void before_the_start(float* x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float v = x[i - 1];  // BUG out-of-bounds
+  if (v < -1e9f) x[i] = v;
+}
+__global__ void shared_index_too_large(float* x, int n) {
+  __shared__ float s[63];
+  s[threadIdx.x] = 1;  // BUG out-of-bounds
+}
+__global__ void second_index_too_large(float* x, int n) {
+  __shared__ float t[64][8];
+  t[threadIdx.x][threadIdx.x % 9] = 1;  // BUG out-of-bounds
+}
+__global__ void negative_shared_index(float* x, int n) {
+  __shared__ float s[64];
+  s[(int)threadIdx.x - 1] = 1;  // BUG out-of-bounds
+}
+__global__ void local_array_too_small(float* x, int n) {
+  float kept[4];
+  for (int k = 0; k <= 4; ++k) kept[k] = k;  // BUG out-of-bounds
+  x[blockIdx.x * 64 + threadIdx.x] = kept[1];
+}
+__global__ void vector_load_past_the_end(float* x, int n) {
+  const float4* v = reinterpret_cast<const float4*>(x);
+  float4 q = v[threadIdx.x];  // BUG out-of-bounds
+  if (q.x < -1e9f) x[0] = q.x;
+}
+__global__ void pointer_past_the_end(float* x, int n) {
+  float* p = x + 128;
+  if (threadIdx.x == 0 && blockIdx.x == 0) *p = 1;  // BUG out-of-bounds
+}
+__device__ float far(const float* p, int i) {
+  return p[i * 4];  // BUG out-of-bounds
+}
+__global__ void in_a_device_function(float* x, int n) {
+  float v = far(x, threadIdx.x);
+  if (v < -1e9f) x[0] = v;
+}
+__global__ void atomic_out_of_bounds(float* x, int n) {
+  atomicAdd(&x[threadIdx.x * 3], 1.f);  // BUG out-of-bounds
+}
+__global__ void dynamic_shared_too_small(float* x, int n) {
+  extern __shared__ float d[];
+  d[threadIdx.x + 64] = 1;  // BUG out-of-bounds
+}
+__global__ void hinted_load(float* x, int n) {
+  float v = __ldg(&x[threadIdx.x + 100]);  // BUG out-of-bounds
+  if (v < -1e9f) x[0] = v;
+}
+__global__ void never_written(float* x, int n) {
+  __shared__ float s[64];
+  x[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x];  // BUG uninitialised
+}
+__global__ void half_written(float* x, int n) {
+  __shared__ float s[64];
+  if (threadIdx.x < 32) s[threadIdx.x] = 0;
+  __syncthreads();
+  x[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x];  // BUG uninitialised
+}
+__global__ void sum_without_start(float* x, int n) {
+  __shared__ float total;
+  atomicAdd(&total, 1.f);  // BUG uninitialised
+}
+__global__ void wrong_halo(float* x, int n) {
+  __shared__ float s[66];
+  s[threadIdx.x + 1] = x[threadIdx.x];
+  __syncthreads();
+  float v = s[threadIdx.x] + s[threadIdx.x + 1];  // BUG uninitialised
+  if (v < -1e9f) x[0] = v;
+}
+__global__ void old_block_s_values(float* x, int n) {
+  __shared__ int first;
+  if (blockIdx.x == 0 && threadIdx.x == 0) first = 7;
+  __syncthreads();
+  if (first == -5) x[0] = 1;  // BUG uninitialised
+}
+__global__ void half_the_block_waits(float* x, int n) {
+  if (threadIdx.x < 32) {
+    __syncthreads();  // BUG barrier
+  } else {
+    while (x[0] > -1e9f) __syncwarp(0xffffffffu), __syncwarp(), x[threadIdx.x] += 0.f, n = __shfl_sync(1u, n, 0);
+  }
+}
+"""
+
+CLEAN = r"""
+__global__ void clean_reduction(float* x, int n) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+  __syncthreads();
+  for (int d = 32; d > 0; d /= 2) {
+    if (threadIdx.x < d) s[threadIdx.x] += s[threadIdx.x + d];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) atomicAdd(&x[0], 0.f * s[0]);
+}
+__global__ void clean_warp_exchange(float* x, int n) {
+  __shared__ float s[64];
+  s[threadIdx.x] = 1;
+  __syncwarp();
+  float v = s[threadIdx.x ^ 1];
+  __syncwarp();
+  s[threadIdx.x] = v;
+}
+__global__ void clean_last_block(float* x, int n) {
+  x[blockIdx.x * 64 + threadIdx.x] = 1;
+  __threadfence();
+  if (x[(blockIdx.x * 64 + threadIdx.x + 64) % 128] < -1e9f) x[0] = 2;
+}
+"""
+
+FLAGS = ("-O0", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
+
+
+def planted() -> dict[str, set[tuple[str, int]]]:
+    """Return, for each kernel with a bug, the (kind, line) pairs of which one has to be found first at that line."""
+    bugs: dict[str, set[tuple[str, int]]] = {}
+    kernel, waiting = "", set()
+    for number, line in enumerate(PLANTED.splitlines(), 1):
+        if found := re.match(r"__global__ void (\w+)", line):
+            kernel = found[1]
+            bugs[kernel] = waiting
+            waiting = set()
+        if "// BUG" in line:
+            kinds = {(kind, number) for kind in line.partition("// BUG")[2].split()}
+            if re.search(r"^__device__", PLANTED.splitlines()[number - 2]):
+                waiting = kinds  # a device function, called by the kernel that follows
+            else:
+                bugs[kernel] = bugs[kernel] | kinds
+    return bugs
+
+
+@pytest.fixture(scope="module")
+def checked() -> dict[str, transpile.LoadedKernel]:
+    return transpile.compile_text(PLANTED + CLEAN, "planted.cu", sanitize=True).load(FLAGS)
+
+
+def test_there_are_thirty() -> None:
+    assert len(planted()) == 30 and all(planted().values())
+
+
+@pytest.mark.parametrize("name", planted())
+def test_planted_bug_is_found_at_its_line(checked: dict[str, transpile.LoadedKernel], name: str) -> None:
+    checked[name][2, 64, 256](np.ones(128, np.float32), 64)
+    seen = {(f.kind, f.line) for f in checked[name].findings()}
+    seen |= {("race", int(other)) for f in checked[name].findings() if f.kind == "race" for other in re.findall(r"\(line (\d+)\)", f.text)}
+    assert seen & planted()[name], f"expected one of {planted()[name]}, saw {checked[name].findings()}"
+    assert {line for _, line in seen} <= {line for _, line in planted()[name]} | also_at_fault(name)
+
+
+def also_at_fault(name: str) -> set[int]:
+    """The other side of a race, which may be what is reported too: a line of the same kernel."""
+    rows = PLANTED.splitlines()
+    start = next(i for i, row in enumerate(rows, 1) if f"void {name}(" in row)
+    end = next(i for i in range(start, len(rows) + 1) if rows[i - 1] == "}")
+    race = any(kind == "race" for kind, _ in planted()[name])
+    return set(range(start, end)) if race else set()
+
+
+@pytest.mark.parametrize("name", re.findall(r"void (\w+)", CLEAN))
+def test_clean_kernels_are_left_alone(checked: dict[str, transpile.LoadedKernel], name: str) -> None:
+    checked[name][2, 64](np.ones(128, np.float32), 64)
+    assert checked[name].findings() == []
+
+
+def test_a_hundred_random_kernels_without_races() -> None:
+    text, kernels = program(range(100))
+    loaded = transpile.compile_text(text, sanitize=True).load(FLAGS)
+    for made in kernels:
+        loaded[made.name][made.grid, made.block](np.zeros(64, np.int32), np.zeros(3 * made.threads + 8, np.int32), 5)
+        assert loaded[made.name].findings() == [], made.text
