@@ -54,7 +54,9 @@ def compiled(source: str) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "out.cpp")
         file.write_text(source)
-        done = subprocess.run([path, "-fsyntax-only", "-w", "-std=c++17", "-march=native", "-fopenmp", str(file)], capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            [path, "-fsyntax-only", "-w", "-std=c++17", "-march=native", "-fopenmp", str(file)], capture_output=True, text=True, timeout=600
+        )
     if not done.returncode:
         return {"status": "compiles", "cause": ""}
     errors = re.findall(r"error: (.*)", done.stderr)
@@ -85,7 +87,11 @@ def report(path: Path, results: list[dict[str, object]], every: bool) -> None:
             if tier == "fibers":
                 reasons[re.sub(r"line \d+: ", "", reason)[:120]] += 1
     slow = sorted(float(str(r["seconds"])) for r in results)
-    print(f"{path.name}: {len(results)} files; {dict(statuses)}; kernels by tier {dict(tiers)}; translation median {slow[len(slow) // 2]:.2f} s" if slow else f"{path}: no kernels")
+    print(
+        f"{path.name}: {len(results)} files; {dict(statuses)}; kernels by tier {dict(tiers)}; translation median {slow[len(slow) // 2]:.2f} s"
+        if slow
+        else f"{path}: no kernels"
+    )
     for reason, count in reasons.most_common(40):
         print(f"    fibers {count:4d}  {reason}")
     for result in results:

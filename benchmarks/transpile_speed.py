@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpwright import native
+from warpwright import facts, native
 from warpwright.domains import transpile
 
 CUDA = r"""
@@ -181,7 +181,15 @@ void transpose(const float* __restrict in, float* __restrict out, int n) {
 }
 """
 
-BLOCKS = {"saxpy": (256, 1, 1), "gemm": (16, 16, 1), "stencil": (32, 8, 1), "softmax": (256, 1, 1), "reduce": (256, 1, 1), "histogram": (256, 1, 1), "transpose": (32, 8, 1)}
+BLOCKS = {
+    "saxpy": (256, 1, 1),
+    "gemm": (16, 16, 1),
+    "stencil": (32, 8, 1),
+    "softmax": (256, 1, 1),
+    "reduce": (256, 1, 1),
+    "histogram": (256, 1, 1),
+    "transpose": (32, 8, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -226,11 +234,19 @@ def works() -> list[Work]:
     big = f(1 << 22)
     total = np.zeros(1, np.float32)
     tbig = torch.from_numpy(big)
-    made.append(Work("reduce", "4 Mi", (256,), (big, total, big.size), (big, total, big.size), total, big.astype(float).sum(keepdims=True), lambda: tbig.sum()))
+    made.append(
+        Work(
+            "reduce", "4 Mi", (256,), (big, total, big.size), (big, total, big.size), total, big.astype(float).sum(keepdims=True), lambda: tbig.sum()
+        )
+    )
     data, bins = rng.integers(0, 256, 1 << 22).astype(np.uint8), np.zeros(256, np.uint32)
     tdata = torch.from_numpy(data)
     counts = np.bincount(data, minlength=256)
-    made.append(Work("histogram", "4 MiB", (128,), (data, bins, data.size), (data, bins, data.size), bins, counts, lambda: torch.bincount(tdata, minlength=256)))
+    made.append(
+        Work(
+            "histogram", "4 MiB", (128,), (data, bins, data.size), (data, bins, data.size), bins, counts, lambda: torch.bincount(tdata, minlength=256)
+        )
+    )
     t, r = f(1024, 1024), np.zeros((1024, 1024), np.float32)
     tt = torch.from_numpy(t)
     made.append(Work("transpose", "1024x1024", (32, 32), (t, r, 1024), (t, r, 1024), r, t.T.astype(float), lambda: tt.t().contiguous()))
@@ -248,7 +264,9 @@ def callers(work: Work, tiers: dict[str, Any], hand: ctypes.CDLL) -> dict[str, C
         launcher = kernels[work.name][work.grid, BLOCKS[work.name]]
         by_name[tier] = prepared(lambda launcher=launcher: launcher(*work.arguments))
     function = hand[work.name]
-    converted = [ctypes.c_void_p(v.ctypes.data) if isinstance(v, np.ndarray) else ctypes.c_float(v) if isinstance(v, float) else v for v in work.hand_arguments]
+    converted = [
+        ctypes.c_void_p(v.ctypes.data) if isinstance(v, np.ndarray) else ctypes.c_float(v) if isinstance(v, float) else v for v in work.hand_arguments
+    ]
     by_name["hand OpenMP"] = lambda: function(*converted)
     if work.torch is not None:
         by_name["torch"] = work.torch
@@ -306,10 +324,13 @@ def main() -> None:
         best = {name: min(t) for name, t in times.items()}
         for name, taken in times.items():
             against = f"{best['torch'] / best[name]:.2f}" if "torch" in best else "-"
-            lines.append(f"| {work.name} | {work.size} | {name} | {best[name]:.3f} | {statistics.median(taken):.3f} | {best['hand OpenMP'] / best[name]:.2f} | {against} |")
+            lines.append(
+                f"| {work.name} | {work.size} | {name} | {best[name]:.3f} | {statistics.median(taken):.3f} | {best['hand OpenMP'] / best[name]:.2f} | {against} |"  # noqa: E501
+            )
         print("\n".join(lines[-len(times) :]), flush=True)
     if given.markdown:
-        head = f"{platform.processor() or platform.machine()}, {given.threads} thread(s), torch {torch.__version__}, numpy {np.__version__}, {given.repeats} rounds\n\n"
+        compiler = subprocess.run([native.compiler()[0], "--version"], capture_output=True, text=True, timeout=60).stdout.splitlines()[0]
+        head = f"{facts.machine_name("cpu")}, {given.threads} thread(s), {given.repeats} rounds; {compiler}, torch {torch.__version__}, numpy {np.__version__}\n\n"
         given.markdown.write_text(head + "\n".join(lines) + "\n")
 
 

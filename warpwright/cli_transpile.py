@@ -22,7 +22,9 @@ def register(verb: Callable[..., argparse.ArgumentParser]) -> None:
     made.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="a macro; may be given again")
     made.add_argument("--include", action="append", default=[], metavar="DIR", help="where to look for the source's own headers; may be given again")
     made.add_argument("--kernels-only", action="store_true", help="leave the host's functions out")
-    made.add_argument("--sanitize", action="store_true", help="write a program that reports races, accesses out of bounds and uninitialised shared memory")
+    made.add_argument(
+        "--sanitize", action="store_true", help="write a program that reports races, accesses out of bounds and uninitialised shared memory"
+    )
 
 
 def transpile(given: Any) -> int:
@@ -34,9 +36,7 @@ def transpile(given: Any) -> int:
         raise UsageError(f"expected a CUDA source, saw no file {given.file!r}")
     folders = [path.parent, *(Path(one) for one in given.include)]
     text = path.read_text(errors="replace")
-    program = domain.compile_text(
-        text, path.name, given.define, given.tier, folders=folders, host=not given.kernels_only, sanitize=given.sanitize
-    )
+    program = domain.compile_text(text, path.name, given.define, given.tier, folders=folders, host=not given.kernels_only, sanitize=given.sanitize)
     output = Path(given.output or path.with_suffix(".cpp").name)
     output.write_text(program.source)
     kernels = [{"kernel": k.name, "line": k.line, "tier": k.tier, "reason": k.reason} for k in program.kernels.values()]

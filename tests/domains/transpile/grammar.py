@@ -1,7 +1,7 @@
 """Random kernels: barriers, shuffles, votes, divergent guards, loops, shared memory and atomics, all free of races by construction.
 
-Every kernel is `void k(const int* in, int* out, int n)`. Its values are ints, so that each tier has to agree to the bit. Between two barriers a thread
-writes shared memory only at its own place, and reads elsewhere only what was written before the last barrier.
+Every kernel is `void k(const int* in, int* out, int n)`. Its values are ints, so that each tier has to agree to the bit. Between two barriers
+a thread writes shared memory only at its own place, and reads elsewhere only what was written before the last barrier.
 """
 
 from __future__ import annotations

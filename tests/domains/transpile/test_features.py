@@ -38,10 +38,13 @@ __global__ void lambdas(int* x, int n) {
   x[threadIdx.x] = add(x[threadIdx.x]);
 }
 __global__ void three_dimensions(int* x) {
-  int i = ((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * blockDim.x * blockDim.y * blockDim.z + (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  int i = ((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * blockDim.x * blockDim.y * blockDim.z +
+      (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   x[i] = threadIdx.x + 10 * threadIdx.y + 100 * threadIdx.z + 1000 * blockIdx.x + 10000 * blockIdx.y + 100000 * blockIdx.z;
 }
-__global__ void totals(const float* x, float* out) { float s = block_sum(x[blockIdx.x * blockDim.x + threadIdx.x]); if (threadIdx.x == 0) out[blockIdx.x] = s; }
+__global__ void totals(const float* x, float* out) {
+  float s = block_sum(x[blockIdx.x * blockDim.x + threadIdx.x]); if (threadIdx.x == 0) out[blockIdx.x] = s;
+}
 __global__ void leaves_early(const int* x, int* y, int n) {
   __shared__ int s[64];
   int i = linear_id();
@@ -85,7 +88,9 @@ __global__ void atomics(const int* x, int* out, float* f) {
   atomicAdd(&out[0], x[i]); atomicMax(&out[1], x[i]); atomicMin(&out[2], x[i]); atomicXor(&out[3], x[i]); atomicAdd(f, 0.5f);
   if (atomicCAS(&out[4], 0, 1) == 0) atomicExch(&out[5], 77);
 }
-__global__ void any_of(const int* x, int* y) { y[threadIdx.x] = __syncthreads_or(x[threadIdx.x] == 9) + 10 * __syncthreads_count(x[threadIdx.x] > 31); }
+__global__ void any_of(const int* x, int* y) {
+  y[threadIdx.x] = __syncthreads_or(x[threadIdx.x] == 9) + 10 * __syncthreads_count(x[threadIdx.x] > 31);
+}
 __global__ void unsigned_differences(int* x) { x[threadIdx.x] = threadIdx.x - 1 < blockDim.x ? 1 : 0; }
 __global__ void private_arrays(const float* x, float* y) {
   float kept[4];
@@ -95,7 +100,30 @@ __global__ void private_arrays(const float* x, float* y) {
   for (int k = 0; k < 4; ++k) sum += kept[k];
   y[threadIdx.x] = sum;
 }
-__global__ void mathematics(const float* x, float* y) { int i = threadIdx.x; y[i] = expf(x[i]) + tanhf(x[i]) + logf(x[i] + 4.f) + fmaxf(x[i], 0.f) + rsqrtf(x[i] + 5.f); }
+__device__ void last_warp(volatile float* s, int t) {
+  s[t] += s[t + 16]; s[t] += s[t + 8]; s[t] += s[t + 4]; s[t] += s[t + 2]; s[t] += s[t + 1];
+}
+__global__ void old_reduction(const float* x, float* y) {
+  __shared__ float s[64];
+  int t = threadIdx.x;
+  s[t] = x[t];
+  s[t + 32] = 0.f;
+  __syncthreads();
+  if (t < 32) last_warp(s, t);
+  if (t == 0) y[0] = s[0];
+}
+__global__ void older_reduction(const float* x, float* y) {
+  volatile __shared__ float s[64];
+  int t = threadIdx.x;
+  s[t] = x[t];
+  s[t + 32] = 0.f;
+  float sum = 0.f;
+  for (int d = 16; d > 0; d /= 2) s[t] = sum = s[t] + s[t + d];
+  if (t == 0) y[0] = sum;
+}
+__global__ void mathematics(const float* x, float* y) {
+  int i = threadIdx.x; y[i] = expf(x[i]) + tanhf(x[i]) + logf(x[i] + 4.f) + fmaxf(x[i], 0.f) + rsqrtf(x[i] + 5.f);
+}
 """
 
 INSTANCES = ["templated<float, 3>"]
@@ -141,7 +169,15 @@ def test_templates_and_lambdas(kernels: dict[str, transpile.LoadedKernel]) -> No
 def test_three_dimensions(kernels: dict[str, transpile.LoadedKernel]) -> None:
     x = np.zeros(2 * 2 * 2 * 24, np.int32)
     kernels["three_dimensions"][(2, 2, 2), (4, 3, 2)](x)
-    want = [tx + 10 * ty + 100 * tz + 1000 * bx + 10000 * by + 100000 * bz for bz in (0, 1) for by in (0, 1) for bx in (0, 1) for tz in (0, 1) for ty in range(3) for tx in range(4)]
+    want = [
+        tx + 10 * ty + 100 * tz + 1000 * bx + 10000 * by + 100000 * bz
+        for bz in (0, 1)
+        for by in (0, 1)
+        for bx in (0, 1)
+        for tz in (0, 1)
+        for ty in range(3)
+        for tx in range(4)
+    ]
     assert x.tolist() == want
 
 
@@ -197,6 +233,14 @@ def test_atomics(kernels: dict[str, transpile.LoadedKernel]) -> None:
     x, out, f = integers(8192), np.array([0, -5, 9, 0, 0, 0], np.int32), np.zeros(1, np.float32)
     kernels["atomics"][64, 128](x, out, f)
     assert out.tolist() == [int(x.sum()), 8191, 0, 0, 1, 77] and f[0] == 4096
+
+
+def test_warps_in_lockstep(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    x, y = np.arange(32, dtype=np.float32), np.zeros(1, np.float32)
+    kernels["old_reduction"][1, 32](x, y)
+    assert y[0] == x.sum()
+    kernels["older_reduction"][1, 32](x, y)
+    assert y[0] == x.sum()
 
 
 def test_mathematics(kernels: dict[str, transpile.LoadedKernel]) -> None:

@@ -9,8 +9,8 @@ import re
 
 import numpy as np
 import pytest
-
 from domains.transpile.grammar import program
+
 from warpwright.domains import transpile
 
 PLANTED = r"""

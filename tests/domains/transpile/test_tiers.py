@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-
 from domains.transpile.grammar import RandomKernel, program
+
 from warpwright.domains import transpile
 
 FLAGS = ("-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp", "-fwrapv")

@@ -9,11 +9,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.fission import Plan
 from warpwright.domains.transpile.ir import Expr
 from warpwright.domains.transpile.printing import Printer
+from warpwright.domains.transpile.regions import Plan
 
-_INTEGERS = ("int", "unsigned int", "unsigned", "long", "unsigned long", "size_t", "long long", "unsigned long long", "short", "unsigned short", "int64_t", "int32_t", "uint32_t", "uint64_t")
+_INTEGERS = (
+    "int",
+    "unsigned int",
+    "unsigned",
+    "long",
+    "unsigned long",
+    "size_t",
+    "long long",
+    "unsigned long long",
+    "short",
+    "unsigned short",
+    "int64_t",
+    "int32_t",
+    "uint32_t",
+    "uint64_t",
+)
 
 
 @dataclass
@@ -125,7 +140,14 @@ def _definition(expr: Expr, plan: Plan, depth: int) -> Expr | None:
     if var.space in ("parameter", "constant") or key in plan.scalars or key in {s.var.key for s in plan.hoisted if isinstance(s, ir.Declare)}:
         return expr if not var.dims else None
     declaration = plan.facts.declared.get(key)
-    if var.space != "local" or var.dims or plan.facts.assigned.get(key) or key in plan.facts.addressed or declaration is None or declaration.init is None:
+    if (
+        var.space != "local"
+        or var.dims
+        or plan.facts.assigned.get(key)
+        or key in plan.facts.addressed
+        or declaration is None
+        or declaration.init is None
+    ):
         return None
     inner = expand(declaration.init, plan, depth + 1)
     return Expr("paren", ("(", inner, ")"), expr.line, "", None, var.type) if inner is not None else None

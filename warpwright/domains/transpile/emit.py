@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import fission, ir, registers
+from warpwright.domains.transpile import ir, regions, registers, uniform
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
-from warpwright.domains.transpile.fission import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
+from warpwright.domains.transpile.regions import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
 from warpwright.domains.transpile.scan import Kernel
 
 Shape = tuple[int, int, int]
 
 _JOINS = {
     "ballot": ("0", "{r} |= (unsigned)(({o}) != 0) << lane_index"), "or": ("0", "{r} |= ({o}) != 0"), "and": ("1", "{r} &= ({o}) != 0"),
-    "count": ("0", "{r} += ({o}) != 0"), "add": ("0", "{r} += {o}"), "bits_and": ("~0", "{r} &= {o}"), "bits_or": ("0", "{r} |= {o}"), "bits_xor": ("0", "{r} ^= {o}"),
+    "count": ("0", "{r} += ({o}) != 0"), "add": ("0", "{r} += {o}"), "bits_and": ("~0", "{r} &= {o}"), "bits_or": ("0", "{r} |= {o}"), "bits_xor": ("0", "{r} ^= {o}"),  # noqa: E501
     "min": ("", "if (first_{r} || {o} < {r}) {r} = {o}; first_{r} = false"), "max": ("", "if (first_{r} || {o} > {r}) {r} = {o}; first_{r} = false"),
 }  # fmt: skip
 """Operation -> its neutral element and one step, of `r` the result and `o` what a thread offers."""
@@ -39,7 +39,7 @@ class Options:
 class Writer:
     """Writes one kernel."""
 
-    def __init__(self, plan: Plan, options: Options, calls: dict[str, str]) -> None:
+    def __init__(self, plan: Plan, options: Options, calls: Mapping[str, str]) -> None:
         self.plan = plan
         self.options = options
         self.printer = Printer(plan.variables, plan.arrays | plan.lane_arrays, calls)
@@ -128,7 +128,7 @@ class Writer:
             self.line(f"{node.word};")
 
     def masked(self, node: Masked) -> None:
-        if not node.exits and any(fission._meets(n, "block") for n in node.body):
+        if not node.exits and any(regions.meets(n, "block") for n in node.body):
             self.threads_agree(node)
         self.masks.append(node.cond)
         self.nodes(node.body)
@@ -143,7 +143,9 @@ class Writer:
         self.line("++alive;")
         self.line(f"inside += ({self.printer.expr(cond)}) != 0;")
         self.loop_tail()
-        self.line(f'if (inside && inside != alive) {{ ww::fail("barrier that not all threads reach, under the condition of line {node.line}"); return; }}')
+        self.line(
+            f'if (inside && inside != alive) {{ ww::fail("barrier that not all threads reach, under the condition of line {node.line}"); return; }}'
+        )
         self.close()
 
     def masked_loop(self, node: MaskedLoop) -> None:
@@ -156,7 +158,7 @@ class Writer:
         ]
         self.loops(Region(again))
         self.line("if (!any_active) break;")
-        if any(fission._meets(n, "block") for n in node.body):
+        if any(regions.meets(n, "block") for n in node.body):
             self.threads_agree(node)
         self.masks.append(ir.name_of(node.flag))
         self.nodes(node.body)
@@ -166,7 +168,7 @@ class Writer:
     def warps(self, node: WarpGroup) -> None:
         self.open("for (int warp_index = 0; warp_index < warps; ++warp_index)")
         self.line("const int lanes = threads - warp_index * 32 < 32 ? threads - warp_index * 32 : 32;")
-        inside = {k for n, _ in fission.walk(node.body) for k in fission.used(fission.node_stmts(n))}
+        inside = {k for n, _ in regions.walk(node.body) for k in regions.used(regions.node_stmts(n))}
         for key in sorted(self.plan.lane_arrays & inside, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables[key]
             self.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
@@ -217,7 +219,7 @@ class Writer:
             texts[text] = None
             return Expr("paren", ("(", expr.children[1], ")"), expr.line, "", None, expr.type)
 
-        if any(isinstance(s, ir.For | ir.If) for s in ir.walk(tuple(stmts))) or any(fission._changed(s) & self.plan.recomputed for s in stmts):
+        if any(isinstance(s, ir.For | ir.If) for s in ir.walk(tuple(stmts))) or any(regions.changed(s) & self.plan.recomputed for s in stmts):
             return None
         made = [ir.map_expressions(s, unguarded) for s in stmts]
         return (" && ".join(texts), made) if texts else None
@@ -255,9 +257,11 @@ class Writer:
         """Write the region with its sums in registers, for blocks whose shape is known to fit; the general form follows as `else`."""
         before = self.lines
         self.lines = []
-        self.values(stmts, fission.used(stmts) - self.plan.arrays)
+        self.values(stmts, regions.used(stmts) - self.plan.arrays)
         values, self.lines = [line.strip() for line in self.lines], before
-        values += [f"const {self.printer.declaration(s)};".replace("const const", "const") for s in stmts if isinstance(s, Declare) and s.init is not None]
+        values += [
+            f"const {self.printer.declaration(s)};".replace("const const", "const") for s in stmts if isinstance(s, Declare) and s.init is not None
+        ]
         self.open("if constexpr (BX && ww::fits_registers(BX))")
         for text in registers.lines(loop, self.plan, self.printer, values):
             self.lines.append(text if text.strip().startswith("#") else INDENT * self.depth + text)
@@ -272,7 +276,9 @@ class Writer:
         for stmt in stmts:
             if isinstance(stmt, Declare) and stmt.var.key in (self.plan.arrays | self.plan.lane_arrays) and stmt.var.dims:
                 lines += self.array_init(stmt)
-            elif isinstance(stmt, Declare) and stmt.var.key in (self.plan.arrays | self.plan.lane_arrays) and stmt.var.key in self.plan.facts.addressed:
+            elif (
+                isinstance(stmt, Declare) and stmt.var.key in (self.plan.arrays | self.plan.lane_arrays) and stmt.var.key in self.plan.facts.addressed
+            ):
                 lines += [f"{INDENT * self.depth}{stmt.var.name} = {self.printer.expr(stmt.init)};"] if stmt.init is not None else []
             else:
                 lines += self.printer.statement(stmt, self.depth)
@@ -291,7 +297,7 @@ class Writer:
     def loop_head(self, stmts: Sequence[Stmt], simd: bool, limits: Bounds | None = None) -> None:
         """Open the loop over threads (or lanes) and give the statements' variables their values."""
         limits = limits if limits is not None else Bounds(rest=list(self.masks))
-        keys = fission.used(stmts)
+        keys = regions.used(stmts)
         if self.in_warps:
             self.open("for (int lane_index = 0; lane_index < lanes; ++lane_index)")
             self.line("[[maybe_unused]] const int thread = warp_index * 32 + lane_index, thread_x = one_row ? thread : thread % dim_x,")
@@ -338,7 +344,7 @@ class Writer:
             key = todo.pop()
             declaration = self.plan.facts.declared.get(key)
             if key in self.plan.recomputed and declaration is not None and declaration.init is not None:
-                new = fission.used([Evaluate(declaration.init)]) - found
+                new = regions.used([Evaluate(declaration.init)]) - found
                 found |= new
                 todo += new
         return found
@@ -370,7 +376,7 @@ class Writer:
 
     def store(self, stmts: Sequence[Stmt]) -> None:
         """Put back what the region changed of the variables that live in arrays."""
-        changed = {k for s in stmts for k in fission._changed(s)} | self.by_reference(stmts)
+        changed = {k for s in stmts for k in regions.changed(s)} | self.by_reference(stmts)
         for key in sorted(changed, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables.get(key)
             if var is None or var.dims or key in self.plan.facts.addressed:
@@ -396,9 +402,59 @@ class Writer:
 
 
 _INLINE = frozenset(
-    """min max abs fabs fabsf fmin fmax fminf fmaxf sqrt sqrtf rsqrtf fma fmaf __fmaf_rn __ldg __float_as_int __int_as_float __float_as_uint __uint_as_float __fdividef
-    make_float2 make_float3 make_float4 make_int2 make_int3 make_int4 __mul24 __umul24 expf __expf exp floor floorf ceil ceilf __saturatef __frcp_rn __fsqrt_rn
-    __half2float __float2half tanhf tanh logf __logf log sinf cosf __sinf __cosf expm1f""".split()
+    [
+        "min",
+        "max",
+        "abs",
+        "fabs",
+        "fabsf",
+        "fmin",
+        "fmax",
+        "fminf",
+        "fmaxf",
+        "sqrt",
+        "sqrtf",
+        "rsqrtf",
+        "fma",
+        "fmaf",
+        "__fmaf_rn",
+        "__ldg",
+        "__float_as_int",
+        "__int_as_float",
+        "__float_as_uint",
+        "__uint_as_float",
+        "__fdividef",
+        "make_float2",
+        "make_float3",
+        "make_float4",
+        "make_int2",
+        "make_int3",
+        "make_int4",
+        "__mul24",
+        "__umul24",
+        "expf",
+        "__expf",
+        "exp",
+        "floor",
+        "floorf",
+        "ceil",
+        "ceilf",
+        "__saturatef",
+        "__frcp_rn",
+        "__fsqrt_rn",
+        "__half2float",
+        "__float2half",
+        "tanhf",
+        "tanh",
+        "logf",
+        "__logf",
+        "log",
+        "sinf",
+        "cosf",
+        "__sinf",
+        "__cosf",
+        "expm1f",
+    ]
 )
 """Calls that are inlined and have no branch that differs between threads."""
 
@@ -414,7 +470,9 @@ def is_simple(function: ir.Function, known: frozenset[str]) -> bool:
     for stmt in ir.walk(function.body):
         if isinstance(stmt, ir.For | ir.DoWhile | Raw | ir.Jump) or (isinstance(stmt, Return) and stmt is not function.body[-1]):
             return False
-    return all(e.kind != "lambda" and (e.kind != "call" or e.name in _INLINE or e.name in known or e.name in _CASTS) for e in ir.expressions(function.body))
+    return all(
+        e.kind != "lambda" and (e.kind != "call" or e.name in _INLINE or e.name in known or e.name in _CASTS) for e in ir.expressions(function.body)
+    )
 
 
 def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str]) -> str:
@@ -422,12 +480,20 @@ def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str]) ->
     for stmt in ir.walk(tuple(stmts)):
         if isinstance(stmt, Return | Raw | ir.DoWhile | ir.Jump):
             return f"line {stmt.line}: a jump"
-        if isinstance(stmt, ir.For) and (stmt.cond is None or any(fission.varies(e, plan.facts.varying, plan.variables) and not _counted(stmt, plan) for e in (stmt.cond,))):
+        if isinstance(stmt, ir.For) and (
+            stmt.cond is None or any(uniform.varies(e, plan.facts.varying, plan.variables) and not _counted(stmt, plan) for e in (stmt.cond,))
+        ):
             return f"line {stmt.line}: a loop whose length differs between threads"
     for expr in ir.expressions(tuple(stmts)):
         if expr.kind == "call" and expr.name.startswith("atomic"):
             return f"line {expr.line}: {expr.name}"
-        if expr.kind == "call" and expr.name not in _INLINE and expr.name not in simple and not expr.name.startswith("operator") and expr.name not in _CASTS:
+        if (
+            expr.kind == "call"
+            and expr.name not in _INLINE
+            and expr.name not in simple
+            and not expr.name.startswith("operator")
+            and expr.name not in _CASTS
+        ):
             return f"line {expr.line}: a call of {expr.name or 'a function'}"
         if expr.kind == "lambda":
             return f"line {expr.line}: a lambda"
@@ -437,7 +503,12 @@ def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str]) ->
 def _peel(stmts: list[Stmt], kept: set[int]) -> tuple[list[Stmt], list[Expr]]:
     """Return `declarations; if (c) { body }` as the declarations with the body, and its guards; other statements as they are."""
     *head, last = stmts
-    if not isinstance(last, ir.If) or last.other or last.constexpr or not all(isinstance(s, Declare) and s.var.key not in kept and s.init is not None and _quiet(s.init) for s in head):
+    if (
+        not isinstance(last, ir.If)
+        or last.other
+        or last.constexpr
+        or not all(isinstance(s, Declare) and s.var.key not in kept and s.init is not None and _quiet(s.init) for s in head)
+    ):
         return stmts, []
     inner, guards = _peel(list(last.then), kept) if last.then else ([], [])
     return [*head, *inner], [last.cond, *guards]
@@ -445,7 +516,9 @@ def _peel(stmts: list[Stmt], kept: set[int]) -> tuple[list[Stmt], list[Expr]]:
 
 def _quiet(expr: Expr) -> bool:
     """Say whether an expression reads no memory and has no effect, so that it may also run for threads that the guard leaves out."""
-    return not any(n.kind in ("index", "call", "assign", "lane", "lambda") or (n.kind == "unary" and n.name in ("*", "++", "--")) for n in expr.walk())
+    return not any(
+        n.kind in ("index", "call", "assign", "lane", "lambda") or (n.kind == "unary" and n.name in ("*", "++", "--")) for n in expr.walk()
+    )
 
 
 def _counted(stmt: ir.For, plan: Plan) -> bool:
@@ -454,7 +527,7 @@ def _counted(stmt: ir.For, plan: Plan) -> bool:
     varying = plan.facts.varying - own
     inits = [s.init for s in stmt.init if isinstance(s, Declare) and s.init is not None]
     exprs = [e for e in (stmt.cond, stmt.step, *inits) if e is not None]
-    return not any(fission.varies(e, varying, plan.variables) for e in exprs)
+    return not any(uniform.varies(e, varying, plan.variables) for e in exprs)
 
 
 def functions(kernel: Kernel, writer: Writer, line: int) -> str:
@@ -470,7 +543,7 @@ def functions(kernel: Kernel, writer: Writer, line: int) -> str:
     given = f", {names}" if names and not pack else (f", {names}" if names else "")
     head = [
         f"{template} static void {kernel.name}_block({parameters}) {{  // line {line}",
-        "  [[maybe_unused]] const int dim_x = BX ? BX : (int)launch.block.x, dim_y = BX ? BY : (int)launch.block.y, dim_z = BX ? BZ : (int)launch.block.z;",
+        "  [[maybe_unused]] const int dim_x = BX ? BX : (int)launch.block.x, dim_y = BX ? BY : (int)launch.block.y, dim_z = BX ? BZ : (int)launch.block.z;",  # noqa: E501
         "  [[maybe_unused]] const int grid_x = (int)launch.grid.x, grid_y = (int)launch.grid.y, grid_z = (int)launch.grid.z;",
         "  [[maybe_unused]] const int block_x = (int)index.x, block_y = (int)index.y, block_z = (int)index.z;",
         "  [[maybe_unused]] const int threads = dim_x * dim_y * dim_z, warps = (threads + 31) / 32;",
@@ -478,7 +551,7 @@ def functions(kernel: Kernel, writer: Writer, line: int) -> str:
         "  [[maybe_unused]] constexpr int threads_max = BX ? BX * BY * BZ : 1024;",
     ]
     grid = [
-        f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",
+        f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",  # noqa: E501
         "  if (ww::failed() || !ww::acceptable(launch)) return;",
         "#pragma omp parallel if (launch.worth_threads())",
         "  {",

@@ -1,9 +1,9 @@
 """What the compiler refuses, with file, line, a code and the reason.
 
-    CaptureError
-     +-- Refusal        a construct that no tier translates
-    WarpwrightError
-     +-- LaunchFailed   a kernel that ran and stopped: a barrier that not all threads reach, a bad launch shape
+CaptureError
+ +-- Refusal        a construct that no tier translates
+WarpwrightError
+ +-- LaunchFailed   a kernel that ran and stopped: a barrier that not all threads reach, a bad launch shape
 """
 
 from __future__ import annotations

@@ -64,7 +64,11 @@ def dynamic_shared_edits(text: str, found: Sequence[Token]) -> list[Edit]:
         if end == len(found) or found[end].text != ";" or "__shared__" not in words or words[-1] != "]":
             continue
         opening = max(i for i in range(index, end) if found[i].text == "[")
-        kind = re.sub(r"\bextern\b|\b__shared__\b|\bvolatile\b|(?:__align__|alignas)\s*\([^)]*\)|__attribute__\s*\(\(.*?\)\)", "", text[token.start : found[opening - 1].start])
+        kind = re.sub(
+            r"\bextern\b|\b__shared__\b|\bvolatile\b|(?:__align__|alignas)\s*\([^)]*\)|__attribute__\s*\(\(.*?\)\)",
+            "",
+            text[token.start : found[opening - 1].start],
+        )
         kind, name = " ".join(kind.split()), found[opening - 1].text
         inside = any(t.text == "{" for t in found[:index]) and _depth(found, index) > 0
         volatile = "volatile " if "volatile" in words else ""

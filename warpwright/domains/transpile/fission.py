@@ -8,125 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Union
 
 from warpwright.domains.transpile import ir, uniform
-from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, DoWhile, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.normalise import NotFissionable
+from warpwright.domains.transpile.regions import (
+    Branch,
+    Gather,
+    Leave,
+    Loop,
+    Masked,
+    MaskedLoop,
+    Node,
+    Plan,
+    Region,
+    Single,
+    Sync,
+    WarpGroup,
+    changed,
+    children,
+    contains,
+    jumps,
+    leaves,
+    meets,
+    node_stmts,
+    used,
+    walk,
+)  # fmt: skip
 from warpwright.domains.transpile.uniform import Facts, varies
 
 RECOMPUTE_NODES = 24
 """A value is recomputed in each region when its expression has at most this many nodes and reads no memory."""
-
-
-@dataclass
-class Region:
-    """Statements that each thread runs through without waiting."""
-
-    stmts: list[Stmt]
-    number: int = 0
-
-
-@dataclass
-class Single:
-    """A statement on uniform values: it runs once for the block."""
-
-    stmt: Stmt
-
-
-@dataclass
-class Sync:
-    """A place where all threads of the scope meet: the cut itself."""
-
-    scope: str
-    line: int
-
-
-@dataclass
-class Gather:
-    """A vote or reduction over what the threads offered."""
-
-    stmt: Collect
-
-
-@dataclass
-class Branch:
-    """An `if` whose condition is uniform."""
-
-    cond: Expr
-    then: list[Node]
-    other: list[Node]
-    stmt: If
-
-
-@dataclass
-class Loop:
-    """A loop whose trip is uniform."""
-
-    init: list[Stmt]
-    cond: Expr | None
-    step: Expr | None
-    body: list[Node]
-    line: int
-
-
-@dataclass
-class Masked:
-    """Nodes that only those threads run for which the condition holds."""
-
-    cond: Expr
-    body: list[Node]
-    exits: bool
-    line: int
-
-
-@dataclass
-class MaskedLoop:
-    """A loop that each thread leaves on its own: it goes on while any thread is in it."""
-
-    flag: Var
-    cond: Expr
-    body: list[Node]
-    line: int
-    number: int = 0
-
-
-@dataclass
-class WarpGroup:
-    """Nodes that run for one warp after another, since warps meet in them but the block does not."""
-
-    body: list[Node]
-    number: int = 0
-
-
-@dataclass
-class Leave:
-    """`break` or `continue` of a uniform loop."""
-
-    word: str
-
-
-Node = Union[Region, Single, Sync, Gather, Branch, Loop, Masked, MaskedLoop, WarpGroup, Leave]
-
-
-@dataclass
-class Plan:
-    """A kernel cut into regions, and where each variable lives."""
-
-    nodes: list[Node]
-    facts: Facts
-    variables: dict[int, Var]
-    hoisted: list[Stmt]
-    """Shared arrays, constants and types, declared before everything else."""
-    scalars: set[int]
-    """Uniform variables that live outside of the regions."""
-    arrays: set[int]
-    """Variables with a place for each thread of the block."""
-    lane_arrays: set[int]
-    """Variables with a place for each lane of the current warp."""
-    recomputed: set[int]
-    order: dict[int, int] = field(default_factory=dict)
-    """Key -> position of the declaration."""
 
 
 class _Demote(Exception):
@@ -166,20 +78,6 @@ def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Cal
             return _placed(nodes, facts, builder, scalars)
         scalars = grown
     raise NotFissionable(0, "the analysis of uniform values does not settle")
-
-
-def contains(stmt: Stmt, kinds: tuple[type, ...]) -> bool:
-    """Say whether a statement is or has inside it one of the kinds."""
-    return any(isinstance(s, kinds) for s in ir.walk((stmt,)))
-
-
-def jumps(stmt: Stmt) -> bool:
-    """Say whether a statement has a break or continue that leaves it."""
-    if isinstance(stmt, Jump):
-        return True
-    if isinstance(stmt, For | DoWhile):
-        return False
-    return any(jumps(s) for body in ir.bodies(stmt) for s in body)
 
 
 class _Builder:
@@ -241,9 +139,19 @@ class _Builder:
         if cond is None or step is None or cond.kind != "binary" or cond.name not in ("<", "<=") or step.kind != "assign" or step.name != "+=":
             return None
         ends = cond.children[1]
-        if cond.children[0].var != var.key or step.children[0].var != var.key or self.varies(ends) or self.varies(step.children[1]) or not self.varies(declaration.init):
+        if (
+            cond.children[0].var != var.key
+            or step.children[0].var != var.key
+            or self.varies(ends)
+            or self.varies(step.children[1])
+            or not self.varies(declaration.init)
+        ):
             return None
-        if not (self.is_stable(ends) and self.is_stable(step.children[1])) or len({id(s) for s in self.facts.assigned.get(var.key, ())}) != 1 or var.key in self.facts.addressed:
+        if (
+            not (self.is_stable(ends) and self.is_stable(step.children[1]))
+            or len({id(s) for s in self.facts.assigned.get(var.key, ())}) != 1
+            or var.key in self.facts.addressed
+        ):
             return None
         if any(isinstance(s, Return | Raw) or jumps(s) for s in stmt.body):
             return None
@@ -352,7 +260,7 @@ class _Builder:
         own_continue = any(isinstance(s, Jump) and s.word == "continue" for b in stmt.body for s in ir.walk((b,)))
         if rest and own_continue:
             raise NotFissionable(stmt.line, "`continue` in a loop with a barrier whose step differs between threads")
-        init = [s for s in stmt.init if isinstance(s, Declare) and s.var.key not in self.facts.varying or self.only_scalars(s)]
+        init = [s for s in stmt.init if (isinstance(s, Declare) and s.var.key not in self.facts.varying) or self.only_scalars(s)]
         before: list[Node] = [Region([s]) for s in stmt.init if s not in init]
         body = self.schedule([*stmt.body, *rest], True, masked)
         step = uniform_steps[0] if len(uniform_steps) == 1 else (Expr("other", tuple(_joined(uniform_steps)), stmt.line) if uniform_steps else None)
@@ -374,7 +282,8 @@ class _Builder:
         if not stmt.var.const or stmt.init is None or stmt.var.dims or "*" in stmt.var.type or stmt.var.reference:
             return False
         return all(
-            n.kind in ("literal", "binary", "paren", "type", "cast") or (n.kind == "name" and (n.var is None and n.name not in BUILTINS or n.var in self.constants()))
+            n.kind in ("literal", "binary", "paren", "type", "cast")
+            or (n.kind == "name" and ((n.var is None and n.name not in BUILTINS) or n.var in self.constants()))
             for n in stmt.init.walk()
         )
 
@@ -383,7 +292,7 @@ class _Builder:
 
     def is_single(self, stmt: Stmt, masked: bool) -> bool:
         """Say whether the statement runs once for the block; one that mixes uniform and varying effects keeps both for each thread."""
-        touched = {k for k in _changed(stmt) if k in self.scalars}
+        touched = {k for k in changed(stmt) if k in self.scalars}
         if not touched:
             return False
         if not self.only_scalars(stmt) or (masked and any(self.loads(e) for s in ir.walk((stmt,)) for e in ir.own_expressions(s))):
@@ -397,7 +306,7 @@ class _Builder:
         if any(self.varies(e) for s in ir.walk((stmt,)) for e in ir.own_expressions(s)):
             return False
         declared = {s.var.key for s in ir.walk((stmt,)) if isinstance(s, Declare)} if not isinstance(stmt, Declare) else set()
-        return all(k in self.scalars or k in declared for k in _changed(stmt))
+        return all(k in self.scalars or k in declared for k in changed(stmt))
 
     def loads(self, expr: Expr) -> bool:
         return any(n.kind == "index" or (n.kind == "unary" and n.name == "*") or n.kind == "call" for n in expr.walk())
@@ -420,11 +329,11 @@ class _Builder:
         run: list[Node] = []
 
         def flush() -> None:
-            first = next((i for i, n in enumerate(run) if _meets(n, "warp")), None)
+            first = next((i for i, n in enumerate(run) if meets(n, "warp")), None)
             if first is None:
                 out.extend(run)
             else:
-                last = max(i for i, n in enumerate(run) if _meets(n, "warp"))
+                last = max(i for i, n in enumerate(run) if meets(n, "warp"))
                 low, high = self.around(run, first, last)
                 out.extend(run[:low])
                 out.append(WarpGroup(run[low:high], next(self.numbers)))
@@ -432,10 +341,7 @@ class _Builder:
             run.clear()
 
         for node in nodes:
-            if _meets(node, "block"):
-                flush()
-                out.append(self.inner(node))
-            elif isinstance(node, Leave) or (isinstance(node, Branch) and _leaves(node)):
+            if meets(node, "block") or isinstance(node, Leave) or (isinstance(node, Branch) and leaves(node)):
                 flush()
                 out.append(self.inner(node))
             else:
@@ -492,7 +398,10 @@ def _reaches(cond: Expr, start: Expr, steps: Expr, kind: str) -> Expr:
 
 
 def _reads_warp(stmt: Stmt, variables: Mapping[int, Var]) -> bool:
-    return any(e.kind == "lane" or (e.var is not None and e.var in variables and variables[e.var].space in ("lanes", "warp")) for e in ir.expressions((stmt,)))
+    return any(
+        e.kind == "lane" or (e.var is not None and e.var in variables and variables[e.var].space in ("lanes", "warp"))
+        for e in ir.expressions((stmt,))
+    )
 
 
 def _commas(step: Expr | None) -> list[Expr]:
@@ -510,21 +419,6 @@ def _joined(exprs: Sequence[Expr]) -> Iterator[str | Expr]:
         yield expr
 
 
-def _changed(stmt: Stmt) -> set[int]:
-    """Return the keys that the statement declares or assigns."""
-    found: set[int] = set()
-    for one in ir.walk((stmt,)):
-        if isinstance(one, Declare | Collect):
-            found.add(one.var.key)
-        for expr in ir.own_expressions(one):
-            for node in expr.walk():
-                changed = ir.assigned(node)
-                root = ir.target(changed) if changed is not None else None
-                if root is not None and root.var is not None:
-                    found.add(root.var)
-    return found
-
-
 def _stores(stmt: Stmt, variables: Mapping[int, Var], callees: Callees) -> bool:
     """Say whether the statement may write to memory: anything but a local variable."""
     for expr in ir.expressions((stmt,)):
@@ -533,68 +427,13 @@ def _stores(stmt: Stmt, variables: Mapping[int, Var], callees: Callees) -> bool:
             root = ir.target(changed)
             if root is None or root.var is None or root.var not in variables or variables[root.var].space != "local" or changed.kind == "index":
                 return True
-        if expr.kind == "call" and (expr.name not in uniform.PURE_CALLS or expr.name in callees.impure) and not expr.name.startswith(("make_", "operator")):
+        if (
+            expr.kind == "call"
+            and (expr.name not in uniform.PURE_CALLS or expr.name in callees.impure)
+            and not expr.name.startswith(("make_", "operator"))
+        ):
             return True
     return False
-
-
-def _meets(node: Node, scope: str) -> bool:
-    if isinstance(node, Sync):
-        return node.scope == scope
-    if isinstance(node, Gather):
-        return node.stmt.scope == scope
-    return any(_meets(n, scope) for n in children(node))
-
-
-def _leaves(node: Node) -> bool:
-    if isinstance(node, Leave):
-        return True
-    if isinstance(node, Loop | MaskedLoop):
-        return False
-    return any(_leaves(n) for n in children(node))
-
-
-def children(node: Node) -> list[Node]:
-    """Return the nodes directly inside a node."""
-    if isinstance(node, Branch):
-        return [*node.then, *node.other]
-    if isinstance(node, Loop | Masked | MaskedLoop | WarpGroup):
-        return node.body
-    return []
-
-
-def walk(nodes: Sequence[Node], group: int = 0) -> Iterator[tuple[Node, int]]:
-    """Yield every node with the number of the warp group around it (0: none)."""
-    for node in nodes:
-        yield node, group
-        yield from walk(children(node), node.number if isinstance(node, WarpGroup) else group)
-
-
-def node_stmts(node: Node) -> list[Stmt]:
-    """Return the statements directly in a node."""
-    if isinstance(node, Region):
-        return node.stmts
-    if isinstance(node, Single | Gather):
-        return [node.stmt]
-    if isinstance(node, Loop):
-        extra: list[Stmt] = [Evaluate(e) for e in (node.cond, node.step) if e is not None]
-        return [*node.init, *extra]
-    if isinstance(node, Branch | Masked):
-        return [Evaluate(node.cond)]
-    if isinstance(node, MaskedLoop):
-        return [Evaluate(node.cond)]
-    return []
-
-
-def used(stmts: Sequence[Stmt]) -> set[int]:
-    """Return the keys of all variables that the statements name."""
-    found = {e.var for e in ir.expressions(tuple(stmts)) if e.var is not None}
-    for stmt in ir.walk(tuple(stmts)):
-        if isinstance(stmt, Declare):
-            found.add(stmt.var.key)
-        elif isinstance(stmt, Collect):
-            found |= {stmt.var.key, stmt.offered.key}
-    return found
 
 
 def _touches(nodes: Sequence[Node]) -> tuple[dict[int, set[int]], dict[int, set[int]], set[int]]:
@@ -651,15 +490,15 @@ def _needed_scalars(nodes: Sequence[Node], facts: Facts, variables: Mapping[int,
 def _check_groups(nodes: Sequence[Node], scalars: set[int], facts: Facts, variables: Mapping[int, Var]) -> None:
     """Demote scalars that a warp group changes but that others see: each warp would change them again."""
     inside: dict[int, set[int]] = {}
-    changed: dict[int, set[int]] = {}
+    changers: dict[int, set[int]] = {}
     for node, group in walk(nodes):
         for key in used(node_stmts(node)):
             inside.setdefault(key, set()).add(group)
         if isinstance(node, Single | Loop):
             for stmt in node_stmts(node):
-                for key in _changed(stmt):
-                    changed.setdefault(key, set()).add(group)
-    wrong = {k for k in scalars if any(g != 0 for g in changed.get(k, ())) and len(inside.get(k, ())) > 1}
+                for key in changed(stmt):
+                    changers.setdefault(key, set()).add(group)
+    wrong = {k for k in scalars if any(g != 0 for g in changers.get(k, ())) and len(inside.get(k, ())) > 1}
     if wrong:
         raise _Demote(wrong)
 
@@ -697,7 +536,7 @@ def _recomputable(key: int, builder: _Builder, depth: int = 0) -> bool:
     if sum(1 for _ in declaration.init.walk()) > RECOMPUTE_NODES:
         return False
     for node in declaration.init.walk():
-        if node.kind in ("index", "lane", "lambda", "assign", "call", "other") or (node.kind == "unary" and node.name in ("*", "++", "--")):
+        if node.kind in ("index", "lane", "lambda", "assign", "call", "other") or (node.kind == "unary" and node.name in ("*", "++", "--")):  # noqa: SIM102
             if not (node.kind == "call" and node.name in ("min", "max", "dim3", "abs")) and not (node.kind == "other" and not node.children):
                 return False
         if node.kind == "name" and node.var is not None and not _available(node.var, builder, depth):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Union
 
 KINDS = ("name", "member", "call", "index", "binary", "assign", "unary", "conditional", "literal", "cast", "paren", "type", "lambda", "lane", "other")
 
@@ -37,7 +36,7 @@ class Expr:
     """An expression."""
 
     kind: str
-    parts: tuple[Union[str, Expr], ...]
+    parts: tuple[str | Expr, ...]
     line: int = 0
     name: str = ""
     """Of a name; callee; operator of binary, assign (`+=`) and unary (`++`); member."""
@@ -177,7 +176,7 @@ class Collect:
     comment: str = ""
 
 
-Stmt = Union[Declare, Evaluate, Block, If, For, DoWhile, Return, Jump, Raw, Barrier, Collect]
+Stmt = Declare | Evaluate | Block | If | For | DoWhile | Return | Jump | Raw | Barrier | Collect
 
 
 @dataclass(frozen=True)

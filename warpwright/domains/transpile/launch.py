@@ -84,7 +84,8 @@ def _three(shape: Shape) -> tuple[int, int, int]:
     given = [int(shape)] if isinstance(shape, int | np.integer) else [int(n) for n in shape]
     if not 1 <= len(given) <= 3 or min(given) < 1:
         raise UsageError(f"expected one to three numbers above 0 for grid and block, saw {shape!r}")
-    return (given + [1, 1])[0], (given + [1, 1])[1], (given + [1, 1])[2]
+    x, y, z = [*given, 1, 1][:3]
+    return x, y, z
 
 
 def _argument(value: Any, code: str, kernel: str, index: int) -> Any:
@@ -107,13 +108,17 @@ def _pointer(value: Any, element: str, kernel: str, index: int) -> Any:
         return ctypes.c_void_p(value)
     if hasattr(value, "data_ptr"):
         if value.device.type != "cpu" or not value.is_contiguous():
-            raise UsageError(f"expected a contiguous tensor on the CPU for argument {index} of {kernel}, saw {value.device}, strides {value.stride()}")
+            raise UsageError(
+                f"expected a contiguous tensor on the CPU for argument {index} of {kernel}, saw {value.device}, strides {value.stride()}"
+            )
         kind = "f" if value.is_floating_point() else "i"
         _check_element(kind, value.element_size(), element, kernel, index)
         return ctypes.c_void_p(value.data_ptr())
     if isinstance(value, np.ndarray):
         if not value.flags["C_CONTIGUOUS"]:
-            raise UsageError(f"expected a contiguous array for argument {index} of {kernel}, saw strides {value.strides}", "pass np.ascontiguousarray(...)")
+            raise UsageError(
+                f"expected a contiguous array for argument {index} of {kernel}, saw strides {value.strides}", "pass np.ascontiguousarray(...)"
+            )
         _check_element(value.dtype.kind, value.dtype.itemsize, element, kernel, index)
         return ctypes.c_void_p(value.ctypes.data)
     raise UsageError(f"expected an array, a tensor, an address or None for argument {index} of {kernel}, a pointer, saw {type(value).__name__}")

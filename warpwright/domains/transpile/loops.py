@@ -58,7 +58,9 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")
     reason = writer.scalar[0] if writer.scalar else ("asked for" if not vectors else "warps in lockstep")
-    return Written(text, "vectors" if vectors and writer.vectorised else "loops", reason if not (vectors and writer.vectorised) else f"in part: {reason}")
+    return Written(
+        text, "vectors" if vectors and writer.vectorised else "loops", reason if not (vectors and writer.vectorised) else f"in part: {reason}"
+    )
 
 
 CALLS: Mapping[str, str] = {

@@ -35,7 +35,9 @@ REDUCTIONS: Mapping[str, str] = {
 BLOCK_VOTES: Mapping[str, str] = {"__syncthreads_or": "or", "__syncthreads_and": "and", "__syncthreads_count": "count"}
 OTHERS = ("__syncthreads", "__syncwarp", "__activemask", "__match_any_sync", "__match_all_sync")
 
-WARP_CALLS = frozenset([*SHUFFLES, *(f"{n}_sync" for n in SHUFFLES), *VOTES, *(f"{n}_sync" for n in VOTES), *REDUCTIONS, "__syncwarp", "__activemask"])
+WARP_CALLS = frozenset(
+    [*SHUFFLES, *(f"{n}_sync" for n in SHUFFLES), *VOTES, *(f"{n}_sync" for n in VOTES), *REDUCTIONS, "__syncwarp", "__activemask"]
+)
 SYNC_CALLS = WARP_CALLS | frozenset([*BLOCK_VOTES, *OTHERS])
 
 
@@ -69,7 +71,9 @@ class _Normaliser:
         self.depth = 0
         self.renamed: dict[int, Var] = {}
 
-    def fresh(self, name: str, kind: str, line: int, space: str = "local", dims: tuple[str, ...] = (), reference: bool = False, const: bool = False) -> Var:
+    def fresh(
+        self, name: str, kind: str, line: int, space: str = "local", dims: tuple[str, ...] = (), reference: bool = False, const: bool = False
+    ) -> Var:
         unique, number = name, 2
         while unique in self.names:
             unique, number = f"{name}_{number}", number + 1
@@ -80,7 +84,9 @@ class _Normaliser:
 
     def parameters(self, kernel: Function) -> tuple[Stmt, ...]:
         """Give each parameter that the kernel assigns to a variable of its own."""
-        changed = {t.var for e in ir.expressions(kernel.body) if (a := ir.assigned(e)) is not None and (t := ir.target(a)) is not None and a.kind == "name"}
+        changed = {
+            t.var for e in ir.expressions(kernel.body) if (a := ir.assigned(e)) is not None and (t := ir.target(a)) is not None and a.kind == "name"
+        }
         made: list[Stmt] = []
         for parameter in kernel.parameters:
             if parameter.key in changed:
@@ -159,7 +165,7 @@ class _Normaliser:
             return expr
         if expr.kind == "lambda" and self.in_expression(expr):
             raise NotFissionable(expr.line, "a synchronisation inside a lambda")
-        if expr.kind == "conditional" or (expr.kind == "binary" and expr.name in ("&&", "||")):
+        if expr.kind == "conditional" or (expr.kind == "binary" and expr.name in ("&&", "||")):  # noqa: SIM102
             if any(self.in_expression(c) for c in expr.children[1:]):
                 raise NotFissionable(expr.line, "a synchronisation in one branch of an expression")
         if expr.kind == "call" and (expr.name in SYNC_CALLS or expr.name in self.syncing):
@@ -230,10 +236,14 @@ class _Normaliser:
         for parameter, argument in itertools.zip_longest(function.parameters, arguments):
             if argument is None or parameter is None:
                 raise NotFissionable(line, f"{function.name} synchronises and is called with default arguments")
-            if parameter.reference and not parameter.type.startswith("const") or parameter.reference and argument.kind == "name":
+            if (parameter.reference and not parameter.type.startswith("const")) or (parameter.reference and argument.kind == "name"):
                 names[parameter.key] = argument
                 continue
-            kind = re.sub(r"\s*&\s*$", "", _substitute(parameter.type, types)).removeprefix("const ") if parameter.reference else _substitute(parameter.type, types)
+            kind = (
+                re.sub(r"\s*&\s*$", "", _substitute(parameter.type, types)).removeprefix("const ")
+                if parameter.reference
+                else _substitute(parameter.type, types)
+            )
             own = self.fresh(parameter.name, kind, line)
             before.append(Declare(own, argument, False, line))
             names[parameter.key] = own
@@ -288,9 +298,19 @@ class _Normaliser:
                 return tuple(out)
             if isinstance(stmt, Block) and any(isinstance(s, Return) for s in ir.walk(stmt.body)):
                 return (*out, *self.without_returns([*stmt.body, *rest]))
-            if isinstance(stmt, If) and stmt.then and isinstance(stmt.then[-1], Return) and not any(isinstance(s, Return) for s in ir.walk(stmt.other)):
+            if (
+                isinstance(stmt, If)
+                and stmt.then
+                and isinstance(stmt.then[-1], Return)
+                and not any(isinstance(s, Return) for s in ir.walk(stmt.other))
+            ):
                 return (*out, *self.leaving(stmt, self.without_returns(stmt.then), (*stmt.other, *rest), True))
-            if isinstance(stmt, If) and stmt.other and isinstance(stmt.other[-1], Return) and not any(isinstance(s, Return) for s in ir.walk(stmt.then)):
+            if (
+                isinstance(stmt, If)
+                and stmt.other
+                and isinstance(stmt.other[-1], Return)
+                and not any(isinstance(s, Return) for s in ir.walk(stmt.then))
+            ):
                 return (*out, *self.leaving(stmt, self.without_returns(stmt.other), (*stmt.then, *rest), False))
             out.append(stmt)
         return tuple(out)
@@ -342,17 +362,25 @@ def _type(expr: Expr, line: int, variables: Mapping[int, Var]) -> str:
         return _type(expr.children[0], line, variables)
     if expr.type and "dependent" not in expr.type and expr.type not in ("auto", "T"):
         return re.sub(r"\bconst\b\s*", "", expr.type).replace("&", "").strip()
-    kinds = {_type(c, line, variables) for c in expr.children if c.kind in ("name", "index", "member", "paren", "binary", "call")} if expr.kind == "binary" else set()
+    kinds = (
+        {_type(c, line, variables) for c in expr.children if c.kind in ("name", "index", "member", "paren", "binary", "call")}
+        if expr.kind == "binary"
+        else set()
+    )
     if len(kinds) == 1:
         return kinds.pop()
     if expr.kind == "index":
-        return re.sub(r"\s*(\*\s*(__restrict(__)?)?|\[.*\])$", "", _type_of_array(expr.children[0], variables)).removeprefix("const ").removeprefix("volatile ")
+        return (
+            re.sub(r"\s*(\*\s*(__restrict(__)?)?|\[.*\])$", "", _type_of_array(expr.children[0], variables))
+            .removeprefix("const ")
+            .removeprefix("volatile ")
+        )
     raise NotFissionable(line, f"the type of `{ir.text_of(expr)}` depends on template parameters")
 
 
 def _type_of_array(expr: Expr, variables: Mapping[int, Var]) -> str:
     found = ir.target(expr)
-    if found is not None and found.var in variables:
+    if found is not None and found.var is not None and found.var in variables:
         return variables[found.var].type
     raise NotFissionable(expr.line, f"the type of `{ir.text_of(expr)}` depends on template parameters")
 
@@ -363,7 +391,7 @@ def _substitute(text: str, types: Mapping[str, str]) -> str:
 
 def _renamer(names: Mapping[int, Var | Expr], types: Mapping[str, str]):  # type: ignore[no-untyped-def]
     def change(expr: Expr) -> Expr | None:
-        if expr.kind == "name" and expr.var in names:
+        if expr.kind == "name" and expr.var is not None and expr.var in names:
             new = names[expr.var]
             return _wrap(new) if isinstance(new, Expr) else ir.name_of(new, expr.line)
         if expr.kind == "name" and expr.name in types and expr.var is None:

@@ -36,13 +36,13 @@ _EXPRESSION_KINDS = {
     "COMPOUND_ASSIGNMENT_OPERATOR": "assign", "UNARY_OPERATOR": "unary", "CONDITIONAL_OPERATOR": "conditional", "INTEGER_LITERAL": "literal",
     "FLOATING_LITERAL": "literal", "CHARACTER_LITERAL": "literal", "CXX_BOOL_LITERAL_EXPR": "literal", "STRING_LITERAL": "literal",
     "CSTYLE_CAST_EXPR": "cast", "CXX_STATIC_CAST_EXPR": "cast", "CXX_REINTERPRET_CAST_EXPR": "cast", "CXX_FUNCTIONAL_CAST_EXPR": "cast",
-    "CXX_CONST_CAST_EXPR": "cast", "PAREN_EXPR": "paren", "TYPE_REF": "type", "TEMPLATE_REF": "type", "NAMESPACE_REF": "type", "LAMBDA_EXPR": "lambda",
+    "CXX_CONST_CAST_EXPR": "cast", "PAREN_EXPR": "paren", "TYPE_REF": "type", "TEMPLATE_REF": "type", "NAMESPACE_REF": "type", "LAMBDA_EXPR": "lambda",  # noqa: E501
 }  # fmt: skip
 
 _TRANSPARENT = {"UNEXPOSED_EXPR", "CALL_EXPR"}
 """Implicit conversions: one child of the same extent."""
 
-RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_index", "dim_x", "dim_y", "dim_z", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
+RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_index", "dim_x", "dim_y", "dim_z", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",  # noqa: E501
             "launch", "block", "lanes", "warps", "any_active", "first_row", "first_lane", "nth_row",
             "nth_vector", "rows_at_once", "vectors_at_once", "first_x", "last_x", "threads", "threads_max", "one_row", "index")  # fmt: skip
 """Names that the output uses for itself: a variable of the kernel with such a name gets another."""
@@ -59,7 +59,9 @@ def parse(source: Source) -> list[Function]:
     ascii_text = source.text.encode("ascii", "replace").decode()
     arguments = [*ARGUMENTS, "-include", str(STUB)]
     unit = cindex.Index.create().parse("input.cu", args=arguments, unsaved_files=[("input.cu", ascii_text)])
-    problems = [(d.location.offset, d.spelling) for d in unit.diagnostics if d.severity >= 3 and d.location.file and d.location.file.name == "input.cu"]
+    problems = [
+        (d.location.offset, d.spelling) for d in unit.diagnostics if d.severity >= 3 and d.location.file and d.location.file.name == "input.cu"
+    ]
     found: list[Function] = []
     _declarations(unit.cursor, ascii_text, source, problems, found)
     return found
@@ -114,7 +116,9 @@ class _Reader:
         kind = cursor.type.kind.name
         spelled = cursor.type.spelling
         const = cursor.type.is_const_qualified()
-        return self.add(Var(cursor.location.offset, cursor.spelling, _unconst(spelled, const), (), "parameter", self.line(cursor), "REFERENCE" in kind, const))
+        return self.add(
+            Var(cursor.location.offset, cursor.spelling, _unconst(spelled, const), (), "parameter", self.line(cursor), "REFERENCE" in kind, const)
+        )
 
     def add(self, var: Var) -> Var:
         name, number = var.name, 2
@@ -204,7 +208,8 @@ class _Reader:
 
     def semicolons(self, cursor: Any) -> tuple[int, int]:
         """Return the offsets of the two semicolons of a for statement."""
-        text, at, depth, found = self.text, self.text.index("(", cursor.extent.start.offset) + 1, 0, []
+        text, at, depth = self.text, self.text.index("(", cursor.extent.start.offset) + 1, 0
+        found: list[int] = []
         while len(found) < 2:
             letter = text[at]
             depth += (letter in "([{") - (letter in ")]}")
@@ -217,7 +222,18 @@ class _Reader:
         kind, line = cursor.kind.name, self.line(cursor)
         start, end = cursor.extent.start.offset, cursor.extent.end.offset
         if kind != "VAR_DECL":
-            if kind in ("TYPEDEF_DECL", "TYPE_ALIAS_DECL", "STRUCT_DECL", "ENUM_DECL", "USING_DECLARATION", "USING_DIRECTIVE", "CLASS_DECL", "STATIC_ASSERT", "UNION_DECL", "NAMESPACE_ALIAS"):
+            if kind in (
+                "TYPEDEF_DECL",
+                "TYPE_ALIAS_DECL",
+                "STRUCT_DECL",
+                "ENUM_DECL",
+                "USING_DECLARATION",
+                "USING_DIRECTIVE",
+                "CLASS_DECL",
+                "STATIC_ASSERT",
+                "UNION_DECL",
+                "NAMESPACE_ALIAS",
+            ):
                 return [Raw(Expr("type", (plain(self.text[start:end]) + ";",), line), line)]
             raise _Unreadable(f"line {line}: a declaration of kind {kind}")
         kids = list(cursor.get_children())
@@ -283,9 +299,7 @@ class _Reader:
             name = cursor.spelling or (found[0].rpartition("::")[2] if found else "")
         elif kind == "MEMBER_REF_EXPR":
             name = cursor.spelling
-        elif kind in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR"):
-            name = "".join(plain(p).strip() for p in made.parts if isinstance(p, str))
-        elif kind == "UNARY_OPERATOR":
+        elif kind in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR") or kind == "UNARY_OPERATOR":
             name = "".join(plain(p).strip() for p in made.parts if isinstance(p, str))
         real = "assign" if kind == "BINARY_OPERATOR" and name in _ASSIGNMENTS else made.kind
         return Expr(real, made.parts, made.line, name, var, cursor.type.spelling)
@@ -324,7 +338,11 @@ def _unconst(spelled: str, const: bool) -> str:
         return spelled
     if spelled.startswith("const ") and "*" not in spelled:
         return spelled[6:]
-    return re.sub(r"(\*\s*)const\b", r"\1", spelled) if spelled.rstrip().endswith("const") else re.sub(r"\bconst\b\s*(?=(__restrict\s*)?$)|^const ", "", spelled)
+    return (
+        re.sub(r"(\*\s*)const\b", r"\1", spelled)
+        if spelled.rstrip().endswith("const")
+        else re.sub(r"\bconst\b\s*(?=(__restrict\s*)?$)|^const ", "", spelled)
+    )
 
 
 def _close(text: str, at: int) -> int:

@@ -86,7 +86,9 @@ class Printer:
         if inner.kind == "binary" and inner.name == "+":
             inner = inner.children[0]
         found = ir.target(inner)
-        return found is not None and found.var in self.variables and self.variables[found.var].space in ("shared", "dynamic")
+        return (
+            found is not None and found.var is not None and found.var in self.variables and self.variables[found.var].space in ("shared", "dynamic")
+        )
 
     # --- statements ---------------------------------------------------------------------------------------------------------------
 
@@ -163,7 +165,7 @@ class Printer:
         """Return `type name[dims] = init` without a semicolon."""
         var = stmt.var
         head = declarator(var)
-        if (const or var.const) and not var.reference and "*" not in var.type and not (stmt.init is None):
+        if (const or var.const) and not var.reference and "*" not in var.type and stmt.init is not None:
             head = f"const {head}"
         if stmt.init is None:
             return head

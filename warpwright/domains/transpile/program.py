@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright.domains.transpile import fibers, launch, loops, parse, scan
+from warpwright.domains.transpile import fibers, launch, lockstep, loops, parse, scan
 from warpwright.domains.transpile import sanitize as sanitize_functions
 from warpwright.domains.transpile import source as reading
 from warpwright.domains.transpile.errors import Refusal
@@ -83,7 +83,13 @@ def compile_text(
     if sanitize:
         return sanitized(source, found, known, sites, instances, host)
     kernels, better, dropped = faster_tiers(source, known, sites, tier, blocks)
-    edits = [*fibers.launch_edits(source.text, sites, known), *fibers.dynamic_shared_edits(source.text, found), *fibers.device_edits(source.text, known, better)]
+    functions = parse.parse(source) if re.search(r"\bvolatile\b", source.text) else []
+    edits = [
+        *lockstep.edits(source, known, functions, set(better)),
+        *fibers.launch_edits(source.text, sites, known),
+        *fibers.dynamic_shared_edits(source.text, found),
+        *fibers.device_edits(source.text, known, better),
+    ]
     if not host:
         edits += host_edits(source.text, found, known)
     edits += drop_edits(source.text, found, dropped)
@@ -167,7 +173,7 @@ _REFUSED: Mapping[str, re.Pattern[str]] = {
 """What no tier translates, by code, as it looks in device code."""
 
 _WHAT: Mapping[str, str] = {
-    "library-call": "device code uses {0!r}, of a library that is not there on a CPU", "tma": "device code uses {0!r}, of Hopper's asynchronous copies",
+    "library-call": "device code uses {0!r}, of a library that is not there on a CPU", "tma": "device code uses {0!r}, of Hopper's asynchronous copies",  # noqa: E501
     "texture": "device code uses {0!r}: textures and surfaces are not offered", "cluster": "device code uses {0!r}: clusters are not offered",
     "ptx": "device code has inline PTX",
 }  # fmt: skip
@@ -208,7 +214,7 @@ def host_edits(text: str, found: Sequence[scan.Token], known: Sequence[Kernel]) 
 
 
 _FRAMEWORK = re.compile(
-    r"\b(torch|at|c10|py|pybind11)\s*::|\bcuda[A-Z]\w+\(|\bcuda\w+_t\b|\b(cublas|cudnn|cufft|curand)\w*|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bpybind11\b|namespace torch\b|\bTensor\b"
+    r"\b(torch|at|c10|py|pybind11)\s*::|\bcuda[A-Z]\w+\(|\bcuda\w+_t\b|\b(cublas|cudnn|cufft|curand)\w*|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bpybind11\b|namespace torch\b|\bTensor\b"  # noqa: E501
 )
 """Words of host frameworks: what mentions them is host code."""
 
@@ -222,7 +228,11 @@ def _mentions_framework(text: str) -> bool:
 
 
 def _is_host_only(text: str) -> bool:
-    return "<<<" in text or _mentions_framework(text) or bool(re.search(r"\bmain\s*\(|\bstd::cout\b|\bfopen\s*\(|\bmalloc\s*\(|\bPYBIND11_MODULE\b", text))
+    return (
+        "<<<" in text
+        or _mentions_framework(text)
+        or bool(re.search(r"\bmain\s*\(|\bstd::cout\b|\bfopen\s*\(|\bmalloc\s*\(|\bPYBIND11_MODULE\b", text))
+    )
 
 
 def exported(known: Sequence[Kernel], sites: Sequence[LaunchSite], instances: Sequence[str]) -> dict[str, int]:
@@ -245,13 +255,36 @@ def exported(known: Sequence[Kernel], sites: Sequence[LaunchSite], instances: Se
 
 def _closed(arguments: str) -> bool:
     """Say whether template arguments mean the same at file scope: numbers and builtin types."""
-    builtin = {"float", "double", "int", "unsigned", "long", "short", "char", "bool", "half", "__half", "const", "true", "false", "float2", "float4", "int64_t", "int32_t", "uint8_t"}
+    builtin = {
+        "float",
+        "double",
+        "int",
+        "unsigned",
+        "long",
+        "short",
+        "char",
+        "bool",
+        "half",
+        "__half",
+        "const",
+        "true",
+        "false",
+        "float2",
+        "float4",
+        "int64_t",
+        "int32_t",
+        "uint8_t",
+    }
     return all(token.kind in ("number", "mark") or token.text in builtin for token in scan.tokens(arguments))
 
 
-def assemble(source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], known: Sequence[Kernel], more: tuple[str, ...] = ()) -> str:
+def assemble(
+    source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], known: Sequence[Kernel], more: tuple[str, ...] = ()
+) -> str:
     """Return the whole output: head, runtime, translated text, entries."""
-    head = [f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math"]
+    head = [
+        f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math"  # noqa: E501
+    ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
     parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
@@ -277,6 +310,8 @@ def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
         base, angle, arguments = name.partition("<")
         base = base.strip()
         function = f"&{scopes[base]}{base}_launch{angle}{arguments}"
-        lines.append(f'extern "C" int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}')
+        lines.append(
+            f'extern "C" int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}'
+        )
         lines.append(f'extern "C" const char* ww_signature_{number}() {{ return ww::signature({function}); }}')
     return lines

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.bounds import coefficient, expand, mentions_x
-from warpwright.domains.transpile.fission import Plan
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
 from warpwright.domains.transpile.printing import Printer
+from warpwright.domains.transpile.regions import Plan
 
 
 class _Unsuitable(Exception):
@@ -28,7 +28,9 @@ def suits(stmts: Sequence[Stmt], plan: Plan) -> For | None:
         return None
     counter = last.init[0].var.key
     exprs = [last.cond, last.step, *ir.own_expressions(last.init[0])]
-    if any(n.kind in ("index", "call") or (n.var in plan.facts.varying and n.var != counter) or n.name == "threadIdx" for e in exprs for n in e.walk()):
+    if any(
+        n.kind in ("index", "call") or (n.var in plan.facts.varying and n.var != counter) or n.name == "threadIdx" for e in exprs for n in e.walk()
+    ):
         return None
     try:
         sums = {_sum(stmt, plan) for stmt in last.body}
@@ -104,7 +106,11 @@ class _Vector:
             if mentions_x(self.linear(base.children[1])):
                 raise _Unsuitable
             base = base.children[0]
-        if base.kind != "name" or base.var not in self.plan.variables or self.plan.variables[base.var].space not in ("shared", "parameter", "dynamic"):
+        if (
+            base.kind != "name"
+            or base.var not in self.plan.variables
+            or self.plan.variables[base.var].space not in ("shared", "parameter", "dynamic")
+        ):
             raise _Unsuitable
         if not mentions_x(whole):
             return self.printer.expr(expr)
@@ -134,7 +140,12 @@ def lines(loop: For, plan: Plan, printer: Printer, values: Sequence[str]) -> lis
     place = "[(thread_z * dim_y + first_row + nth_row) * dim_x + first_lane + nth_vector * ww::width]"
     loads = " ".join(f"{n}_r[nth_row][nth_vector] = ww::load(&{n}_t{place});" for n in names)
     stores = " ".join(f"ww::store(&{n}_t{place}, {n}_r[nth_row][nth_vector]);" for n in names)
-    each = ["#pragma GCC unroll 4", "for (int nth_row = 0; nth_row < rows_at_once; ++nth_row)", "#pragma GCC unroll 4", "for (int nth_vector = 0; nth_vector < vectors_at_once; ++nth_vector)"]
+    each = [
+        "#pragma GCC unroll 4",
+        "for (int nth_row = 0; nth_row < rows_at_once; ++nth_row)",
+        "#pragma GCC unroll 4",
+        "for (int nth_vector = 0; nth_vector < vectors_at_once; ++nth_vector)",
+    ]
     return [
         f"// line {loop.line}: the sums of several rows of threads in registers",
         "constexpr int vectors_at_once = ww::vectors_of(BX), rows_at_once = ww::rows_of(BX, BY);",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import fibers, ir
+from warpwright.domains.transpile import fibers
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.ir import Declare, Expr, Function, Raw, Return, Stmt
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
@@ -75,7 +75,12 @@ class _Checked(Printer):
         if expr.kind == "unary":
             return expr.name == "*"
         if expr.kind == "name":
-            return expr.var is not None and expr.var in self.variables and self.variables[expr.var].space == "shared" and not self.variables[expr.var].dims
+            return (
+                expr.var is not None
+                and expr.var in self.variables
+                and self.variables[expr.var].space == "shared"
+                and not self.variables[expr.var].dims
+            )
         if expr.kind == "paren" and len(expr.children) == 1:
             return self.is_place(expr.children[0])
         if expr.kind == "member" and len(expr.children) == 1:
@@ -86,7 +91,9 @@ class _Checked(Printer):
         """Return the text of a place in memory, with its index checked."""
         if expr.kind == "index":
             base, index = expr.children[0], expr.children[1]
-            name = self.place(base) if self.is_place(base) and base.kind in ("index", "member") and _is_array(base) else self.checked(base, "ww::reads")
+            name = (
+                self.place(base) if self.is_place(base) and base.kind in ("index", "member") and _is_array(base) else self.checked(base, "ww::reads")
+            )
             return f"ww::at({name}, {self.expr(index)}, {expr.line})"
         if expr.kind == "name":
             return self.variables[expr.var].name if expr.var is not None else expr.name
@@ -157,16 +164,22 @@ def edits(source: Source, known: Sequence[Kernel], functions: Sequence[Function]
     for function in functions:
         kernel = next((k for k in known if k.start <= function.start < k.end), None)
         if function.problem:
-            raise Refusal(source.name, function.line, "front-end", f"{function.name} is not understood: {function.problem}", "sanitize needs all of the source")
-        start = kernel.start if kernel is not None else function.start
-        opening = source.text.index("{", kernel.head_end if kernel is not None else _behind_parameters(source.text, function))
-        end = _closing(source.text, opening)
-        head = source.text[start:opening].rstrip()
+            raise Refusal(
+                source.name, function.line, "front-end", f"{function.name} is not understood: {function.problem}", "sanitize needs all of the source"
+            )
+        start, end, head = definition(source, kernel, function)
         text = function_text(function, head)
         if kernel is not None:
             text += fibers.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")
         made.append(fibers.Edit(start, end, text))
     return made
+
+
+def definition(source: Source, kernel: Kernel | None, function: Function) -> tuple[int, int, str]:
+    """Return where a function's definition begins and ends, and its text up to the body."""
+    start = kernel.start if kernel is not None else function.start
+    opening = source.text.index("{", kernel.head_end if kernel is not None else _behind_parameters(source.text, function))
+    return start, _closing(source.text, opening), source.text[start:opening].rstrip()
 
 
 def _behind_parameters(text: str, function: Function) -> int:

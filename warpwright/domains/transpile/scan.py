@@ -156,8 +156,27 @@ def parameter(text: str, index: int) -> Parameter:
         return Parameter(text, pointer[1])
     found = re.search(r"(?:^|[\s*&>.])([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$", bare)
     words = re.findall(r"[A-Za-z_]\w*", re.sub(r"<.*>", "", bare))
-    kinds = {"const", "volatile", "unsigned", "signed", "int", "long", "short", "char", "float", "double", "bool", "__restrict__", "struct", "typename"}
-    if found and found[1] not in kinds and (len([w for w in words if w not in {"const", "volatile", "struct", "typename"}]) > 1 or "*" in bare or ">" in bare):
+    kinds = {
+        "const",
+        "volatile",
+        "unsigned",
+        "signed",
+        "int",
+        "long",
+        "short",
+        "char",
+        "float",
+        "double",
+        "bool",
+        "__restrict__",
+        "struct",
+        "typename",
+    }
+    if (
+        found
+        and found[1] not in kinds
+        and (len([w for w in words if w not in {"const", "volatile", "struct", "typename"}]) > 1 or "*" in bare or ">" in bare)
+    ):
         return Parameter(text, found[1], "..." in bare)
     return Parameter(f"{text} unnamed_{index}", f"unnamed_{index}")
 
@@ -265,11 +284,7 @@ def launches(text: str, found: Sequence[Token] | None = None, known: Sequence[Ke
     """Return every launch in the text, in order."""
     found = tokens(text) if found is None else found
     inside = [(k.head_end, k.end) for k in known if k.defined]
-    return [
-        site
-        for index, token in enumerate(found)
-        if token.text == "<<<" and (site := _launch(text, found, index, inside)) is not None
-    ]
+    return [site for index, token in enumerate(found) if token.text == "<<<" and (site := _launch(text, found, index, inside)) is not None]
 
 
 def _launch(text: str, found: Sequence[Token], index: int, kernels_at: Sequence[tuple[int, int]]) -> LaunchSite | None:
@@ -316,7 +331,9 @@ def pieces(text: str, found: Sequence[Token] | None = None) -> Iterator[tuple[in
         if found[at].text == "}" or found[at].text == ";":
             at += 1
             continue
-        if found[at].text == "namespace" or (found[at].text == "extern" and at + 2 < len(found) and found[at + 1].kind == "string" and found[at + 2].text == "{"):
+        if found[at].text == "namespace" or (
+            found[at].text == "extern" and at + 2 < len(found) and found[at + 1].kind == "string" and found[at + 2].text == "{"
+        ):
             while at < len(found) and found[at].text not in ("{", ";"):
                 at += 1
             at += 1
@@ -344,6 +361,8 @@ def pieces(text: str, found: Sequence[Token] | None = None) -> Iterator[tuple[in
 
 def _continues(found: Sequence[Token], start: int, close: int) -> bool:
     """Say whether a declaration goes on behind its closing brace: a type or an initialiser does, up to the semicolon."""
+    while found[start].text == "template" and (header := angles(found, start + 1)) is not None:
+        start = header + 1  # its defaults are no initialisers
     words = [t.text for t in found[start:close]]
     head = words[: words.index("{")]
     function = "(" in head and not ("=" in head and head.index("=") < head.index("("))

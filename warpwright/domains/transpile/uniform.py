@@ -9,10 +9,111 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.ir import Collect, Declare, Expr, For, If, Jump, Return, Stmt, Var
 
 PURE_CALLS = frozenset(
-    """min max abs fabs fabsf fmin fmax fminf fmaxf sqrt sqrtf rsqrtf exp expf __expf exp2f log logf __logf log2f sin cos tan sinf cosf tanf tanh tanhf pow powf __powf floor floorf ceil ceilf
-    round roundf trunc truncf rint rintf fma fmaf __fmaf_rn __ldg __popc __clz __ffs __float_as_int __int_as_float __float_as_uint __uint_as_float __fdividef make_float2 make_float3 make_float4
-    make_int2 make_int3 make_int4 __mul24 __umul24 __half2float __float2half erf erff atan atanf atan2f isnan isinf isfinite static_cast numeric_limits infinity lowest dim3 make_uint2 make_uint4
-    fmod fmodf expm1f log1pf cbrtf hypotf copysign copysignf sinh sinhf cosh coshf asin acos asinf acosf asinh acosh atanh asinhf acoshf atanhf exp10f log10 log10f""".split()
+    [
+        "min",
+        "max",
+        "abs",
+        "fabs",
+        "fabsf",
+        "fmin",
+        "fmax",
+        "fminf",
+        "fmaxf",
+        "sqrt",
+        "sqrtf",
+        "rsqrtf",
+        "exp",
+        "expf",
+        "__expf",
+        "exp2f",
+        "log",
+        "logf",
+        "__logf",
+        "log2f",
+        "sin",
+        "cos",
+        "tan",
+        "sinf",
+        "cosf",
+        "tanf",
+        "tanh",
+        "tanhf",
+        "pow",
+        "powf",
+        "__powf",
+        "floor",
+        "floorf",
+        "ceil",
+        "ceilf",
+        "round",
+        "roundf",
+        "trunc",
+        "truncf",
+        "rint",
+        "rintf",
+        "fma",
+        "fmaf",
+        "__fmaf_rn",
+        "__ldg",
+        "__popc",
+        "__clz",
+        "__ffs",
+        "__float_as_int",
+        "__int_as_float",
+        "__float_as_uint",
+        "__uint_as_float",
+        "__fdividef",
+        "make_float2",
+        "make_float3",
+        "make_float4",
+        "make_int2",
+        "make_int3",
+        "make_int4",
+        "__mul24",
+        "__umul24",
+        "__half2float",
+        "__float2half",
+        "erf",
+        "erff",
+        "atan",
+        "atanf",
+        "atan2f",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "static_cast",
+        "numeric_limits",
+        "infinity",
+        "lowest",
+        "dim3",
+        "make_uint2",
+        "make_uint4",
+        "fmod",
+        "fmodf",
+        "expm1f",
+        "log1pf",
+        "cbrtf",
+        "hypotf",
+        "copysign",
+        "copysignf",
+        "sinh",
+        "sinhf",
+        "cosh",
+        "coshf",
+        "asin",
+        "acos",
+        "asinf",
+        "acosf",
+        "asinh",
+        "acosh",
+        "atanh",
+        "asinhf",
+        "acoshf",
+        "atanhf",
+        "exp10f",
+        "log10",
+        "log10f",
+    ]
 )
 """Functions whose answer depends on their arguments only."""
 
@@ -39,7 +140,9 @@ def analyse(body: Sequence[Stmt], variables: Mapping[int, Var], forced: frozense
     facts = Facts(varying=set(forced))
     controls: list[tuple[int, tuple[Expr, ...], Expr | None]] = []
     _collect(tuple(body), (), facts, controls, variables, references or {})
-    facts.varying |= {v.key for v in variables.values() if v.space == "local" and v.dims} | {v.key for v in variables.values() if v.space in ("lanes", "warp")}
+    facts.varying |= {v.key for v in variables.values() if v.space == "local" and v.dims} | {
+        v.key for v in variables.values() if v.space in ("lanes", "warp")
+    }
     facts.varying |= {k for k in facts.addressed if k in variables and variables[k].space == "local"}
     changed = True
     while changed:
@@ -65,7 +168,14 @@ def varies(expr: Expr, varying: set[int], variables: Mapping[int, Var], impure: 
     return False
 
 
-def _collect(stmts: tuple[Stmt, ...], conds: tuple[Expr, ...], facts: Facts, controls: list[tuple[int, tuple[Expr, ...], Expr | None]], variables: Mapping[int, Var], references: Mapping[str, tuple[int, ...]]) -> None:
+def _collect(
+    stmts: tuple[Stmt, ...],
+    conds: tuple[Expr, ...],
+    facts: Facts,
+    controls: list[tuple[int, tuple[Expr, ...], Expr | None]],
+    variables: Mapping[int, Var],
+    references: Mapping[str, tuple[int, ...]],
+) -> None:
     """Note each assignment with the conditions that it depends on. A conditional jump makes the rest of its loop conditional."""
     for stmt in stmts:
         for expr in ir.own_expressions(stmt):
@@ -101,7 +211,15 @@ def _jump_conditions(body: tuple[Stmt, ...]) -> tuple[Expr, ...]:
     return tuple(found)
 
 
-def _note(stmt: Stmt, expr: Expr, conds: tuple[Expr, ...], facts: Facts, controls: list[tuple[int, tuple[Expr, ...], Expr | None]], variables: Mapping[int, Var], references: Mapping[str, tuple[int, ...]]) -> None:
+def _note(
+    stmt: Stmt,
+    expr: Expr,
+    conds: tuple[Expr, ...],
+    facts: Facts,
+    controls: list[tuple[int, tuple[Expr, ...], Expr | None]],
+    variables: Mapping[int, Var],
+    references: Mapping[str, tuple[int, ...]],
+) -> None:
     inner = conds
     for node in expr.walk():
         changed = ir.assigned(node)
@@ -131,7 +249,7 @@ def _branches(whole: Expr, inside: Expr) -> tuple[Expr, ...]:
     """Return the conditions inside an expression that decide whether `inside` is evaluated."""
     found: list[Expr] = []
     for node in whole.walk():
-        if node.kind in ("conditional",) or (node.kind == "binary" and node.name in ("&&", "||")):
+        if node.kind in ("conditional",) or (node.kind == "binary" and node.name in ("&&", "||")):  # noqa: SIM102
             if any(n is inside for c in node.children[1:] for n in c.walk()):
                 found.append(node.children[0])
     return tuple(found)

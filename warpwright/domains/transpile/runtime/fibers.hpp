@@ -1,6 +1,6 @@
 // Tier F: one fiber for each CUDA thread of a block; a block runs on one thread of the machine. The definition that the other tiers are compared with.
 namespace ww {
-enum class Wait { none, block, warp };
+enum class Wait { none, block, warp, step };
 struct Fiber {
   void* stack_pointer;
   uint3 thread;
@@ -256,6 +256,16 @@ static void report_stuck(const Block& b) {
   fail("barrier that not all threads reach: " + std::to_string(at_block) + " threads wait at __syncthreads() (line " + std::to_string(line) + "), " +
        std::to_string(at_warp) + " in a warp operation, in block (" + std::to_string(b.index.x) + ", " + std::to_string(b.index.y) + ", " + std::to_string(b.index.z) + ")");
 }
+// Lockstep: when no thread can go on otherwise, all that wait between two steps do, together.
+static bool release_steps(Block& b) {
+  bool any = false;
+  for (Fiber& f : b.fibers) if (!f.done && f.wait == Wait::step) { f.wait = Wait::none; any = true; }
+  return any;
+}
+static inline void step() {
+  self->wait = Wait::step;
+  yield();
+}
 static void run_block(Block& b, const std::vector<int>& order) {
   while (b.live) {
     const unsigned before = b.progress;
@@ -265,7 +275,7 @@ static void run_block(Block& b, const std::vector<int>& order) {
       self = &f;
       switch_context(&b.scheduler, f.stack_pointer);
     }
-    if (b.progress == before) { report_stuck(b); return; }
+    if (b.progress == before && !release_steps(b)) { report_stuck(b); return; }
   }
 }
 static std::vector<int> thread_order(int n) {

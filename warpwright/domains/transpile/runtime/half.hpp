@@ -38,7 +38,7 @@ static inline float bfloat_to_float(unsigned short h) { return bits<float>((unsi
   struct NAME { \
     unsigned short stored; \
     NAME() = default; \
-    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>> NAME(T v) : stored(TO((float)v)) {} \
+    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T> || (!std::is_same_v<T, NAME> && std::is_class_v<T> && std::is_convertible_v<T, float>)>> NAME(T v) : stored(TO((float)v)) {} \
     operator float() const { return FROM(stored); } \
     NAME& operator+=(NAME o) { return *this = NAME((float)*this + (float)o); } \
     NAME& operator-=(NAME o) { return *this = NAME((float)*this - (float)o); } \
