@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
 import subprocess
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+import warpwright
 from warpwright import native
 from warpwright.bench_transpile import candidates, judge, report, text
 from warpwright.bench_transpile.items import Item
@@ -88,6 +90,7 @@ def conditions(settings: Settings) -> dict[str, Any]:
     """Return what a reader needs to repeat the run."""
     version = subprocess.run([native.compiler()[0], "--version"], capture_output=True, text=True, timeout=60).stdout.splitlines()[0]
     return {
+        "when": f"{datetime.date.today()}, warpwright {warpwright.__version__}",
         "machine": f"{_processor()}, {os.cpu_count()} cores", "compiler": version, "flags": " ".join(text.C_FLAGS), "threads": settings.threads,
         "timing": f"{settings.seconds:g} s a candidate, interleaved with the reference, parent's clock, calls repeated to at least 2 ms",
         "seeds": f"{len(judge.SEEDS)} seeds, 3 ranges of values",
