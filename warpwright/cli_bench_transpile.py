@@ -18,7 +18,11 @@ def bench_transpile(given: argparse.Namespace) -> int:
     """Judge translators of CUDA to C (models, or the compiler) on a suite."""
     from warpwright.bench_transpile import report
 
-    said = _report(given)
+    try:
+        said = _report(given)
+    except KeyboardInterrupt:
+        given.console.print("interrupted; nothing was written (recorded answers are kept, builds are cached)")
+        return 3
     text = report.markdown(said)
     if given.out:
         Path(given.out).write_text(text)
