@@ -9,9 +9,11 @@ import argparse
 import datetime
 import os
 import platform
+import resource
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
@@ -42,20 +44,38 @@ def main() -> None:
     print(Path(options.out).read_text())
 
 
-def measured(what: str, count: int, options: Options, jobs: int) -> tuple[str, Result, float, int, float]:
-    """Return what one run gave: its result, the median gain of the search, distinct texts, and the machine's load before it."""
-    load = os.getloadavg()[0]
+@dataclass(frozen=True)
+class Row:
+    """One run: its result, the median gain of the search, distinct texts, the machine's load before it, CPU seconds of all processes a pair."""
+
+    what: str
+    result: Result
+    gain: float
+    texts: int
+    load: float
+    cpu: float
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of its ended children, compilers included."""
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
+def measured(what: str, count: int, options: Options, jobs: int) -> Row:
+    """Return what one run gave."""
+    load, before = os.getloadavg()[0], cpu_seconds()
     folder = Path(tempfile.mkdtemp(prefix="pairs-"))
     try:
         result = generate(folder / "set", count, 30.0, options, jobs, False)
         rows = read_pairs(folder / "set")
         gains = sorted(row["c_first_seconds"] / row["c_seconds"] for row in rows)
-        return what, result, gains[len(gains) // 2], len({row["skeleton"] for row in rows}), load
+        texts = len({row["skeleton"] for row in rows})
+        return Row(what, result, gains[len(gains) // 2], texts, load, (cpu_seconds() - before) / max(1, result.pairs))
     finally:
         shutil.rmtree(folder)
 
 
-def table(rows: list[tuple[str, Result, float, int, float]], jobs: int) -> str:
+def table(rows: list[Row], jobs: int) -> str:
     """Return the markdown."""
     version = subprocess.run([native.compiler()[0], "--version"], capture_output=True, text=True).stdout.splitlines()[0]
     processor = next(
@@ -65,27 +85,22 @@ def table(rows: list[tuple[str, Result, float, int, float]], jobs: int) -> str:
         "# Pairs a minute",
         "",
         f"{processor}, {os.cpu_count()} cores; {jobs} processes; {version}; Python {platform.python_version()}, numpy {numpy.__version__},"
-        f" pyarrow {pyarrow.__version__}, warpwright {warpwright.__version__}; {datetime.date.today()}; `python benchmarks/pairs_rate.py`, seed {SEED}.",
-        "The load is that of the machine just before each run: above 0 it was shared, and the rate is lower than on a quiet one.",
+        f" pyarrow {pyarrow.__version__}, warpwright {warpwright.__version__}; {datetime.date.today()};"
+        f" `python benchmarks/pairs_rate.py`, seed {SEED}.",
+        "The load is that of the machine just before each run: where it is high, the machine was shared, and the rate is"
+        " lower than on a quiet one. The CPU seconds, compilers included, hardly depend on that.",
         "",
-        "| run | pairs | drafts | rejected | seconds | pairs a minute | CUDA texts that differ in more than sizes | median gain of the search | load before |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| run | pairs | drafts | rejected | seconds | pairs a minute | CPU seconds a pair | CUDA texts that differ in more than sizes"
+        " | median gain of the search | load before |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for what, result, gain, texts, load in rows:
+    for row in rows:
+        result = row.result
         rejected = ", ".join(f"{name} {count}" for name, count in sorted(result.rejected.items())) or "0"
-        cells = (
-            what,
-            result.pairs,
-            result.drafts,
-            rejected,
-            f"{result.seconds:.0f}",
-            f"{result.per_minute:.0f}",
-            texts,
-            f"{gain:.2f}x",
-            f"{load:.1f}",
-        )
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    faults = [reason for _, result, *_ in rows for reason in result.reasons]
+        cells = (row.what, result.pairs, result.drafts, rejected, f"{result.seconds:.0f}", f"{result.per_minute:.0f}", f"{row.cpu:.2f}", row.texts)
+        cells = (*map(str, cells), f"{row.gain:.2f}x", f"{row.load:.1f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    faults = [reason for row in rows for reason in row.result.reasons]
     return "\n".join(
         [*lines, "", f"Faults of the generator (a half that was wrong, not built or crashed): {len(faults)}.", *(f"- {f[:200]}" for f in faults), ""]
     )

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpwright import facts, native
+from warpwright import native
 from warpwright.domains import transpile
+from warpwright.timing import facts
 
 CUDA = r"""
 #define TILE 16

@@ -85,7 +85,7 @@ def test_what_may_pass_is_tried_again(server: Server) -> None:
 
 def test_attempts_end(server: Server) -> None:
     server.replies = [(500, "broken", {})] * 2
-    with pytest.raises(ChatError, match="2 attempts.*500: broken"):
+    with pytest.raises(ChatError, match=r"2 attempts.*500: broken"):
         client(server, attempts=2).ask(ASKED)
 
 

@@ -18,7 +18,11 @@ def bench_transpile(given: argparse.Namespace) -> int:
     """Judge translators of CUDA to C (models, or the compiler) on a suite."""
     from warpwright.bench_transpile import report
 
-    said = _report(given)
+    try:
+        said = _report(given)
+    except KeyboardInterrupt:
+        given.console.print("interrupted; nothing was written (recorded answers are kept, builds are cached)")
+        return 3
     text = report.markdown(said)
     if given.out:
         Path(given.out).write_text(text)
@@ -76,6 +80,6 @@ def register(verb: Verb) -> None:
     made.add_argument("--limit", type=int, help="at most this many items")
     made.add_argument("--seconds", type=float, default=1.0, help="for timing one candidate; 0: correctness only (%(default)s)")
     made.add_argument("--threads", type=int, default=1, help="OpenMP threads of every program (%(default)s)")
-    made.add_argument("--jobs", type=int, default=1, help="items prepared at once; timing is one at a time (%(default)s)")
+    made.add_argument("--jobs", type=int, default=1, help="items built at once, before anything is timed (%(default)s)")
     made.add_argument("--seed", type=int, default=0, help="of the order of timing (%(default)s)")
     made.add_argument("--out", metavar="FILE", help="write the report as markdown here, and as JSON beside it")

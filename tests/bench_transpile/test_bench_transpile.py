@@ -217,7 +217,9 @@ def test_a_replayed_model_stands_beside_the_compiler(tmp_path: Path) -> None:
 def test_refining_starts_from_the_compilers_output(tmp_path: Path) -> None:
     start = candidates.compile_item(ITEM).code
     chat = replay(tmp_path, ITEM, f"```c\n{CANDIDATES['wrong']}```", start)
-    rows = bench.judge_item(ITEM, [chat], bench.Settings(seconds=0.0, refine=True), __import__("threading").Lock())
+    settings = bench.Settings(seconds=0.0, refine=True)
+    item, answers = bench.make_ready(ITEM, [chat], settings)
+    rows = bench.judge_item(item, answers, settings)
     assert [(row.source, row.status) for row in rows] == [("control", "ok"), ("compiler", "ok"), ("model+compiler", "wrong")]
 
 

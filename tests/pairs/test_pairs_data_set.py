@@ -63,6 +63,7 @@ def test_resuming_goes_on_with_the_same_numbers(tmp_path: Path) -> None:
     generating.generate(tmp_path / "parts", 4, None, options, 1, False)
     generating.generate(tmp_path / "parts", 8, None, options, 1, True)
     assert whole.pairs == 8 and not whole.reasons
+    assert generating.generate(tmp_path / "parts", 8, None, options, 1, True).drafts == 0
     once, twice = ([(row["index"], row["cuda"]) for row in read_pairs(tmp_path / name)] for name in ("whole", "parts"))
     assert once == twice
 

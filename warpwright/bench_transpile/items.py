@@ -63,7 +63,6 @@ class Item:
     """Why the CUDA side has no launches; empty when it has."""
     unscored: str = ""
     """Why nothing can be judged by this item; empty when it can."""
-    dims: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def prototype(self) -> str:

@@ -110,8 +110,8 @@ def _first_error(log: str) -> str:
 
 def prepare(item: Item, threads: int = 1) -> Prepared:
     """Return an item with its answers; where nothing can be judged by it, the reason."""
-    library = build(Answer("reference", item.c))
-    if isinstance(library, str) or item.unscored:
+    library = "" if item.unscored else build(Answer("reference", item.c))
+    if isinstance(library, str):
         return Prepared(item, Path(), unscored=item.unscored or f"the reference does not compile: {library}")
     made = Prepared(item, library)
     try:

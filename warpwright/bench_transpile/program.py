@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpwright import repeat
 from warpwright.base import Verdict
 from warpwright.bench_transpile.items import Buffer
-from warpwright.errors import WorkerDied, WorkerTimeout
+from warpwright.errors import UsageError, WorkerDied, WorkerTimeout
 from warpwright.workers import isolation
 from warpwright.workers.sandbox import FIRST_USER, USERS
 
@@ -38,6 +39,8 @@ class Program:
     """A library's function in a child process. Buffers whose type is `float32` may be held as float64, for the oracle."""
 
     def __init__(self, library: Path, entry: str, buffers: Sequence[Buffer], double: bool = False, trusted: bool = False, threads: int = 1) -> None:
+        if len(buffers) > repeat.MOST_PARAMETERS:
+            raise UsageError(f"expected at most {repeat.MOST_PARAMETERS} parameters, saw {len(buffers)} of {entry}", "this program is left out")
         self.name, self.buffers, self.count = entry, tuple(buffers), 1
         self.verdict: Callable[[], Verdict | None] = lambda: None
         self.types = {b.name: np.dtype("float64" if double and b.dtype == "float32" else b.dtype) for b in buffers}
@@ -54,15 +57,17 @@ class Program:
             self.pages = mmap.mmap(file.fileno(), end)
         self.memory = np.frombuffer(self.pages, np.uint8)
         self.memory[:] = PATTERN
-        shutil.copyfile(library, copy)
-        os.chmod(copy, 0o755)
+        helper = os.path.join(self.folder, "repeat.so")
+        for source, place in ((library, copy), (repeat.library(), helper)):
+            shutil.copyfile(source, place)
+            os.chmod(place, 0o755)
         user = "trusted" if trusted else str(FIRST_USER + int.from_bytes(os.urandom(8)) % USERS) if isolation.can_change_user() else "same"
         offsets = ",".join(str(self.offsets[b.name]) for b in buffers)
         environment = {
             **os.environ, "OMP_NUM_THREADS": str(threads), "OMP_STACKSIZE": "256M", "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])),
         }  # fmt: skip
-        command = [sys.executable, "-m", "warpwright.bench_transpile.runner", copy, entry, arena, offsets, user]
+        command = [sys.executable, "-m", "warpwright.bench_transpile.runner", copy, helper, entry, arena, offsets, user]
         self.child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, preexec_fn=_large_stack
         )

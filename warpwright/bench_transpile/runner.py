@@ -1,9 +1,10 @@
 """A child process that calls one function of one library on arrays in memory that it shares with its parent, and does nothing else.
 
-    python -m warpwright.bench_transpile.runner LIBRARY ENTRY ARENA OFFSETS USER
+    python -m warpwright.bench_transpile.runner LIBRARY REPEAT ENTRY ARENA OFFSETS USER
 
-It reads requests of one line, `g COUNT`, calls the function COUNT times, and answers `d`. Inputs, outputs and guard zones are the parent's
-business: it has the same pages mapped, so that nothing that this process says is believed but that a call has ended.
+It reads requests of one line, `g COUNT`, has REPEAT, a library of ours, call the function COUNT times, and answers `d`.
+Inputs, outputs and guard zones are the parent's business: it has the same pages mapped, so that nothing that this process says is believed
+but that a call has ended.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ PROCESSES = 256
 
 def main() -> None:
     """Serve until standard input ends."""
-    library, entry, arena, offsets, user = sys.argv[1:6]
+    library, repeat, entry, arena, offsets, user = sys.argv[1:7]
     isolation.die_with_parent()
     with open(arena, "r+b") as file:
         pages = mmap.mmap(file.fileno(), 0)
     base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-    places = [ctypes.c_void_p(base + int(offset)) for offset in offsets.split(",")]
+    starts = [base + int(offset) for offset in offsets.split(",")]
+    places = (ctypes.c_void_p * len(starts))(*starts)
+    call = ctypes.CDLL(repeat).repeat
+    call.restype = None
     if user != "trusted":
         isolation.limit_resources(MEMORY_BYTES, FILE_BYTES, None)
         if user != "same":
@@ -36,11 +40,9 @@ def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)  # what the program prints is no answer
     function = ctypes.CDLL(library)[entry]
-    function.restype = None
     os.write(out, b"r")
     while request := sys.stdin.readline():
-        for _ in range(int(request.split()[1])):
-            function(*places)
+        call(function, places, len(starts), ctypes.c_long(int(request.split()[1])))
         os.write(out, b"d")
 
 

@@ -22,6 +22,9 @@ _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\(
 POLICIES = ("newest", "oldest")
 """Which value a local name stands for, when several operators of that kind made one: the newest not yet read, or the oldest."""
 
+SCRATCH = "atomic_add_return"
+"""TVM's name of the buffer that takes what an atomicAdd returns, which nobody reads."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -132,7 +135,7 @@ def _source(name: str, inputs: Sequence[str], made: Sequence[tuple[str, str]], r
 def _outputs(item: Item, made: Sequence[tuple[str, str]], read: set[str]) -> dict[str, str]:
     """Return value -> output of the item, for the values that no kernel reads."""
     outputs = [b.name for b in item.buffers if b.role == "output"]
-    leaves = [(value, base) for value, base in made if value not in read]
+    leaves = [(value, base) for value, base in made if value not in read and base != SCRATCH]
     names: dict[str, str] = {}
     for value, base in leaves:
         same = [o for o in outputs if base_of(o) == base and o not in names.values()]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwright import native
+from warpwright import native, repeat
 from warpwright.domains import transpile
 from warpwright.errors import WarpwrightError
 from warpwright.pairs.draft import Draft, renamed
@@ -22,7 +25,7 @@ Run = Callable[[Mapping[str, Any]], None]
 """Runs a program on arrays by buffer name, in place."""
 
 
-def build_c(drafts: Sequence[Draft]) -> dict[int, tuple[Run, ...] | str]:
+def build_c(drafts: Sequence[Draft]) -> dict[int, tuple[CHalf, ...] | str]:
     """Return for each draft's index its C candidates, or why they could not be built."""
     parts = []
     for draft in drafts:
@@ -33,7 +36,7 @@ def build_c(drafts: Sequence[Draft]) -> dict[int, tuple[Run, ...] | str]:
         library = _load_once("\n".join(parts))
     except native.BuildError as error:
         return _apart(drafts, build_c, str(error))
-    return {draft.index: tuple(_c_run(draft, library[f"w{draft.index}_{number}"]) for number in range(len(draft.c))) for draft in drafts}
+    return {draft.index: tuple(_c_half(draft, library[f"w{draft.index}_{number}"]) for number in range(len(draft.c))) for draft in drafts}
 
 
 def build_cuda(drafts: Sequence[Draft]) -> dict[int, tuple[Run, ...] | str]:
@@ -48,9 +51,7 @@ def build_cuda(drafts: Sequence[Draft]) -> dict[int, tuple[Run, ...] | str]:
     return {draft.index: (_cuda_run(draft, kernels),) for draft in prefixed}
 
 
-def _apart(
-    drafts: Sequence[Draft], build: Callable[[Sequence[Draft]], dict[int, tuple[Run, ...] | str]], why: str
-) -> dict[int, tuple[Run, ...] | str]:
+def _apart(drafts: Sequence[Draft], build: Callable[[Sequence[Draft]], dict[int, Any]], why: str) -> dict[int, Any]:
     if len(drafts) == 1:
         return {drafts[0].index: why}
     return {index: found for draft in drafts for index, found in build([draft]).items()}
@@ -64,14 +65,29 @@ def _load_once(text: str) -> Any:
     return library
 
 
-def _c_run(draft: Draft, function: Any) -> Run:
-    order = (*(b.name for b in draft.graph.inputs), *draft.graph.outputs)
+@dataclass(frozen=True)
+class CHalf:
+    """A built candidate of the C half."""
 
-    def run(arrays: Mapping[str, Any]) -> None:
-        function(*(arrays[name].ctypes for name in order))
+    function: Any
+    order: tuple[str, ...]
+    """Buffers by parameter."""
 
-    function.argtypes = None
-    return run
+    def __call__(self, arrays: Mapping[str, Any]) -> None:
+        """Run it once."""
+        self.repeat(arrays, 1)
+
+    def repeat(self, arrays: Mapping[str, Any], count: int) -> float:
+        """Run it `count` times and return the seconds of one call."""
+        places = (ctypes.c_void_p * len(self.order))(*(arrays[name].ctypes.data for name in self.order))
+        call = repeat.function()
+        start = time.perf_counter()
+        call(self.function, places, len(self.order), ctypes.c_long(count))
+        return (time.perf_counter() - start) / count
+
+
+def _c_half(draft: Draft, function: Any) -> CHalf:
+    return CHalf(function, (*(b.name for b in draft.graph.inputs), *draft.graph.outputs))
 
 
 def _cuda_run(draft: Draft, kernels: Mapping[str, Any]) -> Run:

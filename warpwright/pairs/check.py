@@ -5,6 +5,7 @@ A definition is vacuous when an output is constant, not finite, equal to an inpu
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.pairs.build import Run
+from warpwright.pairs.build import CHalf, Run
 from warpwright.pairs.draft import Draft
 from warpwright.pairs.expr import Buffer, Graph
 from warpwright.pairs.reference import compile_reference
@@ -33,6 +34,9 @@ ILL_CONDITIONED = 0.01
 
 EPSILON = float(np.finfo(np.float32).eps)
 TYPES: Mapping[str, Any] = {"float32": np.float32, "int32": np.int32, "int8": np.int8}
+GO_SECONDS = 2e-4
+"""A call is repeated until it takes this long: going through ctypes takes about 5 us."""
+
 TIMING_SECONDS = 0.03
 """For all candidates of a pair together, at least five rounds."""
 
@@ -77,7 +81,7 @@ def seed_of(draft: Draft, added: int) -> int:
     return draft.index * 10 + added
 
 
-def check(draft: Draft, halves: Sequence[Run], cuda: Run | None) -> Checked:
+def check(draft: Draft, halves: Sequence[CHalf], cuda: Run | None) -> Checked:
     """Return what is to be recorded of a draft whose halves are right. Raises Rejected."""
     cases = [_case(draft, where, added) for where, added in CASES]
     tolerances = tuple(_tolerance(draft.graph, cases, k) for k in range(len(draft.graph.outputs)))
@@ -181,16 +185,13 @@ def _not_vacuous(draft: Draft, case: Case, run: Run) -> None:
         raise Rejected(f"insensitive: output {deaf[0]} depends on no input")
 
 
-def time_candidates(draft: Draft, halves: Sequence[Run], case: Case) -> list[float]:
+def time_candidates(draft: Draft, halves: Sequence[CHalf], case: Case) -> list[float]:
     """Return the median seconds of a call of each candidate, timed in turns."""
     arrays = {b.name: _guarded(b, case.inputs.get(b.name))[1] for b in (*draft.graph.inputs, *draft.graph.shapes.values())}
     taken: list[list[float]] = [[] for _ in halves]
-    for half in halves:
-        half(arrays)
+    counts = [max(1, math.ceil(GO_SECONDS / max(half.repeat(arrays, 2), 1e-8))) for half in halves]
     began = time.perf_counter()
     while len(taken[0]) < 5 or (time.perf_counter() - began < TIMING_SECONDS and len(taken[0]) < 200):
-        for half, times in zip(halves, taken, strict=True):
-            start = time.perf_counter()
-            half(arrays)
-            times.append(time.perf_counter() - start)
+        for half, times, count in zip(halves, taken, counts, strict=True):
+            times.append(half.repeat(arrays, count))
     return [float(np.median(times)) for times in taken]

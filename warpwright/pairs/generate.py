@@ -63,6 +63,9 @@ def generate(
     """Write verified pairs until there are `count`, or `minutes` are over, or both are None and the user interrupts."""
     target = Folder.open(folder, options, resume)
     result, began = Result(), time.monotonic()
+    if count is not None and target.total >= count:
+        tell(f"{folder} holds {target.total} pairs already")
+        return result
     end = began + 60 * minutes if minutes is not None else float("inf")
     pool = _Pool(options, jobs, threads, target.next_index)
     try:
@@ -134,6 +137,7 @@ class _Pool:
         for child in tuple(self.children):
             with contextlib.suppress(OSError):
                 child.kill()
+            child.wait()
         while not self.results.empty():
             self.results.get_nowait()
 

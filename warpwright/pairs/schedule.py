@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any
 
-from warpwright.pairs.expr import Expr, Graph, Stage, bodies, names, walk
+from warpwright.pairs.expr import Expr, Graph, Stage, names, walk
 
 MOST_SHARED_ELEMENTS = 4096
 """Of a shared array that a kernel declares: 16 KiB of float32, a third of what every GPU has."""
@@ -190,8 +190,3 @@ def draw(rng: Random, graph: Graph, candidates: int) -> tuple[tuple[KernelSchedu
         if more not in loops:
             loops.append(more)
     return kernels, tuple(loops)
-
-
-def reads_of(stage: Stage) -> tuple[Expr, ...]:
-    """Return every load of a stage."""
-    return tuple(node for expr in bodies(stage) for node in walk(expr) if node.kind == "load")

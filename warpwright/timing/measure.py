@@ -159,9 +159,9 @@ def compare(
     """Time `candidate` beside `baselines` for about `seconds` at most and return the measurement.
 
     `hidden_inputs` makes inputs of other distributions: between the timed passes the candidate is called on them, untimed, and checked, so that
-    a program cannot be right while it is verified and wrong from then on. `eligible` names the baselines that passed the verifier: the others are timed for the table but cannot be the best one. The time
-    counts from the second pass on, because the first may compile; confirming a speed-up above 3x may add half as much again. Raises
-    BelowFloor, WrongDuringTiming, and whatever a worker raises.
+    a program cannot be right while it is verified and wrong from then on. `eligible` names the baselines that passed the verifier: the others
+    are timed for the table but cannot be the best one. The time counts from the second pass on, because the first may compile; confirming a
+    speed-up above 3x may add half as much again. Raises BelowFloor, WrongDuringTiming, and whatever a worker raises.
     """
     chosen = frozenset(baselines if eligible is None else eligible) & frozenset(baselines)
     if not chosen:

@@ -51,7 +51,8 @@ std::vector<torch::Tensor> several(const torch::Tensor& x, double scale, c10::op
   auto y = torch::zeros({x.size(0)}, x.options());
   row_sums<<<dim3(x.size(0)), dim3(128)>>>(x.packed_accessor32<float, 2, at::RestrictPtrTraits>(), y.data_ptr<float>());
   auto filled = torch::full(sizes, scale, torch::dtype(torch::kFloat64));
-  TORCH_CHECK(std::abs(torch::mean(filled).item<double>() - scale) < 1e-12 && (filled * 2.0).sum().item<double>() == 2 * scale * filled.numel(), "sums");
+  TORCH_CHECK(std::abs(torch::mean(filled).item<double>() - scale) < 1e-12, "mean");
+  TORCH_CHECK((filled * 2.0).sum().item<double>() == 2 * scale * filled.numel(), "sum");
   return {y, x.transpose(0, 1), x.narrow(1, 2, 3).contiguous(), filled, bias.has_value() ? bias.value() : torch::ones({1}, torch::kInt64)};
 }
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
