@@ -174,6 +174,8 @@ def test_recover_refuses_what_it_cannot_do_well(key: str, capfd: pytest.CaptureF
         (["--workers", "0"], "--workers"),
         (["--preview", "none/sheet.png"], "preview"),
         (["--manifest", "out/m"], "outside"),
+        (["--manifest", "my.key"], "new manifest"),
+        (["--manifest", "none/m"], "no folder"),
         (["--resume"], "unfinished"),
     ],
 )

@@ -203,6 +203,14 @@ def test_outputs_are_never_overwritten_and_dry_run_writes_nothing(tmp_path: Path
         protect_data_set(source, tmp_path / "out", KEY, Options(resume=True))
 
 
+def test_a_run_killed_before_its_mark_was_written_can_be_resumed(tmp_path: Path) -> None:
+    source = sources.open_source(folder_set(tmp_path / "in"))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / f".{MARK}.part").write_bytes(b"cwc")
+    assert protect_data_set(source, tmp_path / "out", KEY, Options(resume=True)).written == 12
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"class0", "class1", "class2"}
+
+
 def test_a_resume_with_other_settings_is_refused(tmp_path: Path) -> None:
     root = folder_set(tmp_path / "in")
     (root / "class0" / "bad.png").write_bytes(b"")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warpwright.domains.unlearnable import backends, estimate
-from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec
+from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec, response
 from warpwright.domains.unlearnable.operator import Operator
 from warpwright.domains.unlearnable.recover import maxima, recover
 from warpwright.errors import UsageError
@@ -77,3 +77,19 @@ def test_spectra_alone_bring_images_nearer_to_clean_statistics() -> None:
         return float(spectra.std(0).mean())
 
     assert spread(undone) < 0.4 * spread(protected)
+
+
+def test_blind_responses_come_within_a_few_percent_of_the_filters() -> None:
+    bank = FilterBank.from_key(KEY, CLASSES, FilterSpec(min_response=0.25))
+    images, labels = photos(800, 28), np.arange(800) % 4
+    found = estimate.blind_responses(backends.cpp(images, labels, bank, Operator()), labels, 4, photos(400, 28, seed=9))
+    true = response(bank.weights, (28, 28))
+    true /= np.exp(np.log(true).mean((1, 2), keepdims=True))  # up to a factor
+    found /= np.exp(np.log(found).mean((1, 2), keepdims=True))
+    assert np.abs(np.log(found / true)).mean() < 0.04
+
+
+def test_a_class_without_images_is_left_alone() -> None:
+    images = photos(8)
+    responses = estimate.blind_responses(images, np.zeros(8, int), 2, images)
+    assert (responses[1] == 1).all() and np.allclose(responses[0], responses[0].mean(), rtol=0.02)

@@ -83,26 +83,54 @@ def fit(pairs: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]], classes: tuple
 
 
 def spectrum(images: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return `[H, W]` the root of the mean power spectrum over images and channels, each image's mean removed."""
+    """Return `[H, W]` the root of the mean power spectrum over images and channels, each image's mean removed, under a Hann window.
+
+    Without the window the jump from one edge to the opposite one leaks into all frequencies: the responses below came out 8 % off
+    instead of 2 % (28-pixel images, reflecting border).
+    """
     x = images.astype(np.float64)
     x -= x.mean((2, 3), keepdims=True)
-    return np.sqrt((np.abs(np.fft.fft2(x)) ** 2).mean((0, 1)))
+    down, across = (np.hanning(size + 2)[1:-1] for size in x.shape[2:])
+    return np.sqrt((np.abs(np.fft.fft2(x * down[:, None] * across)) ** 2).mean((0, 1)))
 
 
-def blind_responses(protected: NDArray[np.uint8], labels: NDArray[np.integer[Any]], classes: int, clean: NDArray[np.uint8]) -> NDArray[np.float64]:
+def blind_responses(
+    protected: NDArray[np.uint8], labels: NDArray[np.integer[Any]], classes: int, clean: NDArray[np.uint8], k: int = 3
+) -> NDArray[np.float64]:
     """Return `[classes, H, W]` estimated magnitude responses, mean 1 over the lowest frequencies: needs no pair and no key.
 
-    `clean`: images of the same kind, unlabelled. A class without images gets a response of 1.
+    `clean`: images of the same kind, unlabelled; `k`: the filters' side, or more. A class's power over the clean power is |F|^2, which for
+    a filter of side k is a cosine series of (2k-1)^2 / 2 terms: fitted, so that noise in single frequencies averages out. A class without
+    images gets a response of 1.
     """
-    base = spectrum(clean)
-    smooth = np.maximum(_smooth(base), 1e-9)
+    base = spectrum(clean) ** 2
+    series = _cosines(base.shape, k)
     out = np.ones((classes, *base.shape))
     for label in range(classes):
         members = protected[labels == label]
         if len(members):
-            ratio = _smooth(spectrum(members)) / smooth
-            out[label] = ratio / max(ratio[_low(ratio.shape)].mean(), 1e-9)
+            magnitude = np.sqrt(_fit_power(spectrum(members) ** 2 / np.maximum(base, 1e-9), series))
+            out[label] = magnitude / max(magnitude[_low(magnitude.shape)].mean(), 1e-9)
     return out
+
+
+def _cosines(shape: tuple[int, ...], k: int) -> NDArray[np.float64]:
+    """Return `[H * W, terms]`: 1, and 2 cos(2 pi f.d) for each pair of opposite shifts d of less than k pixels."""
+    down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.fftfreq(shape[1])[None, :]
+    shifts = [(i, j) for i in range(k) for j in range(-k + 1, k) if i > 0 or j > 0]
+    return np.stack([np.ones(shape).ravel(), *(2 * np.cos(2 * np.pi * (i * down + j * across)).ravel() for i, j in shifts)], 1)
+
+
+def _fit_power(ratio: NDArray[np.float64], series: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the series nearest to `ratio` in relative terms, by three rounds of reweighted least squares; the zero frequency does not count."""
+    target, fitted = ratio.ravel(), np.ones(ratio.size)
+    counts = np.ones(ratio.size)
+    counts[0] = 0.0
+    for _ in range(3):
+        weight = counts / fitted
+        terms, *_ = np.linalg.lstsq(series * weight[:, None], target * weight, rcond=None)
+        fitted = np.maximum(series @ terms, 1e-3)
+    return fitted.reshape(ratio.shape)
 
 
 def undo(images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], responses: NDArray[np.float64]) -> NDArray[np.uint8]:
@@ -120,11 +148,3 @@ def undo(images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], responses:
 def _low(shape: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
     frequencies = np.maximum(np.abs(np.fft.fftfreq(shape[0]))[:, None], np.abs(np.fft.fftfreq(shape[1]))[None, :])
     return np.nonzero((frequencies > 0) & (frequencies < 0.1))
-
-
-def _smooth(power: NDArray[np.float64]) -> NDArray[np.float64]:
-    """3x3 mean over neighbouring frequencies, which wrap, leaving out the zero frequency: a k=3 response varies slowly."""
-    filled = power.copy()
-    filled[0, 0] = (power[0, 1] + power[1, 0]) / 2 if min(power.shape) > 1 else power[0, 0]
-    shifts = [np.roll(filled, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-    return np.mean(shifts, axis=0)

@@ -121,8 +121,8 @@ def protect_data_set(
     An image that cannot be protected is reported in the summary, and the rest goes on.
     """
     bank = options.bank(key, source.classes)
-    if manifest is not None and out.resolve() in manifest.resolve().parents:
-        raise UsageError(f"expected the manifest outside the output folder, saw {manifest}", "it is private: keep it with the key")
+    if manifest is not None:
+        _check_manifest(manifest, out, options.resume)
     summary, started = Summary(), time.monotonic()
     if options.dry_run:
         read = decoded(enumerate(source.items()), options.workers, summary)
@@ -179,6 +179,16 @@ def _sink(source: Source, out: Path, options: Options) -> Sink:
     colour = first.load().colour if first is not None else np.zeros((3, 1, 1), np.uint8)
     channels, height, width = colour.shape
     return ArraySink(out, source.size, (height, width) if channels == 1 else (height, width, channels), source.classes)
+
+
+def _check_manifest(path: Path, out: Path, resume: bool) -> None:
+    """Raise UsageError before anything is created."""
+    if out.resolve() in path.resolve().parents:
+        raise UsageError(f"expected the manifest outside the output folder, saw {path}", "it is private: keep it with the key")
+    if path.exists() and not resume:
+        raise UsageError(f"expected a new manifest file, saw that {path} exists", "name another, or --resume")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write the manifest {path}: there is no folder {path.parent}", "make it first")
 
 
 def _open_manifest(path: Path | None, resume: bool) -> IO[str]:

@@ -84,8 +84,10 @@ def recover_data_set(
         raise UsageError("expected lossless files, saw JPEG", "recovery from them is rough (about 34 dB): --best-effort does it")
     bank = manifest.options.bank(key, manifest.classes)
     summary, started = Summary(), time.monotonic()
+    items, shape, tops = _listed(folder, manifest, best_effort)
     sinks.begin(out, f"recovered {manifest.options.method(bank)}", resume)
-    items, sink, tops = _open(folder, out, manifest, best_effort)
+    files = Format("png", metadata=manifest.options.form.metadata)
+    sink: Sink = FileSink(out, files) if shape is None else ArraySink(out, shape[0], shape[1:], manifest.classes)
 
     def convert(group: list[tuple[int, Item, Picture]]) -> list[tuple[int, Item, Picture]]:
         stacked = np.stack([picture.colour for _, _, picture in group])
@@ -106,8 +108,11 @@ def recover_data_set(
     return summary
 
 
-def _open(folder: Path, out: Path, manifest: Manifest, best_effort: bool) -> tuple[Iterator[Item], Sink, dict[str, int]]:
-    """Return the items that the manifest lists, where they go, and the maxima (filled as items are yielded) that scale "max" divided by."""
+def _listed(folder: Path, manifest: Manifest, best_effort: bool) -> tuple[Iterator[Item], tuple[int, ...] | None, dict[str, int]]:
+    """Return the items that the manifest lists, the array's shape `(N, H, W[, C])` unless they are files, and the maxima of scale "max".
+
+    The maxima are filled in as items are yielded.
+    """
     number = {name: i for i, name in enumerate(manifest.classes)}
     tops: dict[str, int] = {}
     arrays = {item.name: item for item in open_source(folder).items()} if (folder / "images.npy").exists() else None
@@ -124,14 +129,14 @@ def _open(folder: Path, out: Path, manifest: Manifest, best_effort: bool) -> tup
             yield Item(name, number[line["class"]], _checked(load, name, "" if best_effort else line["out"]))
 
     if arrays is None:
-        return items(), FileSink(out, Format("png", metadata=manifest.options.form.metadata)), tops
+        return items(), None, tops
     ordered = sorted((item for item in items() if item.name in arrays), key=lambda item: int(item.name.rsplit("/", 1)[1]))  # as in the data set
-    if len(ordered) != len(arrays):
+    if len(ordered) != len(arrays) or not ordered:
         raise UsageError(f"expected {len(arrays)} images of {folder} in the manifest, saw {len(ordered)}", "give the manifest of this data set")
     colour = ordered[0].load().colour
     channels, height, width = colour.shape
-    shape = (height, width) if channels == 1 else (height, width, channels)
-    return iter(ordered), ArraySink(out, len(ordered), shape, manifest.classes), tops
+    shape = (len(ordered), height, width) if channels == 1 else (len(ordered), height, width, channels)
+    return iter(ordered), shape, tops
 
 
 def _loader(folder: Path, name: str, form: Format) -> Callable[[], Picture]:

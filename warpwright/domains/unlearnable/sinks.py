@@ -53,6 +53,8 @@ def begin(folder: Path, settings: str, resume: bool) -> None:
         return
     if not folder.is_dir():
         raise UsageError(f"expected an unfinished output folder to resume, saw none at {folder}", "leave out --resume")
+    if not {entry.name for entry in folder.iterdir()} - {_part(mark).name}:
+        write_whole(mark, (settings + "\n").encode())  # killed between making the folder and marking it
     if not mark.exists():
         raise UsageError(f"expected an unfinished run in {folder}, saw a finished one", "choose another output folder")
     seen = mark.read_text().splitlines()[0]
@@ -67,10 +69,14 @@ def end(folder: Path) -> None:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.part")
+    temporary = _part(path)
     with temporary.open("wb") as file:
         file.write(data)
     os.replace(temporary, path)
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
 
 
 class FileSink:
@@ -127,7 +133,7 @@ class ArraySink:
         """Make a file of zeros unless it is there; return where its data start."""
         path = self.folder / f"{name}.npy"
         if not path.exists():
-            temporary = path.with_name(f".{path.name}.part")
+            temporary = _part(path)
             np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
             os.replace(temporary, path)
         return path.stat().st_size - int(np.prod(shape)) * np.dtype(dtype).itemsize

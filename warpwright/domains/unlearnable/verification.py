@@ -245,7 +245,7 @@ class TrainingSets:
 
     def blind(self) -> NDArray[np.uint8]:
         """Return the protected images with class spectra evened out: labels and clean look-alikes, no key and no pair."""
-        responses = estimate.blind_responses(self.protected, self.labels, self.classes, self.test[:_REFERENCES])
+        responses = estimate.blind_responses(self.protected, self.labels, self.classes, self.test[:_REFERENCES], self.data.fit.bank.spec.k)
         return estimate.undo(self.protected, self.labels, responses)
 
     def from_pairs(self) -> NDArray[np.uint8]:
