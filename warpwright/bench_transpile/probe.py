@@ -92,8 +92,10 @@ def kernel_grid(
     text: str, kernel: str, parameters: Sequence[tuple[str, str]], block: int, target: str, size: int, capacity: int
 ) -> tuple[int, dict[str, int]] | str:
     """Return the smallest grid (blocks along x) that stores to all `size` elements of `target`, and the largest index + 1 of every parameter."""
-    if "__syncthreads" in text or "__shared__" in text or re.search(r"blockIdx\.[yz]|threadIdx\.[yz]", text):
-        return "it uses shared memory, or more than one dimension of the grid"
+    if re.search(r"__syncthreads|__shared__|__shfl|__activemask|__ballot|blockIdx\.[yz]|threadIdx\.[yz]", text):
+        if size == 1:
+            return 1, {name: 0 for name, _ in parameters}  # one block reduces everything; the answers decide whether that was right
+        return "it uses shared memory, warp functions, or more than one dimension of the grid"
     room = {name: size if name == target else capacity for name, _ in parameters}
     body = recording(text.replace('extern "C"', ""), kernel, parameters)
     call = f"{kernel}({', '.join(name for name, _ in parameters)})"
@@ -113,7 +115,8 @@ def kernel_grid(
     if isinstance(found, str):
         return found
     if found[1] != size or found[2]:
-        return f"no grid covers the {size} elements of {target}: {found[1]} covered{', others written beside it' if found[2] else ''}"
+        beside = ", others written beside it, for want of a guard" if found[2] else ""
+        return f"no grid covers the {size} elements of {target}: {found[1]} covered{beside}"
     return found[0], {name: found[3 + number] for number, (name, _) in enumerate(parameters)}
 
 
