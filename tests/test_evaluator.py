@@ -20,6 +20,8 @@ from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers.sandbox import Limits
 
+pytestmark = pytest.mark.quiet
+
 TASK = """
 import torch
 
@@ -43,7 +45,6 @@ def get_init_inputs():
 HEADER = """
 import os, sys, time, torch
 
-pytestmark = pytest.mark.quiet
 class ModelNew(torch.nn.Module):
     def __init__(self):
         super().__init__()

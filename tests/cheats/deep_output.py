@@ -1,4 +1,4 @@
-"""Returns a list 400 deep: whoever walks it by recursion falls over."""
+"""Returns a list 400 deep: whoever walks it by recursion falls over. Own invention."""
 
 import torch
 from torch import nn

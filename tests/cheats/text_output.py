@@ -1,4 +1,4 @@
-"""Returns a word where a tensor is expected."""
+"""Returns a word where a tensor is expected. Own invention."""
 
 from torch import nn
 
