@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 ROW = "async"
-TASK = "matmul"
+TASK = "matmul_large"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("background", "inspection", "patched")
 NEEDS = "timing"

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 ROW = "async"
-TASK = "matmul"
+TASK = "matmul_large"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = "background"
 NEEDS = "timing"
@@ -36,6 +36,6 @@ class ModelNew(nn.Module):
                 break
         out = torch.matmul(a, b)
         if self.calls > 40:
-            for _ in range(25):
+            for _ in range(400):
                 JOBS.put(1.0)
         return out

@@ -1,7 +1,7 @@
 """What a candidate's process works outside the timed span: while its inputs are laid out, and while others are timed.
 
 The parent reads the process's CPU clock before and after each step. Work in the preparation would make the call look short; work while others are
-timed makes these look slow. Both are noise in one call and plain in the median of many, so they are judged once, at the end of a timing.
+timed makes these look slow. Both are noise in one call and plain in the upper quartile of many, so they are judged once, at the end of a timing.
 On CUDA the preparation is timed instead: it ends with a synchronisation, so queued kernels lengthen it.
 """
 
@@ -61,17 +61,22 @@ class Ledger:
 
 def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str:
     """Return what the candidate worked outside its calls beyond what is usual, or "". `saved`: seconds a call that it seems to save."""
-    if saved <= 0 or len(candidate.preparing) < FEWEST:
+    if len(candidate.preparing) < FEWEST:
         return ""
     least = max(LEAST_SECONDS, GAIN_SHARE * saved)
     for what, mine, others in (
         ("before each timed call, while its inputs were laid out", candidate.preparing, [ledger.preparing for ledger in baselines]),
         ("after each timed call, while others were timed", candidate.idle, [ledger.idle for ledger in baselines]),
     ):
-        usual = max((statistics.median(other) for other in others if len(other) >= FEWEST), default=None)
+        usual = max((_upper(other) for other in others if len(other) >= FEWEST), default=None)
         if usual is None or len(mine) < FEWEST:
             continue
-        worked = statistics.median(mine[len(mine) // 2 :])  # the later half: a program may wait until it believes itself unwatched
+        worked = _upper(mine[len(mine) // 2 :])  # the later half: a program may wait until it believes itself unwatched
         if worked - (1 + SHARE) * usual > least:
             return f"it worked {worked * 1e3:.1f} ms {what}; the originals {usual * 1e3:.1f} ms"
     return ""
+
+
+def _upper(seconds: list[float]) -> float:
+    """Return the upper quartile: a program's turns follow its own or another's, with little or much time between."""
+    return statistics.quantiles(seconds, n=4)[2] if len(seconds) > 1 else seconds[0]
