@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,9 @@ def test_a_wrong_program_fails_the_audit(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_the_best_so_far(tmp_path: Path) -> None:
     arguments = ["optimize", TASK, "--target", "cpu", "--budget", "10m", "--baselines", "eager", "--json"]
     running = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+        [*COMMAND, *arguments], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs, these tests perhaps, ignore it
+    )  # fmt: skip
     assert running.stderr is not None
     try:
         for line in running.stderr:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,9 @@ for _ in map_jobs("executor_jobs:wait_for_interrupt", [{"folder": sys.argv[1], "
 
 
 def test_interrupted_jobs_may_write_what_they_have(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED, str(tmp_path)], env=environment(), stderr=subprocess.DEVNULL)
+    listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs, these tests perhaps, ignore it
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
+    process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, preexec_fn=listening)
     wait_until(lambda: len(list(tmp_path.glob("started-*"))) == 2)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) != 0
