@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from random import Random
 from typing import Any, Protocol
 
@@ -237,6 +238,11 @@ class _Run:
                 self.known[candidate.key] = archived
         return self.known.get(candidate.key)
 
+    @cached_property
+    def beside(self) -> set[str]:
+        """The names of the baselines of today."""
+        return {baseline.proposer.removeprefix(BASELINE) for baseline in self.evaluator.baselines()}
+
     def _archived(self, candidate: Candidate) -> Record | None:
         """Return the archive's answer: the newest record, if it was made with the versions of today and beside the baselines of today."""
         found = self.archive.find(self.task, candidate, self.evaluator.device) if self.archive is not None else None
@@ -244,8 +250,7 @@ class _Run:
             return None
         if found.measurement is None:
             return found
-        beside = {baseline.proposer.removeprefix(BASELINE) for baseline in self.evaluator.baselines()}
-        return found if set(found.measurement.baselines) >= beside else None
+        return found if set(found.measurement.baselines) >= self.beside else None
 
     def _remember(self, record: Record) -> None:
         self.known[record.candidate.key] = record

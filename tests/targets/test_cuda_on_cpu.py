@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -76,7 +77,8 @@ def test_a_cuda_candidate_is_audited_without_a_gpu(tmp_path: Path, offset: str, 
     (tmp_path / "task.py").write_text(TASK)
     (tmp_path / "candidate.py").write_text(CANDIDATE.replace("OFFSET", offset))
     command = [sys.executable, "-m", "warpwright.cli", "audit", "candidate.py", "--task", "task.py", "--target", "cpu", "--baselines", "eager"]
-    done = subprocess.run([*command, "--archive", "a.db", "--json"], capture_output=True, text=True, cwd=tmp_path, timeout=280)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([*command, "--archive", "a.db", "--json"], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=280)
     assert done.returncode == code, done.stderr[-2000:]
     assert json.loads(done.stdout)["status"] == status
     assert "translated and run on the CPU" in done.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warpwright.errors import UsageError
+from warpwright.pairs.print_cuda import Launch
 
 Role = Literal["input", "output"]
 ELEMENTS: Mapping[str, str] = {
@@ -30,17 +31,6 @@ class Buffer:
     low: float = 0.0
     high: float = 0.0
     values: Literal["uniform", "index", "permutation"] = "uniform"
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One kernel launch; `args` are names of parameters or temporaries."""
-
-    kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    args: tuple[str, ...]
-    shared: int = 0
 
 
 @dataclass(frozen=True)

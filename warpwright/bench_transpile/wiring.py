@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from warpwright.bench_transpile import candidates, judge
-from warpwright.bench_transpile.items import ELEMENTS, Item, Launch, written
+from warpwright.bench_transpile.items import ELEMENTS, Item, written
 from warpwright.bench_transpile.judge import Prepared
 from warpwright.bench_transpile.probe import kernel_grid
+from warpwright.pairs.print_cuda import Launch
 
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\((\d+)[^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{')
 POLICIES = ("newest", "oldest")

@@ -11,6 +11,7 @@ from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
 from warpwright.domains.transpile.regions import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
 from warpwright.domains.transpile.scan import Kernel
+from warpwright.domains.transpile.uniform import INLINED_CALLS
 
 Shape = tuple[int, int, int]
 
@@ -401,61 +402,7 @@ class Writer:
         return True
 
 
-_INLINE = frozenset(
-    [
-        "min",
-        "max",
-        "abs",
-        "fabs",
-        "fabsf",
-        "fmin",
-        "fmax",
-        "fminf",
-        "fmaxf",
-        "sqrt",
-        "sqrtf",
-        "rsqrtf",
-        "fma",
-        "fmaf",
-        "__fmaf_rn",
-        "__ldg",
-        "__float_as_int",
-        "__int_as_float",
-        "__float_as_uint",
-        "__uint_as_float",
-        "__fdividef",
-        "make_float2",
-        "make_float3",
-        "make_float4",
-        "make_int2",
-        "make_int3",
-        "make_int4",
-        "__mul24",
-        "__umul24",
-        "expf",
-        "__expf",
-        "exp",
-        "floor",
-        "floorf",
-        "ceil",
-        "ceilf",
-        "__saturatef",
-        "__frcp_rn",
-        "__fsqrt_rn",
-        "__half2float",
-        "__float2half",
-        "tanhf",
-        "tanh",
-        "logf",
-        "__logf",
-        "log",
-        "sinf",
-        "cosf",
-        "__sinf",
-        "__cosf",
-        "expm1f",
-    ]
-)
+_INLINE = INLINED_CALLS | {"__cosf", "__frcp_rn", "__fsqrt_rn", "__saturatef", "__sinf"}
 """Calls that are inlined and have no branch that differs between threads."""
 
 

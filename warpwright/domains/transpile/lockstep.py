@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.domains.transpile import fibers, ir
-from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Function, Raw, Return, Stmt
-from warpwright.domains.transpile.printing import INDENT, Printer, declarator
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Function, Stmt
+from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
 from warpwright.domains.transpile.sanitize import definition
 from warpwright.domains.transpile.scan import Kernel
 from warpwright.domains.transpile.source import Source
@@ -20,7 +20,7 @@ def relies_on_lockstep(function: Function) -> bool:
     return any("volatile" in v.type and (v.space in ("shared", "dynamic") or "*" in v.type) for v in (function.variables or {}).values())
 
 
-class _Stepped(Printer):
+class _Stepped(FunctionPrinter):
     def expr(self, expr: Expr, exact: bool = False) -> str:
         if expr.kind == "name" and expr.var is not None and expr.var in self.variables:
             return self.variables[expr.var].name
@@ -35,13 +35,6 @@ class _Stepped(Printer):
             return [f"{pad}{{ const auto next = {whole}; ww::step(); {place} = next; ww::step(); }}"]
         if isinstance(stmt, Declare) and stmt.var.space == "shared":
             return [f"{pad}static thread_local {declarator(stmt.var)};"]
-        if isinstance(stmt, Declare) and stmt.var.space == "dynamic":
-            return [f"{pad}{stmt.var.type}* const {stmt.var.name} = ({stmt.var.type}*)ww::dynamic_shared();"]
-        if isinstance(stmt, Return):
-            return [f"{pad}return {self.expr(stmt.value)};" if stmt.value is not None else f"{pad}return;"]
-        if isinstance(stmt, Raw):
-            text = self.parts(stmt.expr, False)
-            return [pad + text + ("" if text.endswith((";", "}")) else ";")]
         return super().written(stmt, depth)
 
     def is_volatile(self, target: Expr) -> bool:

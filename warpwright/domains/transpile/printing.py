@@ -197,3 +197,18 @@ def _unsigned_matters(expr: Expr) -> bool:
     if expr.kind == "binary" and expr.name == "*":
         return any(c.kind == "literal" and len(ir.text_of(c)) > 5 and "." not in ir.text_of(c) for c in expr.children)
     return False
+
+
+class FunctionPrinter(Printer):
+    """Writes whole functions, as fibers run them: they return, and the launch gives them their dynamic shared memory."""
+
+    def written(self, stmt: Stmt, depth: int) -> list[str]:
+        pad = INDENT * depth
+        if isinstance(stmt, Declare) and stmt.var.space == "dynamic":
+            return [f"{pad}{stmt.var.type}* const {stmt.var.name} = ({stmt.var.type}*)ww::dynamic_shared();"]
+        if isinstance(stmt, Return):
+            return [f"{pad}return {self.expr(stmt.value)};" if stmt.value is not None else f"{pad}return;"]
+        if isinstance(stmt, Raw):
+            text = self.parts(stmt.expr, False)
+            return [pad + text + ("" if text.endswith((";", "}")) else ";")]
+        return super().written(stmt, depth)

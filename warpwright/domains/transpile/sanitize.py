@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from warpwright.domains.transpile import fibers
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.ir import Declare, Expr, Function, Raw, Return, Stmt
-from warpwright.domains.transpile.printing import INDENT, Printer, declarator
+from warpwright.domains.transpile.ir import Declare, Expr, Function, Stmt
+from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
 from warpwright.domains.transpile.scan import Kernel
 from warpwright.domains.transpile.source import Source
 
@@ -40,7 +40,7 @@ def findings(text: str) -> list[Finding]:
     return sorted(found.values(), key=lambda f: (f.line, f.kind))
 
 
-class _Checked(Printer):
+class _Checked(FunctionPrinter):
     """Prints a function with its accesses checked."""
 
     def expr(self, expr: Expr, exact: bool = False) -> str:
@@ -125,17 +125,10 @@ class _Checked(Printer):
         pad = INDENT * depth
         if isinstance(stmt, Declare) and stmt.var.space == "shared":
             return [f"{pad}static thread_local {declarator(stmt.var)}; ww::register_shared({stmt.var.name});"]
-        if isinstance(stmt, Declare) and stmt.var.space == "dynamic":
-            return [f"{pad}{stmt.var.type}* const {stmt.var.name} = ({stmt.var.type}*)ww::dynamic_shared();"]
         if isinstance(stmt, Declare) and stmt.var.space == "constant":
             return [f"{pad}static {'const ' if stmt.var.const and stmt.var.dims else ''}{self.constant(stmt)};"]
         if isinstance(stmt, Declare) and stmt.var.reference and stmt.init is not None and not stmt.direct:
             return [f"{pad}{declarator(stmt.var)} = {self.checked(stmt.init, '')};"]
-        if isinstance(stmt, Return):
-            return [f"{pad}return {self.expr(stmt.value)};" if stmt.value is not None else f"{pad}return;"]
-        if isinstance(stmt, Raw):
-            text = self.parts(stmt.expr, False)
-            return [pad + text + ("" if text.endswith((";", "}")) else ";")]
         return super().written(stmt, depth)
 
     def constant(self, stmt: Declare) -> str:

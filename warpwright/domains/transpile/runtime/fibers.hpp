@@ -289,21 +289,26 @@ static std::vector<int> thread_order(int n) {
   }
   return order;
 }
+// A block whose threads run body(); whoever asks for it frees its stacks.
+template <class F> static Block block_of(const Launch& launch, F& body) {
+  const size_t n = (size_t)launch.threads();
+  Block b{};
+  b.launch = &launch;
+  b.body = [](void* p) { (*(F*)p)(); };
+  b.argument = &body;
+  b.fibers.resize((n + 31) / 32 * 32);
+  for (Fiber& f : b.fibers) f.done = true;
+  b.warps.resize((n + 31) / 32);
+  b.stacks = (char*)std::aligned_alloc(64, stack_bytes * n);
+  return b;
+}
 // Runs body() once for each thread of each block.
 template <class F> static void run_fibers(const Launch& launch, F body) {
   if (failed() || !acceptable(launch)) return;
-  const int n = launch.threads();
-  const std::vector<int> order = thread_order(n);
+  const std::vector<int> order = thread_order(launch.threads());
 #pragma omp parallel if (launch.worth_threads())
   {
-    Block b{};
-    b.launch = &launch;
-    b.body = [](void* p) { (*(F*)p)(); };
-    b.argument = &body;
-    b.fibers.resize(((size_t)n + 31) / 32 * 32);
-    for (Fiber& f : b.fibers) f.done = true;
-    b.warps.resize(((size_t)n + 31) / 32);
-    b.stacks = (char*)std::aligned_alloc(64, stack_bytes * (size_t)n);
+    Block b = block_of(launch, body);
     reserve_dynamic_shared(launch.shared);
     Block* const outer = the_block;
     Fiber* const outer_self = self;

@@ -117,19 +117,11 @@ template <class T> static inline T* pointed(T* p, int line, int kind) { T* const
 // Runs the kernel with one block after another.
 template <class F> static void run_sanitized(const Launch& launch, F body) {
   if (failed() || !acceptable(launch)) return;
-  const int n = launch.threads();
-  const std::vector<int> order = thread_order(n);
+  const std::vector<int> order = thread_order(launch.threads());
   Shadow& s = shadow();
   s.global.clear();
   s.fenced = false;
-  Block b{};
-  b.launch = &launch;
-  b.body = [](void* p) { (*(F*)p)(); };
-  b.argument = &body;
-  b.fibers.resize(((size_t)n + 31) / 32 * 32);
-  for (Fiber& f : b.fibers) f.done = true;
-  b.warps.resize(((size_t)n + 31) / 32);
-  b.stacks = (char*)std::aligned_alloc(64, stack_bytes * (size_t)n);
+  Block b = block_of(launch, body);
   reserve_dynamic_shared(launch.shared + 4096);
   the_block = &b;
   for (long i = 0; i < launch.blocks() && !failed(); ++i) {
