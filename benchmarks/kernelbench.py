@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import shutil
@@ -35,17 +36,19 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from warpwright import bench, executor
+from warpwright import bench, executor, native
 from warpwright.archive import Archive
 from warpwright.base import Task
 from warpwright.errors import TaskError
 from warpwright.reports import summary
 from warpwright.tasks import footprint
+from warpwright.timing import roofline
 
-COPIES = 8
-"""A task's eager peak is held about this often at once: by the judge in float64 (twice), the baselines, the candidate, rotating inputs."""
+COPIES, PREWARM_COPIES = 8, 4
+"""A task's eager peak is held about this often at once: by the judge (float64 counts twice, and several states), the baselines, the candidate;
+and while its baselines are compiled."""
 
-CONTEXT_BYTES = 3 * 2**30
+CONTEXT_BYTES = 5 * 2**30
 """CUDA contexts and library workspaces of a task's processes."""
 
 GRACE_SECONDS = 30.0
@@ -61,8 +64,14 @@ class Waiting:
 
     job: bench.Job
     task: Task
-    bytes: int
-    """What it may take of a GPU at once."""
+    peak: float
+    """Eager peak memory in bytes; infinite if unknown."""
+    copies: int = COPIES
+
+    @property
+    def bytes(self) -> float:
+        """What it may take of a GPU at once."""
+        return self.copies * self.peak + CONTEXT_BYTES
 
 
 @dataclass
@@ -103,11 +112,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _say(f"{len(jobs)} tasks, {len(jobs) - len(todo)} finished before")
     waiting = _sized(todo)
     devices = _devices(options)
+    if options.gpus:
+        roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
     if options.prewarm != "skip" and options.gpus:
         crowded = [replace(device, slots=options.prewarm_jobs_per_gpu) for device in devices]
         threads = max(1, (os.cpu_count() or 1) // sum(device.slots for device in crowded))
         few = {"TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
-        _schedule(waiting, crowded, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes), few)
+        light = [replace(one, copies=PREWARM_COPIES) for one in waiting]
+        _schedule(light, crowded, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes), few)
     if options.prewarm != "only":
         _schedule(waiting, devices, "warpwright.bench:run_job", deadline, {})
     lines = [line for line in (bench.finished(job) for job in jobs) if line is not None]
@@ -164,17 +176,20 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
 
 
 def _sized(jobs: Sequence[bench.Job]) -> list[Waiting]:
-    """Return the jobs with the memory they may take. A task whose footprint is unknown is taken to need a whole device."""
+    """Return the jobs with the memory they may take, the last level and the largest first: small ones fill the gaps beside them.
+
+    A task whose footprint is unknown is taken to need a whole device.
+    """
     waiting = []
     for job in jobs:
         task = job.describe()
         try:
-            needed = COPIES * footprint.peak_bytes(task) + CONTEXT_BYTES
+            peak = float(footprint.peak_bytes(task))
         except TaskError as error:
             _say(f"{task.name}: footprint unknown, runs alone: {error}")
-            needed = 2**60
-        waiting.append(Waiting(job, task, needed))
-    return waiting
+            peak = math.inf
+        waiting.append(Waiting(job, task, peak))
+    return sorted(waiting, key=lambda one: (Path(one.job.path).parent.name, one.peak), reverse=True)
 
 
 def _devices(options: argparse.Namespace) -> list[Device]:

@@ -173,15 +173,15 @@ def test_a_timer_is_not_starved_by_builders(start: Any, tmp_path: Path) -> None:
     start("shared", "early", 4.0)
     events(tmp_path, 1)
     start("exclusive", "timer", 0.1)
-    wait_until(lambda: turnstile_is_taken(tmp_path))
+    wait_until(lambda: wanted(tmp_path))
     start("shared", "late", 0.0)
     assert [event for event in events(tmp_path, 6) if event.startswith("in")] == ["in early", "in timer", "in late"]
 
 
-def turnstile_is_taken(folder: Path) -> bool:
+def wanted(folder: Path) -> bool:
     import fcntl
 
-    with open(folder / "cpu.turnstile", "w") as file:
+    with open(folder / "cpu.wanted", "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

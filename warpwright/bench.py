@@ -238,7 +238,7 @@ def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -
     """Return the line of a task, and whether its job is finished."""
     if evaluators is local_evaluator:
         sandbox.start_zygote()
-    with DeviceLock(work.settings.device).shared():  # another job that is timing on these cores is not disturbed
+    with DeviceLock(work.settings.device).host():  # another job that is timing on these cores is not disturbed
         space, why_not = open_space(task, loop.target_of(work.settings.device))
     deadline = work.deadline
     with evaluators(work.settings, task) as evaluator:

@@ -13,6 +13,8 @@ import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -27,7 +29,7 @@ from warpwright.timing import measure, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import verify
 from warpwright.verifier.ledger import hidden_work
-from warpwright.workers.sandbox import Limits, Worker
+from warpwright.workers.sandbox import Limits, Worker, giving_way
 
 ORIGINAL = "eager"
 """The baseline that is the original itself: it is always among those that a candidate is timed beside."""
@@ -109,6 +111,13 @@ class Trusted:
     def best(self) -> str:
         """The name of the fastest one that is right."""
         return min((name for name in self.eligible if name in self.timings), key=lambda name: self.timings[name].median)
+
+    def rest(self) -> None:
+        """Have them let go of what the last call left: on a GPU, the next candidate may need the memory."""
+        if self.judge.device != "cpu":
+            self.judge.forget()
+            if self.worker is not None:
+                _trust(self.worker.rest)
 
     def close(self) -> None:
         """End them."""
@@ -220,26 +229,34 @@ class LocalEvaluator:
             self._trusted = _trust(self._start)
         return self._trusted
 
+    @contextmanager
+    def _beside_others(self) -> Iterator[None]:
+        """Hold the device beside others, to build and verify; give way to whoever wants to time."""
+        with self._lock.shared() as held, giving_way(held):
+            yield
+
     def _start(self) -> Trusted:
-        with self._lock.shared():
-            judge = verify.Judge(self.task, self._place, self._limits)
-        trusted = Trusted(judge, {c.proposer.removeprefix(BASELINE): Baseline(c) for c in self.baselines()})
-        try:
-            with self._lock.shared():
-                certificate = judge.certify()
-            trusted.unscored = "" if certificate.scored else certificate.reason
-            if not trusted.unscored:
-                self._build_baselines(trusted)
-        except BaseException:
-            trusted.close()
-            raise
-        try:
-            if not trusted.unscored:
-                self._time_baselines(trusted)
-        except BaseException:
-            trusted.close()
-            raise
+        with ThreadPoolExecutor(1) as aside:  # the work is counted in another process meanwhile, which takes as long as the judge's start
+            counting = aside.submit(self._count)
+            with self._beside_others():
+                judge = verify.Judge(self.task, self._place, self._limits)
+            trusted = Trusted(judge, {c.proposer.removeprefix(BASELINE): Baseline(c) for c in self.baselines()})
+            try:
+                with self._beside_others():
+                    certificate = judge.certify()
+                trusted.unscored = "" if certificate.scored else certificate.reason
+                if not trusted.unscored:
+                    self._build_baselines(trusted)
+                if not trusted.unscored:
+                    self._time_baselines(trusted, counting.result())
+            except BaseException:
+                trusted.close()
+                raise
         return trusted
+
+    def _count(self) -> roofline.Work:
+        with self._lock.host():
+            return roofline.work(self.task)
 
     def _build_baselines(self, trusted: Trusted) -> None:
         """Build and verify every baseline in one worker. One that ends the worker is left out, and the others are built anew."""
@@ -259,11 +276,12 @@ class LocalEvaluator:
 
     def _build_baseline(self, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> None:
         began = time.monotonic()
-        with self._lock.shared():  # a build that tries kernels out would be noise in another task's timing: 0.3 ms on an H200
+        with self._beside_others():  # a build that tries kernels out would be noise in another task's timing: 0.3 ms on an H200
             baseline.build, rejected = verify.build(judge, worker, name, baseline.candidate.source)
         baseline.program = None if rejected else TrustedProgram(judge, worker, name)
-        with self._lock.shared():
+        with self._beside_others():
             baseline.verdict = rejected or self._verify_baseline(judge, worker, name)
+            _trust(worker.rest)
         baseline.seconds = time.monotonic() - began
 
     def _verify_baseline(self, judge: verify.Judge, worker: Worker, name: str) -> Verdict:
@@ -276,16 +294,15 @@ class LocalEvaluator:
             return Verdict(True, "ok", f"the check {verdict.check!r} is left aside for the original itself: {verdict.reason}", verdict.case)
         return verdict
 
-    def _time_baselines(self, trusted: Trusted) -> None:
+    def _time_baselines(self, trusted: Trusted, work: roofline.Work) -> None:
         """Time the baselines beside one another, the first that is right in the candidate's place; and a call of nothing."""
         assert trusted.worker is not None
         programs = trusted.programs()
-        with self._lock.shared():
-            work = roofline.work(self.task)
         with self._lock.exclusive():
             trusted.floor, trusted.roof = self._roof(work)
             trusted.overhead = verify.call_overhead(trusted.worker)
             trusted.timings = self._compare(trusted, programs[trusted.eligible[0]], min(BASELINE_SECONDS, self._seconds)).baselines
+        trusted.rest()
 
     def _roof(self, work: roofline.Work) -> tuple[float, Mapping[str, Scalar]]:
         """Return the time below which nothing is believed, and the facts that it rests on."""
@@ -319,13 +336,14 @@ class LocalEvaluator:
         if trusted.unscored:
             return self._record(candidate, "unscored", detail=trusted.unscored)
         with Worker("candidate", self._place, self._limits) as worker:
-            with self._lock.shared():
+            with self._beside_others():
                 build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
-            with self._lock.shared():
+            with self._beside_others():
                 verdict = rejected or verify.verify(trusted.judge, worker, "candidate", self.task)
             measurement = None
             if verdict.ok:
                 verdict, measurement = self._time(trusted, worker, verdict)
+                trusted.rest()
         return self._record(candidate, verdict.status, verdict, measurement, build)
 
     def _time(self, trusted: Trusted, worker: Worker, verdict: Verdict) -> tuple[Verdict, Measurement | None]:

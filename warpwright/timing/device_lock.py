@@ -1,6 +1,11 @@
 """The lock of a device: many may build and verify on it at once, one alone may time.
 
-Held through `flock`, so that the kernel gives it back when its holder is killed.
+    FILE.wanted    whoever wants to time holds it alone, from his asking until he is done: it keeps newcomers out
+    FILE.lock      held together by those who build and verify, alone by the one who times
+
+Those who build look now and then (`giving_way`) whether somebody wants to time; they stop their workers, step aside, and go on when he is
+done. Without that he would have to wait for the longest build of all, up to minutes of autotuning. Everything is held through `flock`, so
+that the kernel gives it back when its holder is killed.
 """
 
 from __future__ import annotations
@@ -10,9 +15,39 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The device held beside others."""
+
+    wanted_file: int
+    lock_file: int
+
+    @property
+    def wanted(self) -> bool:
+        """Does somebody want to time?"""
+        try:
+            fcntl.flock(self.wanted_file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self.wanted_file, fcntl.LOCK_UN)
+        return False
+
+    def step_aside(self) -> None:
+        """Let whoever wants to time have the device; return when it is held beside others again."""
+        fcntl.flock(self.lock_file, fcntl.LOCK_UN)
+        self.take()
+
+    def take(self) -> None:
+        """Wait until nobody times or wants to, and hold the device beside others."""
+        fcntl.flock(self.wanted_file, fcntl.LOCK_SH)
+        fcntl.flock(self.lock_file, fcntl.LOCK_SH)
+        fcntl.flock(self.wanted_file, fcntl.LOCK_UN)
 
 
 class DeviceLock:
@@ -27,30 +62,34 @@ class DeviceLock:
             raise UsageError(f"expected {self._folder} to belong to this user, saw that it does not", "remove it, or set TMPDIR")
 
     @contextmanager
-    def shared(self) -> Iterator[None]:
+    def shared(self) -> Iterator[Shared]:
         """Hold the device beside others: to build, to verify."""
-        with self._held(fcntl.LOCK_SH):
+        with self._file("wanted") as wanted, self._file("lock") as lock:
+            held = Shared(wanted, lock)
+            held.take()
+            yield held
+
+    @contextmanager
+    def host(self) -> Iterator[None]:
+        """Hold the device beside others if the host's cores are the device: for work of this process that no other device does."""
+        if self._name != "cpu":
+            yield
+            return
+        with self.shared():
             yield
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Hold the device alone: to time."""
-        with self._held(fcntl.LOCK_EX):
+        with self._file("wanted") as wanted, self._file("lock") as lock:
+            fcntl.flock(wanted, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     @contextmanager
-    def _held(self, kind: int) -> Iterator[None]:
-        # Whoever wants the lock waits in the turnstile until he has it: those who come after an exclusive waiter queue behind
-        # him instead of overtaking him for ever.
-        with self._file("turnstile", fcntl.LOCK_EX) as turnstile, self._file("lock", kind):
-            fcntl.flock(turnstile, fcntl.LOCK_UN)
-            yield
-
-    @contextmanager
-    def _file(self, part: str, kind: int) -> Iterator[int]:
+    def _file(self, part: str) -> Iterator[int]:
         handle = os.open(self._folder / f"{self._name}.{part}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(handle, kind)
             yield handle
         finally:
             os.close(handle)

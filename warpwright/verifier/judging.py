@@ -19,7 +19,8 @@ from warpwright.verifier.reference import Answer, Leaf, Original, as_tensor, key
 from warpwright.workers import exchange
 from warpwright.workers.channel import serve_requests
 
-FRESH_KEPT = 3  # shipments of inputs for timing that stay available
+FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
+"""Shipments of inputs that stay available; of larger ones the latest only."""
 
 
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
@@ -146,10 +147,11 @@ class Judging:
             self.shipped.remove(owner)
             self.shelf.release(owner)
         self.shipped.append(owner)
-        while len(self.shipped) > FRESH_KEPT:
+        inputs = self._original.inputs(made)
+        large = sum(tensor.numel() * tensor.element_size() for tensor in _tensors(inputs)) > LARGE_BYTES
+        while len(self.shipped) > (1 if large else FRESH_KEPT):
             self.shelf.release(self.shipped.pop(0))
-        tree = exchange.encode(self._original.inputs(made), lambda tensor: self.shelf.put(tensor, owner), trusted=True)
-        return {"inputs": tree}
+        return {"inputs": exchange.encode(inputs, lambda tensor: self.shelf.put(tensor, owner), trusted=True)}
 
     def forget(self) -> dict[str, Any]:
         """Let go of the shipped inputs and of the last output."""
@@ -202,8 +204,8 @@ class Judging:
         if bad:
             return {"check": "output_type", "reason": f"expected plain torch.Tensor outputs, saw {bad}"}
         made = from_json(Case, case)
-        answer = self._original.answer(made, which)
         self.last = []
+        answer = self._original.answer(made, which)
         value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
         found = list(leaves_of(value))
         self.last = [leaf for _, leaf in found]
@@ -408,8 +410,11 @@ def _is_number(value: Any) -> bool:
     return value is None or isinstance(value, bool) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
 
 
-FEWEST_BYTES, EAGER_PEAKS = 20 << 30, 7
-"""What a judge may hold on a GPU: this many bytes, or this many times the eager peak if that is more (inputs, float64 copies and intermediates)."""
+FEWEST_BYTES, EAGER_PEAKS = 10 << 30, 10
+"""What a judge may hold on a GPU: this many bytes, or this many times the eager peak if that is more.
+
+A matrix of 4 GiB of weights is held once in the model, twice in its float64 copy, and once for the initial and each of four shipped states.
+"""
 
 
 def _limit_memory(task: Task, device: str) -> None:
@@ -431,4 +436,3 @@ def _budget_bytes(device: str) -> int:
     import os
 
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 8
-

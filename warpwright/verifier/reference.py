@@ -248,19 +248,34 @@ class Original:
         """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why)."""
         self.set_state(which)
         if self.wide is not None and not self.wide_problem:
-            default = torch.get_default_dtype()
-            torch.set_default_dtype(torch.float64)
             try:
-                with torch.no_grad(), Widening():
-                    return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
+                return self._widely(inputs)
+            except torch.cuda.OutOfMemoryError:
+                pass  # what the failed run held is let go of at the end of this block
             except (RuntimeError, TypeError) as error:
-                if isinstance(error, torch.cuda.OutOfMemoryError):
-                    raise
                 self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
-            finally:
-                torch.set_default_dtype(default)
             self.current = None
+            if not self.wide_problem:
+                return self._widely_in_less_memory(inputs, which)
         return self.run_own(inputs, which)
+
+    def _widely(self, inputs: Any) -> Any:
+        assert self.wide is not None
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with torch.no_grad(), Widening():
+                return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
+        finally:
+            torch.set_default_dtype(default)
+
+    def _widely_in_less_memory(self, inputs: Any, which: int) -> Any:
+        """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
+        self.answers.clear()
+        torch.cuda.empty_cache()
+        self.set_state(which)
+        with torch.backends.cudnn.flags(enabled=False):
+            return self._widely(inputs)
 
     # -- answers
 
@@ -270,15 +285,20 @@ class Original:
         if key in self.answers:
             self.answers.move_to_end(key)
             return self._with_usual_error(self.answers[key])
+        self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))  # the next is about as large
         made = self._answer(self.inputs(case), which, case.seed)
         for leaf in made.leaves:
             if leaf.is_real and made.finite and made.conditioned and leaf.scale.rms > 0:
                 self.usual.setdefault(leaf.path, []).append(oracle.relative(leaf.original, leaf.scale))
+        self._make_room(made.bytes)
         self.answers[key] = made
-        held = sum(answer.bytes for answer in self.answers.values())
-        while held > self.budget and len(self.answers) > 1:
-            held -= self.answers.popitem(last=False)[1].bytes
         return self._with_usual_error(made)
+
+    def _make_room(self, wanted: int) -> None:
+        """Forget the oldest answers until as many bytes as `wanted` are within the budget, or none is left."""
+        held = sum(answer.bytes for answer in self.answers.values())
+        while self.answers and held + wanted > self.budget:
+            held -= self.answers.popitem(last=False)[1].bytes
 
     def _with_usual_error(self, answer: Answer) -> Answer:
         """Take the original's usual relative error where it was more exact than usual on this case: that was luck, not a claim.

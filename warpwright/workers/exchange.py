@@ -90,6 +90,11 @@ class Shelf:
             if isinstance(item, str):
                 Path(item).unlink(missing_ok=True)
 
+    def release_all(self) -> None:
+        """Forget everything."""
+        for owner in list(self._alive):
+            self.release(owner)
+
 
 def _write(path: str, data: memoryview) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)

@@ -48,6 +48,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
+            "rest",
         )
     }
     serve_requests(request_fd, reply_fd, operations, runner.call)
@@ -230,6 +231,15 @@ class Runner:
     def keep(self) -> dict[str, Any]:
         """Hold on to the last outputs while further calls are made."""
         self.kept = self.outputs
+        return {}
+
+    def rest(self) -> dict[str, Any]:
+        """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
+        self.inputs, self.outputs, self.kept, self.slot_form = [], None, None, None
+        self.shelf.release_all()
+        gc.collect()
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
         return {}
 
     def census(self) -> dict[str, Any]:

@@ -21,10 +21,11 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.workers.zygote import descendants
@@ -34,6 +35,7 @@ ISOLATIONS = ("auto", "limits", "none")
 REPLY_BYTES = 64 << 20
 BLOCK = struct.Struct("=QQ")
 SETTLE_SECONDS = 0.1
+GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 LINGER_STEP, LINGER_SLEEPS, LINGER_CPU_SECONDS = 0.0003, 3, 0.001
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 SHARED_MEMORY = Path("/dev/shm")
@@ -139,6 +141,56 @@ def start_zygote() -> None:
     threading.Thread(target=start, daemon=True).start()
 
 
+# --- giving way to whoever wants to time ------------------------------------------------------------------------------------------
+
+
+class Held(Protocol):
+    """A device that is held beside others (`device_lock.Shared`)."""
+
+    @property
+    def wanted(self) -> bool:
+        """Does somebody want to time?"""
+        ...
+
+    def step_aside(self) -> None:
+        """Let him; return when he is done."""
+        ...
+
+
+_held: list[Held] = []
+_living: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def giving_way(held: Held) -> Iterator[None]:
+    """Inside, whenever this process waits for a worker and somebody wants to time on the device, stop all workers until he is done.
+
+    Only while a reply is awaited: what the parent watches after a call (threads that end, CPU time) is never cut in two. A judge on a GPU
+    ends its request first, because its kernels in float64 would run on for a while. Time limits stand still meanwhile.
+    """
+    _held.append(held)
+    try:
+        yield
+    finally:
+        _held.remove(held)
+
+
+def _give_way(asked: Worker) -> float:
+    """Step aside if somebody wants to time; return the seconds that it took."""
+    if not _held or (asked.role == "judge" and asked.device != "cpu") or not _held[-1].wanted:
+        return 0.0
+    began = time.monotonic()
+    workers = [worker for worker in _living if worker.alive]
+    try:
+        for worker in workers:
+            worker.signal(signal.SIGSTOP)
+        _held[-1].step_aside()
+    finally:
+        for worker in workers:
+            worker.signal(signal.SIGCONT)
+    return time.monotonic() - began
+
+
 # --- workers -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -197,6 +249,7 @@ class Worker:
         self.blocks: tuple[Block, ...] = ()
         """Where the last call's output lies."""
         self.call_seconds = 0.0
+        _living.add(self)
 
     def _start(self, zygote: _Zygote, user: int | None, limited: bool) -> None:
         control, guard_control = socket.socketpair()
@@ -237,15 +290,15 @@ class Worker:
         nonce = os.urandom(8)
         token, wanted = b"g" + nonce, b"d" + nonce
         self._expect_silence()
-        limit = (timeout or self.limits.call_seconds) * 1000
+        limit = timeout or self.limits.call_seconds
         poll = select.poll()
         poll.register(self._reply, select.POLLIN)
         start = time.perf_counter_ns()
         self._send(token)
-        ready = poll.poll(limit)
+        ready = self._wait(poll, time.monotonic() + limit) if _held else bool(poll.poll(limit * 1000))
         end = time.perf_counter_ns()
         if not ready:
-            raise self._timed_out("a call", timeout or self.limits.call_seconds)
+            raise self._timed_out("a call", limit)
         answer = self._read_some()
         if answer == b"e" + nonce:
             raise CallRaised(str(self.request("error").get("error", "")))
@@ -272,6 +325,22 @@ class Worker:
             return
         raise self._forged(f"the reply pipe held {early!r} before anything was asked") if early else self._died()
 
+    def _wait(self, poll: select.poll, deadline: float) -> bool:
+        """Wait until the worker has written something, or the time is up; whoever wants to time goes first."""
+        while True:
+            deadline += _give_way(self)
+            left = max(0.0, deadline - time.monotonic())
+            if poll.poll(min(left, GLANCE_SECONDS if _held else left) * 1000):
+                return True
+            if time.monotonic() >= deadline:
+                return False
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the worker and all its descendants."""
+        for pid in descendants(self._guard_pid):
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
+
     def _read_some(self) -> bytes:
         try:
             data = os.read(self._reply, 1 << 20)
@@ -287,7 +356,7 @@ class Worker:
         pieces: list[bytes] = []
         size = 0
         while True:
-            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            if not self._wait(poll, deadline):
                 raise self._timed_out(f"{op!r}", 0)
             data = self._read_some()
             pieces.append(data)
@@ -296,6 +365,11 @@ class Worker:
                 return b"".join(pieces)
             if size > REPLY_BYTES or b"\n" in data:
                 raise self._forged(f"the answer to {op!r} is longer than one line of {REPLY_BYTES} bytes")
+
+    def rest(self) -> None:
+        """Have a runner on a GPU let go of inputs, outputs and cached memory."""
+        if self.device != "cpu" and self.alive:
+            self.request("rest")
 
     # -- ends
 

@@ -1,0 +1,93 @@
+"""Whoever builds gives way to whoever times: in the middle of a build, with his processes stopped and his time limits standing still."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from warpwright.timing.device_lock import DeviceLock
+from warpwright.workers.sandbox import Limits, Worker, giving_way
+
+BUSY = """
+import time
+import torch
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+        end = time.process_time() + 2.0  # of CPU time: it stands still while the process is stopped
+        while time.process_time() < end:
+            pass
+
+    def forward(self, x):
+        return x + 1
+"""
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Iterator[DeviceLock]:
+    yield DeviceLock("cpu", tmp_path / "locks")
+
+
+class Timer(threading.Thread):
+    """Wants the device alone `after` some seconds, and keeps it for some."""
+
+    def __init__(self, lock: DeviceLock, after: float, seconds: float, worker: Worker) -> None:
+        super().__init__()
+        self.lock, self.after, self.seconds, self.worker = lock, after, seconds, worker
+        self.waited = self.used = float("nan")
+
+    def run(self) -> None:
+        time.sleep(self.after)
+        began = time.monotonic()
+        with self.lock.exclusive():
+            self.waited = time.monotonic() - began
+            before = self.worker.cpu_clock()
+            time.sleep(self.seconds)
+            self.used = self.worker.cpu_clock() - before
+
+
+def build(worker: Worker, timeout: float) -> None:
+    empty = {"list": []}
+    reply = worker.request("build", timeout, entry="candidate", files=[["optimized.py", BUSY]], class_name="ModelNew", init=empty, training=False)
+    assert "error" not in reply
+
+
+def test_a_build_steps_aside_for_a_timer(lock: DeviceLock) -> None:
+    with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
+        worker.request("hello")
+        timer = Timer(lock, 0.5, 1.5, worker)
+        timer.start()
+        with lock.shared() as held, giving_way(held):
+            build(worker, 30.0)
+        timer.join()
+    assert timer.waited < 1.0, "the timer waited for the whole build"
+    assert timer.used < 0.01, "the build went on beside the timer"
+
+
+def test_the_limit_of_a_build_stands_still_meanwhile(lock: DeviceLock) -> None:
+    with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
+        worker.request("hello")
+        timer = Timer(lock, 0.3, 8.0, worker)
+        timer.start()
+        with lock.shared() as held, giving_way(held):
+            build(worker, 8.0)  # 2 s of work, 8 s stopped
+        timer.join()
+    assert timer.used < 0.01
+
+
+def test_nobody_steps_aside_who_does_not_hold_the_device(lock: DeviceLock) -> None:
+    with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
+        worker.request("hello")
+        timer = Timer(lock, 0.2, 0.2, worker)
+        timer.start()
+        build(worker, 30.0)
+        timer.join()
+    assert timer.used > 0.05
