@@ -291,6 +291,7 @@ class LocalEvaluator:
             if verdict.check not in AGAINST_MALICE or not worker.alive:
                 return verdict
         if name == ORIGINAL:
+            verify.load_timed_state(judge, worker, name)
             return Verdict(True, "ok", f"the check {verdict.check!r} is left aside for the original itself: {verdict.reason}", verdict.case)
         return verdict
 

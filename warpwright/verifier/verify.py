@@ -32,7 +32,7 @@ from warpwright.workers.sandbox import CallRaised, Limits, Worker
 
 __all__ = [
     "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "TimedProgram",
-    "audit", "build", "call_overhead", "cases", "verdict_of", "verify",
+    "audit", "build", "call_overhead", "cases", "load_timed_state", "verdict_of", "verify",
 ]  # fmt: skip
 
 WARM_UP_STATE = 9
@@ -167,6 +167,11 @@ def _load(judge: Judge, worker: Worker, entry: str, how: str, which: int) -> Non
     reply = _good(worker.request(how, worker.limits.build_seconds, entry=entry, state=judge.state(which)), "state_names")
     if reply.get("mismatch"):
         raise Rejected(rejection("state_names", f"the original's state does not load: {reply['mismatch']}"))
+
+
+def load_timed_state(judge: Judge, worker: Worker, entry: str) -> None:
+    """Load the state that timed calls are made in: a verification that ended early has not come to it."""
+    _load(judge, worker, entry, "load_state", TIMED_STATE)
 
 
 def _prepare(worker: Worker, entry: str | None, shipment: Shipment | None, **options: Any) -> None:
