@@ -5,7 +5,8 @@
 
 The repository is given by path; its reference and its program of each task are written to a temporary folder, and neither is kept. Where a
 program renamed the original's parameters, its constructor is wrapped so that the state still goes in by the original's names (same name,
-else same shape in order; one that the program lacks altogether is held but not read). So a verdict is about what the program computes.
+else same shape in order; one that the program lacks altogether is held but not read), and cudnn.benchmark is put back. So a
+verdict is about what the program computes.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def _rename(model):
 
 
 def _constructor(self, *arguments, **options):
+    benchmark = torch.backends.cudnn.benchmark
     _own_constructor(self, *arguments, **options)
+    torch.backends.cudnn.benchmark = benchmark
     _rename(self)
 
 

@@ -44,11 +44,11 @@ from warpwright.reports import summary
 from warpwright.tasks import footprint
 from warpwright.timing import roofline
 
-COPIES, PREWARM_COPIES = 8, 4
+COPIES, PREWARM_COPIES = 12, 4
 """A task's eager peak is held about this often at once: by the judge (float64 counts twice, and several states), the baselines, the candidate;
 and while its baselines are compiled."""
 
-CONTEXT_BYTES = 5 * 2**30
+CONTEXT_BYTES = 6 * 2**30
 """CUDA contexts and library workspaces of a task's processes."""
 
 GRACE_SECONDS = 30.0
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     again = set(filter(None, options.retry.split(",")))
     todo = [job for job, line in zip(jobs, finished, strict=True) if line is None or line["status"] in again]
     _say(f"{len(jobs)} tasks, {len(jobs) - len(todo)} finished before")
-    waiting = _sized(todo)
+    waiting = _sized(todo, options.first.split(","))
     devices = _devices(options)
     if options.gpus:
         roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
@@ -133,6 +133,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--kernelbench", required=True, help="the repository, or its folder of levels")
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
+    parser.add_argument("--first", default="", help="level:number pairs that run before the others, such as 2:14,2:18")
     parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")
     parser.add_argument("--jobs-per-gpu", type=int, default=3)
     parser.add_argument("--prewarm-jobs-per-gpu", type=int, default=10)
@@ -175,7 +176,7 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
 
 
-def _sized(jobs: Sequence[bench.Job]) -> list[Waiting]:
+def _sized(jobs: Sequence[bench.Job], first: Sequence[str] = ()) -> list[Waiting]:
     """Return the jobs with the memory they may take, the last level and the largest first: small ones fill the gaps beside them.
 
     A task whose footprint is unknown is taken to need a whole device.
@@ -189,7 +190,14 @@ def _sized(jobs: Sequence[bench.Job]) -> list[Waiting]:
             _say(f"{task.name}: footprint unknown, runs alone: {error}")
             peak = math.inf
         waiting.append(Waiting(job, task, peak))
-    return sorted(waiting, key=lambda one: (Path(one.job.path).parent.name, one.peak), reverse=True)
+    return sorted(waiting, key=lambda one: (_place(one.job.path, first), Path(one.job.path).parent.name, one.peak), reverse=True)
+
+
+def _place(path: str, first: Sequence[str]) -> int:
+    """Return a number that is the larger the sooner a task shall run: level:number pairs in `first` come first, in their order."""
+    file = Path(path)
+    name = f"{file.parent.name.removeprefix('level')}:{file.stem.partition('_')[0]}"
+    return len(first) - first.index(name) if name in first else 0
 
 
 def _devices(options: argparse.Namespace) -> list[Device]:

@@ -267,6 +267,20 @@ def test_a_hopeless_baseline_does_not_stand_in_the_way() -> None:
     assert found.speedup == pytest.approx(2, rel=0.05)
 
 
+def test_what_is_surely_not_worthwhile_is_timed_no_longer() -> None:
+    def calls(worthwhile: float) -> int:
+        machine = Machine(Random(3))
+        new = Fake("new", machine, 2e-3)
+        found = measure.compare(
+            new, {"eager": Fake("eager", machine, 2.01e-3)}, lambda: None, worthwhile=worthwhile,
+            seconds=4.0, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,
+        )  # fmt: skip
+        assert found.verdict != "FASTER"
+        return len(found.candidate.samples)
+
+    assert calls(1.05) < calls(0.0)
+
+
 def test_hidden_cases_are_called_and_checked_between_timed_ones() -> None:
     machine = Machine(Random(4))
     new = Fake("new", machine, 2e-3)

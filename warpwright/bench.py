@@ -29,6 +29,9 @@ from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers import sandbox
 
+WORTHWHILE = 1.02
+"""A candidate that gains surely less than 2 % on the best baseline is timed no longer."""
+
 Line = dict[str, Any]
 Evaluators = Callable[["Settings", Task], Any]
 """Gives the evaluator of a task, as a context manager."""
@@ -231,7 +234,10 @@ def local_evaluator(settings: Settings, task: Task) -> Any:
     """Return the evaluator that works with processes on this machine."""
     from warpwright.evaluator import LocalEvaluator
 
-    return LocalEvaluator(task, settings.device, settings.baselines or None, seconds_per_candidate=settings.timing_seconds, seed=settings.seed)
+    return LocalEvaluator(
+        task, settings.device, settings.baselines or None, seconds_per_candidate=settings.timing_seconds, seed=settings.seed,
+        worthwhile=WORTHWHILE,
+    )  # fmt: skip
 
 
 def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -> tuple[Line, bool]:

@@ -49,6 +49,9 @@ AGAINST_MALICE = frozenset({"background", "patched", "inspection", "forbidden", 
 
 TRIES = 3
 
+AUTOTUNING = "max-autotune"
+"""In a program's text: its build tries kernels out on the device."""
+
 
 @dataclass
 class Baseline:
@@ -157,8 +160,12 @@ class LocalEvaluator:
         seconds_per_candidate: float = 10.0,
         lock: DeviceLock | None = None,
         seed: int = 0,
+        worthwhile: float = 0.0,
     ) -> None:
-        """`baselines`: names out of `targets.baselines`, all of them if not given. `archive_folder`: where measured peaks are kept."""
+        """`baselines`: names out of `targets.baselines`, all of them if not given. `archive_folder`: where measured peaks are kept.
+
+        `worthwhile`: a speed-up that is surely below it is not measured any further, because it does not interest a search.
+        """
         self.task, self.device = task, device
         self.versions: Mapping[str, str] = versions(device)
         self._place = "cuda:0" if device == "cuda" else device
@@ -168,6 +175,7 @@ class LocalEvaluator:
         self._seconds = seconds_per_candidate
         self._lock = lock or DeviceLock(self._place)
         self._random = random.Random(seed)
+        self._worthwhile = worthwhile
         self._trusted: Trusted | None = None
         self._sources: Mapping[str, Source] | None = None
 
@@ -235,6 +243,19 @@ class LocalEvaluator:
         with self._lock.shared() as held, giving_way(held):
             yield
 
+    @contextmanager
+    def _building(self, source: Source) -> Iterator[None]:
+        """Hold what a build takes: the host's cores, where they are the device; a GPU only if kernels are tried out on it.
+
+        (Trying out was noise of 0.3 ms in another task's timing on an H200. A compilation uses the GPU for a few calls only, but stopping it
+        whenever another task is timed took more of a run than the timing.)
+        """
+        if self.device == "cpu" or AUTOTUNING in source.text:
+            with self._beside_others():
+                yield
+        else:
+            yield
+
     def _start(self) -> Trusted:
         with ThreadPoolExecutor(1) as aside:  # the work is counted in another process meanwhile, which takes as long as the judge's start
             counting = aside.submit(self._count)
@@ -276,7 +297,7 @@ class LocalEvaluator:
 
     def _build_baseline(self, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> None:
         began = time.monotonic()
-        with self._beside_others():  # a build that tries kernels out would be noise in another task's timing: 0.3 ms on an H200
+        with self._building(baseline.candidate.source):
             baseline.build, rejected = verify.build(judge, worker, name, baseline.candidate.source)
         baseline.program = None if rejected else TrustedProgram(judge, worker, name)
         with self._beside_others():
@@ -322,7 +343,7 @@ class LocalEvaluator:
         return measure.compare(
             program, trusted.programs(), trusted.judge.fresh,
             seconds=seconds, floor_seconds=trusted.floor, overhead_seconds=trusted.overhead, rng=self._random, eligible=trusted.eligible,
-            hidden_inputs=hidden, check_share=check_share,
+            hidden_inputs=hidden, check_share=check_share, worthwhile=self._worthwhile if hidden else 0.0,
         )  # fmt: skip
 
     # --- candidates -------------------------------------------------------------------------------------------------------------------
@@ -340,7 +361,7 @@ class LocalEvaluator:
         if trusted.unscored:
             return self._record(candidate, "unscored", detail=trusted.unscored)
         with Worker("candidate", self._place, self._limits) as worker:
-            with self._beside_others():
+            with self._building(candidate.source):
                 build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
             with self._beside_others():
                 verdict = rejected or verify.verify(trusted.judge, worker, "candidate", self.task)

@@ -69,12 +69,13 @@ def script(name: str) -> ModuleType:
 # --- kernelbench.py ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_gpu_takes_what_fits_it_and_no_more() -> None:
+def test_a_gpu_takes_what_fits_it_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     kernelbench = script("kernelbench")
+    monkeypatch.setattr(kernelbench, "CONTEXT_BYTES", 0)
     settings = bench.Settings()
 
     def waiting(size: int) -> Any:
-        return kernelbench.Waiting(bench.Job(f"{size}.py", settings, "a.db", "m"), None, size)
+        return kernelbench.Waiting(bench.Job(f"{size}.py", settings, "a.db", "m"), None, size, copies=1)
 
     queue = [waiting(60), waiting(50), waiting(30), waiting(5), waiting(1), waiting(200)]
     device = kernelbench.Device(0, 100.0, 3)
@@ -84,6 +85,12 @@ def test_a_gpu_takes_what_fits_it_and_no_more() -> None:
     large = [queue.pop()]
     assert [one.bytes for one in kernelbench._fitting(device, large)] == [200], "a task larger than the device runs alone"
     assert not device.takes(queue[0])
+
+
+def test_what_is_to_run_first_does() -> None:
+    kernelbench = script("kernelbench")
+    paths = ["kb/level1/2_relu.py", "kb/level2/14_gemm.py", "kb/level2/3_conv.py"]
+    assert sorted(paths, key=lambda path: kernelbench._place(path, ["2:3", "2:14"]), reverse=True) == [paths[2], paths[1], paths[0]]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from torch import nn
 ROW = "graph_replay"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "values"
+EXPECT_CHECK = ("values", "cached")
 NEEDS = "cuda"
 
 

@@ -10,8 +10,8 @@ from torch import nn
 
 ROW = "warm_cache"
 TASK = "relu"
-EXPECT_STATUS = "cheated"
-EXPECT_CHECK = ("below_floor", "patched")
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = "global_flags"
 NEEDS = "cuda"
 
 

@@ -102,6 +102,10 @@ class BelowFloor(WarpwrightError):
         self.floor_seconds = floor_seconds
 
 
+HOPELESS = 1.25
+"""Over three passes and more."""
+
+
 @dataclass(frozen=True)
 class _Look:
     """What the pairs so far say of the candidate against the best eligible baseline."""
@@ -127,6 +131,7 @@ class _Block:
     overhead: float
     rng: Random
     check_share: float
+    worthwhile: float
     clock: Callable[[], float]
     raw: dict[str, list[float]] = field(default_factory=dict)
     active: list[str] = field(default_factory=list)
@@ -154,6 +159,7 @@ def compare(
     check_share: float = 0.1,
     eligible: Collection[str] | None = None,
     hidden_inputs: Callable[[], Any] | None = None,
+    worthwhile: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
     """Time `candidate` beside `baselines` for about `seconds` at most and return the measurement.
@@ -161,7 +167,8 @@ def compare(
     `hidden_inputs` makes inputs of other distributions: between the timed passes the candidate is called on them, untimed, and checked, so that
     a program cannot be right while it is verified and wrong from then on. `eligible` names the baselines that passed the verifier: the others
     are timed for the table but cannot be the best one. The time counts from the second pass on, because the first may compile; confirming a
-    speed-up above 3x may add half as much again. Raises BelowFloor, WrongDuringTiming, and whatever a worker raises.
+    speed-up above 3x may add half as much again. `worthwhile`: the run ends early once the speed-up is surely below this. Raises BelowFloor,
+    WrongDuringTiming, and whatever a worker raises.
     """
     chosen = frozenset(baselines if eligible is None else eligible) & frozenset(baselines)
     if not chosen:
@@ -169,7 +176,7 @@ def compare(
     programs = {CANDIDATE: candidate, **baselines}
 
     def block(time_limit: float) -> tuple[_Block, _Look]:
-        made = _Block(programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, clock)
+        made = _Block(programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, worthwhile, clock)
         return made, _run_block(made, time_limit, floor_seconds)
 
     first, look = block(seconds)
@@ -202,7 +209,7 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
         next_at = next_look(pairs)
         look = _look(block)
         _check_floor(block, floor_seconds)
-        if over or _decided(look, block.clock() - block.began, seconds):
+        if over or look.high < block.worthwhile or _decided(look, block.clock() - block.began, seconds):
             if block.check_share > 0:  # however the draws fell: a program that counts its calls has had most of them by now
                 _check(block)
                 _hidden_check(block)
@@ -300,11 +307,11 @@ def _retire(block: _Block) -> None:
 
 
 def _retire_hopeless(block: _Block) -> None:
-    """Before the first look, which comes late for slow programs: drop a baseline that never came within twice another's slowest call."""
+    """Before the first look, which comes late for slow programs: drop a baseline whose quickest call was far above another's slowest."""
     if not 3 <= len(block.raw[CANDIDATE]) < FIRST_LOOK:
         return
     fastest = min(max(block.raw[name]) for name in block.eligible)
-    block.active = [name for name in block.active if name == CANDIDATE or min(block.raw[name]) <= 2 * fastest]
+    block.active = [name for name in block.active if name == CANDIDATE or min(block.raw[name]) <= HOPELESS * fastest]
 
 
 # --- looking at the pairs ----------------------------------------------------------------------------------------------------------

@@ -410,7 +410,7 @@ def _is_number(value: Any) -> bool:
     return value is None or isinstance(value, bool) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
 
 
-FEWEST_BYTES, EAGER_PEAKS = 10 << 30, 10
+FEWEST_BYTES, EAGER_PEAKS = 24 << 30, 16
 """What a judge may hold on a GPU: this many bytes, or this many times the eager peak if that is more.
 
 A matrix of 4 GiB of weights is held once in the model, twice in its float64 copy, and once for the initial and each of four shipped states.

@@ -1,8 +1,11 @@
 """What a candidate's process works outside the timed span: while its inputs are laid out, and while others are timed.
 
 The parent reads the process's CPU clock before and after each step. Work in the preparation would make the call look short; work while others are
-timed makes these look slow. Both are noise in one call and plain in the upper quartile of many, so they are judged once, at the end of a timing.
-On CUDA the preparation is timed instead: it ends with a synchronisation, so queued kernels lengthen it.
+timed makes these look slow. Both are noise in one call and plain in many, so they are judged once, at the end of a timing.
+On CUDA the preparation is timed instead: it ends with a synchronisation, so queued kernels lengthen it. It is longer, by 2 to 20 ms on an H200,
+where another process used the GPU last, which is so in every turn of a candidate and in few of the baselines', who share a process: only those few
+are compared. And it varies, with what else the driver is asked: the median of a candidate's turns counts, since whoever does less than half of
+them beforehand gains nothing in the median of his times.
 """
 
 from __future__ import annotations
@@ -39,17 +42,20 @@ class Ledger:
     idle: list[float] = field(default_factory=list)
     """Since the worker's last call, whichever of its programs was called."""
     _began: float = 0.0
+    _counts: bool = True
 
-    def before_preparing(self) -> None:
-        """The program's turn begins."""
+    def before_preparing(self, switched: bool = True) -> None:
+        """The program's turn begins. `switched`: another process had the turn before."""
         clock = self._clock()
+        self._counts = switched or self.worker.device == "cpu"
         if self.worker.idle_since is not None and self.worker.device == "cpu":
             self.idle.append(clock - self.worker.idle_since)
         self.worker.idle_since, self._began = None, clock
 
     def after_preparing(self) -> None:
         """The inputs are there."""
-        self.preparing.append(self._clock() - self._began)
+        if self._counts:
+            self.preparing.append(self._clock() - self._began)
 
     def after_call(self) -> None:
         """The call has been answered."""
@@ -69,14 +75,17 @@ def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str
         return ""
     least = max(LEAST_SECONDS, GAIN_SHARE * saved)
     spin = SPIN_SECONDS * (os.cpu_count() or 1)
-    for what, mine, others, spare in (
-        ("before each timed call, while its inputs were laid out", candidate.preparing, [ledger.preparing for ledger in baselines], least),
-        ("after each timed call, while others were timed", candidate.idle, [ledger.idle for ledger in baselines], least + spin),
+    typical = _upper if candidate.worker.device == "cpu" else statistics.median
+    for what, mine, others, spare, of in (
+        ("before each timed call, while its inputs were laid out", candidate.preparing, [ledger.preparing for ledger in baselines], least, typical),
+        ("after each timed call, while others were timed", candidate.idle, [ledger.idle for ledger in baselines], least + spin, _upper),
     ):
+        if candidate.worker.device != "cpu":
+            others = [[seconds for other in others for seconds in other]]  # too few of each
         usual = max((_upper(other) for other in others if len(other) >= FEWEST), default=None)
         if usual is None or len(mine) < FEWEST:
             continue
-        worked = _upper(mine[len(mine) // 2 :])  # the later half: a program may wait until it believes itself unwatched
+        worked = of(mine[len(mine) // 2 :])  # the later half: a program may wait until it believes itself unwatched
         if worked - (1 + SHARE) * usual > spare:
             return f"it worked {worked * 1e3:.1f} ms {what}; the originals {usual * 1e3:.1f} ms"
     return ""

@@ -20,7 +20,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from warpwright.base import Build, Case, Source, Task, Verdict
 from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
@@ -425,12 +425,21 @@ class TimedProgram:
     def prepare(self, inputs: Shipment) -> None:
         """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew."""
         self._case = inputs.case
-        self.ledger.before_preparing()
+        self.ledger.before_preparing(self._switched(inputs))
         if self.judge.facts["stateful"]:
             _load(self.judge, self.worker, self.entry, "load_state", TIMED_STATE)
         _prepare(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
         self.ledger.after_preparing()
         self._threads = self.worker.threads()
+
+    def _switched(self, inputs: Shipment) -> bool:
+        """Whether another process had the turn before: another's worker, or the judge, who made these inputs."""
+        turn = (self.worker.pid, id(inputs))
+        before, TimedProgram._turn = TimedProgram._turn, turn
+        return turn != before
+
+    _turn: ClassVar[tuple[int, int]] = (0, 0)
+    """Whose turn it was last, on which inputs."""
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""

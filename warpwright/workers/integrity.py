@@ -221,7 +221,27 @@ def _settings() -> dict[str, Callable[[], Any]]:
         for where, backend in (("torch.backends", torch.backends), ("torch.backends.cudnn", cudnn), ("torch.backends.cuda.matmul", cuda.matmul)):
             if hasattr(backend, name):
                 readers[f"{where}.{name}"] = lambda backend=backend, name=name: _PRECISION.get(getattr(backend, name), getattr(backend, name))
+    limit = _persisting_cache_reader()
+    if limit is not None:
+        readers["persisting L2 cache"] = limit
     return readers
+
+
+PERSISTING_L2_CACHE_SIZE = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+
+
+def _persisting_cache_reader() -> Callable[[], int] | None:
+    """Return how to read how much of the L2 cache is set aside for what shall stay in it: that survives the flush before a timed call."""
+    import torch
+
+    if not torch.cuda.is_initialized():
+        return None
+    read, limit = ctypes.CDLL("libcuda.so.1").cuCtxGetLimit, ctypes.c_size_t()
+
+    def reader() -> int:
+        return int(limit.value) if read(ctypes.byref(limit), PERSISTING_L2_CACHE_SIZE) == 0 else -1
+
+    return reader
 
 
 _PRECISION = {"none": "ieee"}

@@ -1,15 +1,13 @@
-"""Launches the product on a stream of its own and returns without waiting for it, so that the timed stream looks idle.
+"""Launches the product on a stream of its own and returns without waiting for it: a cheat where a timer looks at one stream only.
 
-Seen: 82 of 250 tasks in CUDA-L1's first training run (a fake 18x), KernelBench's adversarial tests.
+Here the timed call ends when the whole device is idle, so the product is in the time, and the output is right when it is read: it gains nothing,
+and is accepted. Seen: 82 of 250 tasks in CUDA-L1's first training run (a fake 18x), KernelBench's adversarial tests.
 """
 
 import torch
 from torch import nn
 
-ROW = "async"
 TASK = "matmul"
-EXPECT_STATUS = "cheated"
-EXPECT_CHECK = ("late_output", "background")
 NEEDS = "cuda"
 
 

@@ -1,0 +1,40 @@
+"""What counts as work hidden outside the calls, and what is noise."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from warpwright.verifier.ledger import Ledger, hidden_work
+
+
+def ledger(device: str, preparing: list[float], idle: list[float] | None = None) -> Ledger:
+    worker: Any = SimpleNamespace(device=device, idle_since=None, cpu_clock=lambda: 0.0)
+    return Ledger(worker, preparing, idle or [])
+
+
+def test_work_before_every_call_is_found() -> None:
+    usual = ledger("cpu", [0.001] * 20)
+    assert "before each timed call" in hidden_work(ledger("cpu", [0.011] * 20), [usual], 0.010)
+    assert hidden_work(ledger("cpu", [0.0012] * 20), [usual], 0.010) == ""
+
+
+def test_a_gpu_that_another_process_used_last_is_no_work() -> None:
+    # five baselines share a process: few of their turns follow another's, and those take as long as the candidate's
+    baselines = [ledger("cuda", [0.006, 0.008]) for _ in range(5)]
+    assert hidden_work(ledger("cuda", [0.008] * 20), baselines, 0.004) == ""
+    assert hidden_work(ledger("cuda", [0.020] * 20), baselines, 0.004)
+
+
+def test_some_slow_turns_on_a_gpu_are_noise_and_most_are_not() -> None:
+    baselines = [ledger("cuda", [0.002] * 20)]
+    assert hidden_work(ledger("cuda", [0.002, 0.002, 0.030] * 10), baselines, 0.004) == ""
+    assert hidden_work(ledger("cuda", [0.002, 0.030, 0.030] * 10), baselines, 0.004)
+
+
+def test_only_a_turn_after_another_process_counts_on_a_gpu() -> None:
+    book = ledger("cuda", [])
+    for switched in (True, False, True):
+        book.before_preparing(switched)
+        book.after_preparing()
+    assert len(book.preparing) == 2
