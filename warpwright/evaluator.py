@@ -49,6 +49,8 @@ AGAINST_MALICE = frozenset({"background", "patched", "inspection", "forbidden", 
 
 TRIES = 3
 
+COMPILING = "torch.compile("
+
 AUTOTUNING = "max-autotune"
 """In a program's text: its build tries kernels out on the device."""
 
@@ -283,7 +285,8 @@ class LocalEvaluator:
         """Build and verify every baseline in one worker. One that ends the worker is left out, and the others are built anew."""
         fatal: set[str] = set()
         while trusted.worker is None or not trusted.worker.alive:
-            worker = trusted.worker = Worker("baseline", self._place, self._limits)
+            compiles = any(COMPILING in baseline.candidate.source.text for baseline in trusted.baselines.values())
+            worker = trusted.worker = Worker("baseline", self._place, self._limits, compiles)
             for name, baseline in trusted.baselines.items():
                 if name not in fatal:
                     self._build_baseline(trusted.judge, worker, name, baseline)
@@ -360,7 +363,7 @@ class LocalEvaluator:
     def _attempt(self, trusted: Trusted, candidate: Candidate) -> Record:
         if trusted.unscored:
             return self._record(candidate, "unscored", detail=trusted.unscored)
-        with Worker("candidate", self._place, self._limits) as worker:
+        with Worker("candidate", self._place, self._limits, COMPILING in candidate.source.text) as worker:
             with self._building(candidate.source):
                 build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
             with self._beside_others():

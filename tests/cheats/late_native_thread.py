@@ -15,7 +15,7 @@ from torch import nn
 ROW = "later"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = "background"
+EXPECT_CHECK = ("background", "late_output")
 NEEDS = "compiler"
 
 CODE = r"""

@@ -212,6 +212,9 @@ class Judging:
         wanted = [leaf.path for leaf in answer.leaves]
         if [path for path, _ in found] != wanted:
             return {"check": "structure", "reason": f"expected outputs {wanted}, saw {[path for path, _ in found]}"}
+        elsewhere = self._elsewhere(tree, answer)
+        if elsewhere:
+            return {"check": "device", "reason": elsewhere}
         results = [_judge_leaf(leaf, wanted_leaf) for leaf, wanted_leaf in zip(self.last, answer.leaves, strict=True)]
         result = max(results, key=lambda item: item["excess"], default={"check": "", "excess": 0.0})
         result = next((item for item in results if item["check"] not in ("", "values")), result)
@@ -220,6 +223,15 @@ class Judging:
             if earlier:
                 result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
         return result
+
+    def _elsewhere(self, tree: Any, answer: Answer) -> str:
+        """Say which output is not on the device that the original leaves it on, or ""."""
+        shipped = [str(item.get("device", "cpu")) for item in exchange.descriptors(tree)]
+        wanted = [leaf for value, leaf in zip(self.last, answer.leaves, strict=True) if isinstance(value, torch.Tensor)]
+        for device, leaf in zip(shipped, wanted, strict=False):
+            if leaf.is_tensor and device.partition(":")[0] != leaf.device.partition(":")[0]:
+                return f"{leaf.path}: expected it on {leaf.device}, as the original leaves it, saw it on {device}"
+        return ""
 
     def _earlier(self, case: Case, which: int, previous: list[list[Any]]) -> str:
         """Return which earlier case the last output answers, or ""."""

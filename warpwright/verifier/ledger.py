@@ -4,8 +4,8 @@ The parent reads the process's CPU clock before and after each step. Work in the
 timed makes these look slow. Both are noise in one call and plain in many, so they are judged once, at the end of a timing.
 On CUDA the preparation is timed instead: it ends with a synchronisation, so queued kernels lengthen it. It is longer, by 2 to 20 ms on an H200,
 where another process used the GPU last, which is so in every turn of a candidate and in few of the baselines', who share a process: only those few
-are compared. And it varies, with what else the driver is asked: the median of a candidate's turns counts, since whoever does less than half of
-them beforehand gains nothing in the median of his times.
+are compared. And it varies, with what else the driver is asked: what counts of a candidate's turns is the lower bound of their median, by the
+same rule that its times are compared by, so that work which could make it FASTER is seen, and a few slow turns are not.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import statistics
 import time
 from dataclasses import dataclass, field
 
+from warpwright.timing.sequential import median_interval
 from warpwright.workers.sandbox import Worker
 
 FEWEST = 5
@@ -75,7 +76,7 @@ def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str
         return ""
     least = max(LEAST_SECONDS, GAIN_SHARE * saved)
     spin = SPIN_SECONDS * (os.cpu_count() or 1)
-    typical = _upper if candidate.worker.device == "cpu" else statistics.median
+    typical = _upper if candidate.worker.device == "cpu" else lambda seconds: median_interval(seconds)[0]
     for what, mine, others, spare, of in (
         ("before each timed call, while its inputs were laid out", candidate.preparing, [ledger.preparing for ledger in baselines], least, typical),
         ("after each timed call, while others were timed", candidate.idle, [ledger.idle for ledger in baselines], least + spin, _upper),

@@ -71,10 +71,11 @@ class Shelf:
         """Return the descriptor of `tensor`. What was put for `owner` stays until `release(owner)`."""
         plain = _plain(tensor)
         header = {"dtype": str(plain.dtype).removeprefix("torch."), "shape": list(plain.shape), "stride": list(plain.stride())}
+        header["device"] = str(plain.device)
         data = flat_bytes(plain)
         if data.is_cuda and not self.host_only and data.numel() > INLINE_BYTES:
             self._alive.setdefault(owner, []).append(plain)
-            return {**header, "cuda": cuda_ipc.export(data), "device": str(plain.device)}
+            return {**header, "cuda": cuda_ipc.export(data)}
         host = data.cpu().numpy()
         if len(host) <= INLINE_BYTES:
             return {**header, "data": base64.b64encode(host.tobytes()).decode()}
