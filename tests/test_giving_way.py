@@ -12,7 +12,8 @@ import pytest
 pytest.importorskip("torch")
 
 from warpwright.timing.device_lock import DeviceLock
-from warpwright.workers.sandbox import Limits, Worker, giving_way
+from warpwright.workers.giving_way import giving_way
+from warpwright.workers.sandbox import Limits, Worker
 
 BUSY = """
 import time

@@ -17,7 +17,7 @@ from warpwright.errors import UsageError
 from warpwright.reports import page, report
 from warpwright.targets import cuda_on_cpu
 from warpwright.tasks import taskfile
-from warpwright.workers import sandbox
+from warpwright.workers.fork_server import start_fork_server
 
 if TYPE_CHECKING:
     import torch
@@ -74,7 +74,7 @@ def _search(task: Task, settings: bench.Settings, archive: Archive, remember: On
     """Run the loop, then the ablation of its best; return whether it was interrupted, and what the reader should know of the run."""
     budget = Budget.parse(settings.budget)
     reserve = ABLATION_SHARE * budget.seconds if budget.seconds is not None else None
-    sandbox.start_zygote()
+    start_fork_server()
     space, why_not = bench.open_space(task, loop.target_of(settings.device))
     limited = replace(budget, seconds=budget.seconds - reserve) if budget.seconds is not None and reserve is not None else budget
     with bench.local_evaluator(settings, task) as evaluator:

@@ -27,7 +27,7 @@ from warpwright.reports import report
 from warpwright.space import Space
 from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
-from warpwright.workers import sandbox
+from warpwright.workers.fork_server import start_fork_server
 
 WORTHWHILE = 1.02
 """A candidate that gains surely less than 2 % on the best baseline is timed no longer."""
@@ -243,7 +243,7 @@ def local_evaluator(settings: Settings, task: Task) -> Any:
 def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -> tuple[Line, bool]:
     """Return the line of a task, and whether its job is finished."""
     if evaluators is local_evaluator:
-        sandbox.start_zygote()
+        start_fork_server()
     with DeviceLock(work.settings.device).host():  # another job that is timing on these cores is not disturbed
         space, why_not = open_space(task, loop.target_of(work.settings.device))
     deadline = work.deadline

@@ -29,7 +29,8 @@ from warpwright.timing import measure, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import verify
 from warpwright.verifier.ledger import hidden_work
-from warpwright.workers.sandbox import Limits, Worker, giving_way
+from warpwright.workers.giving_way import giving_way
+from warpwright.workers.sandbox import Limits, Worker
 
 ORIGINAL = "eager"
 """The baseline that is the original itself: it is always among those that a candidate is timed beside."""

@@ -6,9 +6,7 @@ else in the reply pipe, at any time, is a forgery. A timed call is nine bytes in
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -16,19 +14,16 @@ import shutil
 import signal
 import socket
 import struct
-import subprocess
-import sys
-import tempfile
-import threading
 import time
-import weakref
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.workers.zygote import descendants
+from warpwright.workers import giving_way
+from warpwright.workers.fork_server import ForkServer, the_fork_server
+from warpwright.workers.procfs import descendants, parent_of, peek_memory, state_of, thread_seconds
 
 Role = Literal["judge", "candidate", "baseline"]
 ISOLATIONS = ("auto", "limits", "none")
@@ -39,8 +34,6 @@ SPIN_SECONDS = 4e-3  # for which a thread of OpenMP waits busily after a call; 6
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 LINGER_STEP, LINGER_SLEEPS, LINGER_CPU_SECONDS = 0.0003, 3, 0.001
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
-SHARED_MEMORY = Path("/dev/shm")
-SHARED_MEMORY_WANTED = 2 << 30  # containers often have 64 MiB there: then the ordinary temporary folder is used
 
 
 def _memory_bytes() -> int:
@@ -71,125 +64,6 @@ class Limits:
         memory = self.memory_bytes or _memory_bytes() * 7 // 10
         processes = self.processes or max(256, 16 * (os.cpu_count() or 1))
         return Limits(**{**asdict(self), "memory_bytes": memory, "processes": processes})
-
-
-# --- the fork server ---------------------------------------------------------------------------------------------------------------
-
-
-class _Zygote:
-    """The parent's handle of its fork server; there is one per parent process."""
-
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-m", "warpwright.workers.zygote", str(theirs.fileno())]
-        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL)
-        theirs.close()
-        self.socket = ours
-        answer = ours.recv(65536)
-        if not answer:
-            raise WorkerDied(f"the fork server ended with exit code {self.process.wait()}", "see its message above; is torch installed?")
-        self.can_change_user = bool(json.loads(answer)["can_change_user"])
-        self.owner = os.getpid()
-        root = SHARED_MEMORY if _free_bytes(SHARED_MEMORY) >= SHARED_MEMORY_WANTED else Path(tempfile.gettempdir())
-        self.exchange = tempfile.mkdtemp(prefix="warpwright-", dir=root)
-        self.folder = tempfile.mkdtemp(prefix="warpwright-")
-        for folder in (self.exchange, self.folder):
-            os.chmod(folder, 0o711)
-        self.count = 0
-
-    def close(self) -> None:
-        if self.owner != os.getpid():
-            return
-        self.socket.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(5)
-        for folder in (self.exchange, self.folder):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-_zygote: _Zygote | None = None
-
-
-def _free_bytes(folder: Path) -> int:
-    try:
-        found = os.statvfs(folder)
-    except OSError:
-        return 0
-    return found.f_bavail * found.f_frsize
-
-
-_starting = threading.Lock()
-
-
-def _the_zygote() -> _Zygote:
-    global _zygote
-    with _starting:
-        if _zygote is None or _zygote.owner != os.getpid() or _zygote.process.poll() is not None:
-            _zygote = _Zygote()
-            atexit.register(_zygote.close)
-        return _zygote
-
-
-def start_zygote() -> None:
-    """Start the fork server beside whatever comes next (it takes as long as `import torch`), so that the first worker does not wait for it."""
-
-    def start() -> None:
-        with contextlib.suppress(WorkerError):  # the first worker says so
-            _the_zygote()
-
-    threading.Thread(target=start, daemon=True).start()
-
-
-# --- giving way to whoever wants to time ------------------------------------------------------------------------------------------
-
-
-class Held(Protocol):
-    """A device that is held beside others (`device_lock.Shared`)."""
-
-    @property
-    def wanted(self) -> bool:
-        """Does somebody want to time?"""
-        ...
-
-    def step_aside(self) -> None:
-        """Let him; return when he is done."""
-        ...
-
-
-_held: list[Held] = []
-_living: weakref.WeakSet[Worker] = weakref.WeakSet()
-
-
-@contextlib.contextmanager
-def giving_way(held: Held) -> Iterator[None]:
-    """Inside, whenever this process waits for a worker and somebody wants to time on the device, stop all workers until he is done.
-
-    Only while a reply is awaited: what the parent watches after a call (threads that end, CPU time) is never cut in two. A judge on a GPU
-    ends its request first, because its kernels in float64 would run on for a while. Time limits stand still meanwhile.
-    """
-    _held.append(held)
-    try:
-        yield
-    finally:
-        _held.remove(held)
-
-
-def _give_way(asked: Worker) -> float:
-    """Step aside if somebody wants to time; return the seconds that it took."""
-    if not _held or (asked.role == "judge" and asked.device != "cpu") or not _held[-1].wanted:
-        return 0.0
-    began = time.monotonic()
-    workers = [worker for worker in _living if worker.alive]
-    try:
-        for worker in workers:
-            worker.signal(signal.SIGSTOP)
-        _held[-1].step_aside()
-    finally:
-        for worker in workers:
-            worker.signal(signal.SIGCONT)
-    return time.monotonic() - began
 
 
 # --- workers -----------------------------------------------------------------------------------------------------------------------
@@ -233,29 +107,29 @@ class Worker:
         self._closed = False
         self.idle_since: float | None = None
         """What `cpu_clock` said after the last timed call, for whoever keeps a ledger."""
-        zygote = _the_zygote()
-        zygote.count += 1
-        self.folder, self.exchange = (os.path.join(base, f"{role}-{zygote.count}") for base in (zygote.folder, zygote.exchange))
+        server = the_fork_server()
+        server.count += 1
+        self.folder, self.exchange = (os.path.join(base, f"{role}-{server.count}") for base in (server.folder, server.exchange))
         untrusted = role == "candidate"
         limited = untrusted and limits.isolation != "none"
-        user = FIRST_USER + int.from_bytes(os.urandom(8)) % USERS if limited and limits.isolation == "auto" and zygote.can_change_user else None
+        user = FIRST_USER + int.from_bytes(os.urandom(8)) % USERS if limited and limits.isolation == "auto" and server.can_change_user else None
         for folder in (self.folder, self.exchange):
             os.mkdir(folder, 0o755)
             if user is not None:
                 os.chown(folder, user, user)
-        self._start(zygote, user, limited)
+        self._start(server, user, limited)
         self.isolation: tuple[str, ...] = ()
         self.filtered = limited and limits.isolation == "auto"
         """Whether the system call filter is to be set at `lock`."""
         message = self._control_message(limits.call_seconds)
         self.pid = int(message["pid"])
-        self._guard_pid = _parent_of(self.pid)
+        self._guard_pid = parent_of(self.pid)
         self.blocks: tuple[Block, ...] = ()
         """Where the last call's output lies."""
         self.call_seconds = 0.0
-        _living.add(self)
+        giving_way.living.add(self)
 
-    def _start(self, zygote: _Zygote, user: int | None, limited: bool) -> None:
+    def _start(self, server: ForkServer, user: int | None, limited: bool) -> None:
         control, guard_control = socket.socketpair()
         request_read, self._request = os.pipe()
         self._reply, reply_write = os.pipe()
@@ -265,7 +139,7 @@ class Worker:
             "log_bytes": self.limits.log_bytes, "compiles": self._compiles, "environment": _environment(self.folder, self.role != "candidate"),
         }  # fmt: skip
         try:
-            socket.send_fds(zygote.socket, [json.dumps(order).encode()], [guard_control.fileno(), request_read, reply_write])
+            socket.send_fds(server.socket, [json.dumps(order).encode()], [guard_control.fileno(), request_read, reply_write])
         finally:
             guard_control.close()
             os.close(request_read)
@@ -299,7 +173,7 @@ class Worker:
         poll.register(self._reply, select.POLLIN)
         start = time.perf_counter_ns()
         self._send(token)
-        ready = self._wait(poll, time.monotonic() + limit) if _held else bool(poll.poll(limit * 1000))
+        ready = self._wait(poll, time.monotonic() + limit) if giving_way.held() else bool(poll.poll(limit * 1000))
         end = time.perf_counter_ns()
         if not ready:
             raise self._timed_out("a call", limit)
@@ -332,9 +206,9 @@ class Worker:
     def _wait(self, poll: select.poll, deadline: float) -> bool:
         """Wait until the worker has written something, or the time is up; whoever wants to time goes first."""
         while True:
-            deadline += _give_way(self)
+            deadline += giving_way.give_way(self)
             left = max(0.0, deadline - time.monotonic())
-            if poll.poll(min(left, GLANCE_SECONDS if _held else left) * 1000):
+            if poll.poll(min(left, GLANCE_SECONDS if giving_way.held() else left) * 1000):
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -508,7 +382,7 @@ class Worker:
             now = self._thread_times(new)
             if any(seconds - used.get(thread, 0.0) > LINGER_CPU_SECONDS for thread, seconds in now.items()):
                 return True
-            slept += any(_state_of(f"/proc/{self.pid}/task/{thread}") == "S" for thread in new)
+            slept += any(state_of(f"/proc/{self.pid}/task/{thread}") == "S" for thread in new)
             if slept >= LINGER_SLEEPS:
                 return True
         return bool(new)
@@ -517,17 +391,17 @@ class Worker:
         found = {}
         for thread in threads:
             with contextlib.suppress(OSError, ValueError, IndexError):
-                found[thread] = _thread_seconds(f"/proc/{self.pid}/task/{thread}")
+                found[thread] = thread_seconds(f"/proc/{self.pid}/task/{thread}")
         return found
 
     def settle(self) -> float:
         """Wait until the main thread sleeps, for at most a tenth of a second; return the CPU time that it still used."""
         folder, deadline = f"/proc/{self.pid}/task/{self.pid}", time.monotonic() + SETTLE_SECONDS
         try:
-            before = _thread_seconds(folder)
+            before = thread_seconds(folder)
             while not self._waiting() and time.monotonic() < deadline:
                 time.sleep(0.0002)
-            return _thread_seconds(folder) - before
+            return thread_seconds(folder) - before
         except OSError:
             return 0.0
 
@@ -548,52 +422,11 @@ class Worker:
             with contextlib.suppress(OSError):
                 for thread in os.listdir(f"/proc/{pid}/task"):
                     with contextlib.suppress(OSError, ValueError, IndexError):
-                        used[pid, thread] = _thread_seconds(f"/proc/{pid}/task/{thread}")
+                        used[pid, thread] = thread_seconds(f"/proc/{pid}/task/{thread}")
         return used
 
     def _waiting(self) -> bool:
-        return _state_of(f"/proc/{self.pid}") == "S"
-
-
-def _state_of(folder: str) -> str:
-    """Return the state letter of a process or thread, "" if it is gone."""
-    try:
-        return Path(folder, "stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
-
-
-def _parent_of(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return pid
-
-
-class _Vector(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
-
-
-def peek_memory(pid: int, address: int, size: int) -> bytes | None:
-    """Return `size` bytes at `address` of another process, or None where that is not permitted or not mapped."""
-    buffer = ctypes.create_string_buffer(size)
-    ours, theirs = _Vector(ctypes.addressof(buffer), size), _Vector(address, size)
-    try:
-        read = ctypes.CDLL(None, use_errno=True).process_vm_readv
-    except AttributeError:
-        return None
-    read.restype = ctypes.c_ssize_t
-    got = read(pid, ctypes.byref(ours), ctypes.c_ulong(1), ctypes.byref(theirs), ctypes.c_ulong(1), ctypes.c_ulong(0))
-    return buffer.raw if got == size else None
-
-
-def _thread_seconds(folder: str) -> float:
-    """Return the CPU time of a thread: in nanoseconds where the kernel keeps them, else in clock ticks."""
-    try:
-        return int(Path(folder, "schedstat").read_text().split()[0]) * 1e-9
-    except OSError:
-        fields = Path(folder, "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return state_of(f"/proc/{self.pid}") == "S"
 
 
 class CallRaised(WorkerError):

@@ -21,17 +21,16 @@ import signal
 import socket
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from warpwright.workers import integrity, isolation
+from warpwright.workers.procfs import descendants, resident_bytes
 
 MAINS = {"judge": "warpwright.verifier.judging", "candidate": "warpwright.workers.runner", "baseline": "warpwright.workers.runner"}
 WATCH_SECONDS = 0.5  # memory and process count of the tree; a scan takes 0.1 ms for a worker without children
 KILL_SECONDS = 5.0
 _read_all = False
 """Whether an unprivileged worker needs leave to read what other users cannot: Python lies in root's home."""
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:
@@ -267,42 +266,6 @@ def _kill_user(user: int) -> None:
             os._exit(0)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(helper, 0)
-
-
-def descendants(root: int) -> list[int]:
-    """Return the living processes below `root`, without zombies."""
-    found: list[int] = []
-    stack = [root]
-    while stack:
-        for child in _children(stack.pop()):
-            stack.append(child)
-            if _state(child) not in ("Z", "X", ""):
-                found.append(child)
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                children += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
-    return children
-
-
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
-
-
-def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process, 0 if it is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-    except (OSError, IndexError):
-        return 0
 
 
 if __name__ == "__main__":

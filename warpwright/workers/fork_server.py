@@ -1,0 +1,86 @@
+"""The parent's side of the fork server (`zygote`): started once, ended with the process that started it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from warpwright.errors import WorkerDied, WorkerError
+
+SHARED_MEMORY = Path("/dev/shm")
+SHARED_MEMORY_WANTED = 2 << 30  # containers often have 64 MiB there: then the ordinary temporary folder is used
+
+
+class ForkServer:
+    """The parent's handle of its fork server; there is one per parent process."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
+        command = [sys.executable, "-m", "warpwright.workers.zygote", str(theirs.fileno())]
+        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL)
+        theirs.close()
+        self.socket = ours
+        answer = ours.recv(65536)
+        if not answer:
+            raise WorkerDied(f"the fork server ended with exit code {self.process.wait()}", "see its message above; is torch installed?")
+        self.can_change_user = bool(json.loads(answer)["can_change_user"])
+        self.owner = os.getpid()
+        root = SHARED_MEMORY if _free_bytes(SHARED_MEMORY) >= SHARED_MEMORY_WANTED else Path(tempfile.gettempdir())
+        self.exchange = tempfile.mkdtemp(prefix="warpwright-", dir=root)
+        self.folder = tempfile.mkdtemp(prefix="warpwright-")
+        for folder in (self.exchange, self.folder):
+            os.chmod(folder, 0o711)
+        self.count = 0
+
+    def close(self) -> None:
+        if self.owner != os.getpid():
+            return
+        self.socket.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        for folder in (self.exchange, self.folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+_server: ForkServer | None = None
+
+
+def _free_bytes(folder: Path) -> int:
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+_starting = threading.Lock()
+
+
+def the_fork_server() -> ForkServer:
+    global _server
+    with _starting:
+        if _server is None or _server.owner != os.getpid() or _server.process.poll() is not None:
+            _server = ForkServer()
+            atexit.register(_server.close)
+        return _server
+
+
+def start_fork_server() -> None:
+    """Start the fork server beside whatever comes next (it takes as long as `import torch`), so that the first worker does not wait for it."""
+
+    def start() -> None:
+        with contextlib.suppress(WorkerError):  # the first worker says so
+            the_fork_server()
+
+    threading.Thread(target=start, daemon=True).start()

@@ -1,0 +1,80 @@
+"""What /proc and the kernel say of other processes and threads."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from pathlib import Path
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def descendants(root: int) -> list[int]:
+    """Return the living processes below `root`, without zombies."""
+    found: list[int] = []
+    stack = [root]
+    while stack:
+        for child in _children(stack.pop()):
+            stack.append(child)
+            if state_of(f"/proc/{child}") not in ("Z", "X", ""):
+                found.append(child)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                children += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+    return children
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process, 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def state_of(folder: str) -> str:
+    """Return the state letter of a process or thread, "" if it is gone."""
+    try:
+        return Path(folder, "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return pid
+
+
+class _Vector(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+def peek_memory(pid: int, address: int, size: int) -> bytes | None:
+    """Return `size` bytes at `address` of another process, or None where that is not permitted or not mapped."""
+    buffer = ctypes.create_string_buffer(size)
+    ours, theirs = _Vector(ctypes.addressof(buffer), size), _Vector(address, size)
+    try:
+        read = ctypes.CDLL(None, use_errno=True).process_vm_readv
+    except AttributeError:
+        return None
+    read.restype = ctypes.c_ssize_t
+    got = read(pid, ctypes.byref(ours), ctypes.c_ulong(1), ctypes.byref(theirs), ctypes.c_ulong(1), ctypes.c_ulong(0))
+    return buffer.raw if got == size else None
+
+
+def thread_seconds(folder: str) -> float:
+    """Return the CPU time of a thread: in nanoseconds where the kernel keeps them, else in clock ticks."""
+    try:
+        return int(Path(folder, "schedstat").read_text().split()[0]) * 1e-9
+    except OSError:
+        fields = Path(folder, "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
