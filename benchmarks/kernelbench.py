@@ -136,6 +136,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--first", default="", help="level:number pairs that run before the others, such as 2:14,2:18")
     parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")
     parser.add_argument("--jobs-per-gpu", type=int, default=3)
+    parser.add_argument("--jobs-on-cpu", type=int, default=1, help="with --gpus 0; one at a time is timed, and the others stand still meanwhile")
     parser.add_argument("--prewarm-jobs-per-gpu", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=9.0, help="wall time of this call")
     parser.add_argument("--prewarm", choices=("auto", "skip", "only"), default="auto")
@@ -202,7 +203,7 @@ def _place(path: str, first: Sequence[str]) -> int:
 
 def _devices(options: argparse.Namespace) -> list[Device]:
     if not options.gpus:
-        return [Device(None, 0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 1)]
+        return [Device(None, 0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), options.jobs_on_cpu)]
     query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     asked = subprocess.run(query, capture_output=True, text=True, check=True)
     sizes = [0.92 * 2**20 * float(line) for line in asked.stdout.split()]
