@@ -278,6 +278,8 @@ def test_an_archive_that_cannot_be_written_fails_the_doctor(run: Run) -> None:
         (("audit", "absent.py", "--task", "task.py"), "absent.py"),
         (("audit", "task.py", "--task", "task.py"), "ModelNew"),
         (("bench", "absent"), "absent"),
+        (("optimize", "task.py", "--out", "/proc/nowhere"), "/proc/nowhere"),
+        (("bench", "task.py", "--out", "/proc/nowhere"), "/proc/nowhere"),
         (("reproduce", "0123"), "archive"),
         (("check", "--baseline", "task.py"), "export"),
         (("check", "--baseline", "task.py", "--max-regress", "much"), "percentage"),

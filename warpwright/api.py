@@ -14,6 +14,7 @@ from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Precision, Record, Source, Task
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
+from warpwright.files import make_folder
 from warpwright.reports import page, report
 from warpwright.targets import cuda_on_cpu
 from warpwright.tasks import taskfile
@@ -50,8 +51,7 @@ def optimize_task(
     task: Task, settings: bench.Settings, archive_path: str | Path = ARCHIVE, out: str | Path | None = None, on_record: OnRecord | None = None
 ) -> Result:
     """Search for a faster program of `task`; write optimized.py, report.html and report.json into `out`, also when interrupted."""
-    folder = Path(out) if out is not None else OUT / task.name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(out if out is not None else OUT / task.name)
     records: list[Record] = []
 
     def remember(record: Record) -> None:
@@ -206,8 +206,7 @@ def optimize_module(
 ) -> torch.nn.Module:
     """Return what `warpwright.optimize` promises."""
     name = type(module).__name__
-    folder = Path(out) if out is not None else OUT / name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(out if out is not None else OUT / name)
     saved = folder / f"{name}.pt"
     taskfile.write_module_task(module, inputs, saved)
     task = taskfile.describe(saved, precision=precision)

@@ -23,6 +23,7 @@ from warpwright import loop
 from warpwright.archive import Archive
 from warpwright.base import Budget, Precision, Record, Task, digest
 from warpwright.errors import TaskError, UsageError, WarpwrightError
+from warpwright.files import make_folder
 from warpwright.reports import report
 from warpwright.space import Space
 from warpwright.tasks import taskfile
@@ -111,6 +112,8 @@ def run_bench(
     these settings on this kind of machine, are not run again: their old line is returned. `run` names the function that does a job.
     """
     machine = machine_name(settings.device)
+    if programs is not None:
+        make_folder(programs)
     files = find_tasks(paths, tasks)
     todo = [
         Job(path, settings, str(archive), machine, entry, str(programs) if programs is not None else None, deadline)

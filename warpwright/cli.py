@@ -21,6 +21,7 @@ from warpwright import api, bench, cli_bench_transpile, cli_pairs, cli_transpile
 from warpwright.archive import Archive
 from warpwright.base import PRECISIONS, STATUSES, Budget, Record, Task, to_json
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
+from warpwright.files import make_folder
 from warpwright.reports import page, report
 from warpwright.reports.progress import Progress
 from warpwright.search import SEARCHES
@@ -217,7 +218,7 @@ def report_verb(given: Arguments) -> int:
     form = "html" if given.html else "md" if given.markdown else None
     path = _report_path(given, form) if form else None
     if path is not None and form is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         path.write_text(texts[form]())
     if given.json:
         _print_json(given, {"report": str(path) if path else None, "tasks": said})

@@ -15,6 +15,7 @@ from typing import Any
 import warpwright
 from warpwright import native
 from warpwright.errors import MissingExtra, UsageError
+from warpwright.files import make_folder
 from warpwright.pairs.build import C_FLAGS
 from warpwright.pairs.draft import Options
 
@@ -69,7 +70,7 @@ class Folder:
         if state.exists() != resume:
             hint = "add --resume, or name another folder" if state.exists() else "leave --resume out to begin one"
             raise UsageError(f"expected {'a' if resume else 'no'} data set in {path}, saw {'none' if resume else 'one'}", hint)
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         if not resume:
             return cls(path, options)
         said = json.loads(state.read_text())

@@ -3,7 +3,8 @@
 Every step that this machine does not permit is left out, and the level that was reached is told to the parent, which records it:
     user       an own unprivileged user id (started as root), so that limits and kills reach all its processes and only those
     limits     rlimits: data segment, file size, processes, no core files
-    filter     after `lock()`: no new process, no program start, no internet socket, no tracing of others (seccomp)
+    filter     after `lock()`: no new process, no program start, no internet socket, no tracing, no signal to others and no change
+               of their priority or limits (seccomp)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import resource
 import signal
 import struct
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE = 1, 38, 36, 4
@@ -26,12 +28,29 @@ EPERM, ENOSYS = 1, 38
 CLONE_THREAD = 0x00010000
 AF_UNIX = 1
 
-# (audit architecture, seccomp, socket, clone, clone3, calls that are refused outright, io_uring_setup)
+
+@dataclass(frozen=True)
+class _Calls:
+    """Numbers of system calls on one architecture."""
+
+    architecture: int
+    """As the kernel's audit names it."""
+    seccomp: int
+    socket: int
+    clone: int
+    absent: tuple[int, ...]
+    """clone3, io_uring_setup: answered as if the kernel had none, so that libc falls back to calls that the filter can read."""
+    refused: tuple[int, ...]
+    """fork vfork execve execveat ptrace process_vm_readv process_vm_writev tkill pidfd_send_signal pidfd_getfd."""
+    own_first: tuple[int, ...]
+    """kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo prlimit64: the first argument has to be this process, or 0 for prlimit64's caller."""
+    own_second: tuple[int, ...]
+    """setpriority: the second argument, likewise."""
+
+
 _ARCHITECTURES = {
-    # fork vfork execve execveat ptrace process_vm_readv process_vm_writev
-    "x86_64": (0xC000003E, 317, 41, 56, 435, (57, 58, 59, 322, 101, 310, 311), 425),
-    # execve execveat ptrace process_vm_readv process_vm_writev
-    "aarch64": (0xC00000B7, 277, 198, 220, 435, (221, 281, 117, 270, 271), 425),
+    "x86_64": _Calls(0xC000003E, 317, 41, 56, (435, 425), (57, 58, 59, 322, 101, 310, 311, 200, 424, 438), (62, 234, 129, 297, 302), (141,)),
+    "aarch64": _Calls(0xC00000B7, 277, 198, 220, (435, 425), (221, 281, 117, 270, 271, 130, 424, 438), (129, 131, 138, 240, 261), (140,)),
 }
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -120,29 +139,32 @@ def _program(machine: str) -> bytes | None:
     """Return the classic BPF program of the filter, or None for a machine whose call numbers are not listed here."""
     if machine not in _ARCHITECTURES:
         return None
-    architecture, _, socket_call, clone, clone3, refused, io_uring = _ARCHITECTURES[machine]
+    calls = _ARCHITECTURES[machine]
     load, jump_equal, jump_set, give = 0x20, 0x15, 0x45, 0x06
 
     def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("=HBBI", code, yes, no, value)
 
-    number, arch, first_argument = 0, 4, 16  # offsets in struct seccomp_data
-    steps = [step(load, arch), step(jump_equal, architecture, 1, 0), step(give, ERRNO | EPERM), step(load, number)]
+    number, arch, first, second = 0, 4, 16, 24  # offsets in struct seccomp_data
+    steps = [step(load, arch), step(jump_equal, calls.architecture, 1, 0), step(give, ERRNO | EPERM), step(load, number)]
     if machine == "x86_64":  # the x32 numbers, by which every call below could be made too
         steps += [step(0x35, 0x40000000, 0, 1), step(give, ERRNO | EPERM)]
-    for call in refused:
+    for call in calls.refused:
         steps += [step(jump_equal, call, 0, 1), step(give, ERRNO | EPERM)]
-    for call in (clone3, io_uring):  # ENOSYS makes libc fall back to clone, whose flags the filter can read
+    for call in calls.absent:
         steps += [step(jump_equal, call, 0, 1), step(give, ERRNO | ENOSYS)]
-    steps += [step(jump_equal, clone, 0, 4), step(load, first_argument), step(jump_set, CLONE_THREAD, 1, 0), step(give, ERRNO | EPERM)]
+    for call, argument in [*((call, first) for call in calls.own_first), *((call, second) for call in calls.own_second)]:
+        steps += [step(jump_equal, call, 0, 5), step(load, argument), step(jump_equal, os.getpid(), 2, 0)]
+        steps += [step(jump_equal, 0, 1, 0), step(give, ERRNO | EPERM), step(give, ALLOW)]
+    steps += [step(jump_equal, calls.clone, 0, 4), step(load, first), step(jump_set, CLONE_THREAD, 1, 0), step(give, ERRNO | EPERM)]
     steps += [step(give, ALLOW)]
-    steps += [step(jump_equal, socket_call, 0, 3), step(load, first_argument), step(jump_equal, AF_UNIX, 1, 0), step(give, ERRNO | EPERM)]
+    steps += [step(jump_equal, calls.socket, 0, 3), step(load, first), step(jump_equal, AF_UNIX, 1, 0), step(give, ERRNO | EPERM)]
     steps += [step(give, ALLOW)]
     return b"".join(steps)
 
 
 def lock() -> str:
-    """Refuse new processes, programs and internet sockets from here on, in all threads. Returns "" or why it could not be done."""
+    """Refuse new processes, programs, internet sockets and signals to others from here on, in all threads. Returns "" or why it could not be done."""
     program = _program(platform.machine())
     if program is None:
         return f"no filter for {platform.machine()}"
@@ -151,7 +173,7 @@ def lock() -> str:
     holder = ctypes.create_string_buffer(descriptor, len(descriptor))
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return "no_new_privs refused"
-    call = _ARCHITECTURES[platform.machine()][1]
+    call = _ARCHITECTURES[platform.machine()].seccomp
     if _libc.syscall(call, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, holder) != 0:
         return f"seccomp refused: {os.strerror(ctypes.get_errno())}"
     return ""
