@@ -2,7 +2,8 @@
 
     python benchmarks/aa.py --runs 100 --seconds 30 --out benchmarks/results/aa_cpu.md
 
-The baseline worker stays, as in a search; the candidate's worker is new in every run. Programs and inputs are those of TASKS.
+The baseline worker stays, as in a search; the candidate's worker is new in every run, and the device's lock is held while it is timed: other
+runs of warpwright stand still, everything else goes on. Programs and inputs are those of TASKS.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from warpwright import targets
 from warpwright.base import Comparison, Measurement, Source
 from warpwright.tasks import taskfile
 from warpwright.timing import measure
+from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import verify
 from warpwright.workers.sandbox import Worker
 
@@ -97,10 +99,11 @@ def one(
     """Make one comparison, with a new candidate worker."""
     with Worker("candidate", device) as worker:
         candidate = timed(judge, worker, source)
-        began = time.monotonic()
-        found = measure.compare(
-            candidate, {"eager": baseline}, judge.fresh, seconds=seconds, floor_seconds=0.0, overhead_seconds=overhead, rng=Random(seed)
-        )
+        with DeviceLock(device).exclusive():
+            began = time.monotonic()
+            found = measure.compare(
+                candidate, {"eager": baseline}, judge.fresh, seconds=seconds, floor_seconds=0.0, overhead_seconds=overhead, rng=Random(seed)
+            )
     run = Run(task_name, found, os.getloadavg()[0], time.monotonic() - began)
     low, high = found.interval
     print(

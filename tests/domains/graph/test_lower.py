@@ -142,6 +142,35 @@ def test_cuda_schedules_are_written_for_cuda_only(tmp_path, source):
     assert "class Recorded" in text and 'device.type == "cuda"' in text
 
 
+CONV_POOL = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(4, 8, 3)
+
+    def forward(self, x):
+        return torch.nn.functional.avg_pool2d(self.conv(x), 2).sum(dim=(1, 2, 3))
+
+def get_inputs():
+    return [torch.rand(2, 4, 18, 18)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_convolution_with_a_merged_weight_may_be_done_in_full_precision(tmp_path):
+    space = graph.space(models.task(tmp_path, CONV_POOL), "cuda")
+    merged = Action("merge_convolution_pool", "avg_pool2d")
+    names = [{a.technique for a in space.actions(space.replay(recipe))} for recipe in ((), (merged,))]
+    assert "full_precision_convolutions" not in names[0], "the original's own convolution is as the original has it"
+    assert "full_precision_convolutions" in names[1]
+    assert "@full_precision" in space.candidate([merged, Action("full_precision_convolutions")]).source.text
+
+
 def test_layout_is_restored(tmp_path):
     space = graph.space(models.task(tmp_path, models.NORMED))
     names = load(space.candidate([Action("channels_last")]))

@@ -117,7 +117,8 @@ class FullPrecisionConvolutions:
     """conv(x, W) with torch's default flags (TF32 on tensor cores)  ->  the same in full float32.
 
     A rewrite that sums before it convolves has fewer, larger terms to round: in TF32 it may err more than the original did (KernelBench
-    L2-13: 1.5 times the RMS, 2.5 times the largest error), while the convolution that is left is too small for its speed to matter.
+    L2-13: 1.5 times the RMS, 2.5 times the largest error), while the convolution that is left is too small for its speed to matter. And where the
+    original's convolution had no TF32 kernel, one with a merged weight may have (L2-65).
     """
 
     name: str = "full_precision_convolutions"
@@ -126,9 +127,9 @@ class FullPrecisionConvolutions:
     """What a search tries when rewrites failed by their error."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
-        """Yield the action when a convolution reads something computed: one on the user's input is as the original has it."""
+        """Yield the action when a convolution's input or weight is computed: one of the user's input and a parameter is as the original has it."""
         convolutions = [] if ir.scheduled(self.name) or ir.scheduled("cuda_graph") else find(ir, *CONVOLUTIONS, *TRANSPOSED)
-        if any(isinstance(node.args[0], fx.Node) and node.args[0].op != "placeholder" for node in convolutions):
+        if any(isinstance(operand, fx.Node) and operand.op != "placeholder" for node in convolutions for operand in node.args[:2]):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
