@@ -13,7 +13,8 @@ REFUSED = {
     "tma": "__global__ void k(float* x) {\n  int y = 0;\n  cuda::barrier<0> b; mbarrier_init(b);\n}",
     "texture": "__device__ float f(float);\n__global__ void k(float* x,\n    cudaTextureObject_t image) { x[0] = 1; }",
     "cluster": "__global__ void k(float* x) {\n  int i = 0;\n  auto c = cooperative_groups::this_cluster();\n}",
-    "ptx": '__global__ void k(float* x) {\n  const char* text = "asm";\n  asm volatile("bar.sync 0;");\n}',
+    "ptx": '__global__ void k(float* x) {\n  const char* text = "asm";\n  asm volatile("wgmma.fence.sync.aligned;");\n}',
+    "divergent-barrier": "__global__ void k(float* x) {\n  if (threadIdx.x % 2 == 0) {\n    __syncthreads();\n  }\n}",
 }
 
 
@@ -23,6 +24,26 @@ def test_refused_with_its_line(code: str) -> None:
         transpile.compile_text(REFUSED[code], name="kernel.cu")
     assert (caught.value.file, caught.value.line, caught.value.code) == ("kernel.cu", 3, code)
     assert "kernel.cu:3:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "if (n > 3) __syncthreads();", "if (threadIdx.x < n) __syncthreads();", "if (threadIdx.x < blockDim.x) __syncthreads();",
+        "if (threadIdx.x < 2048) __syncthreads();", "if (threadIdx.x < 16) { __syncthreads(); } else { __syncthreads(); }",
+        "if (threadIdx.x >= 16) return; if (threadIdx.x < 16) __syncthreads();",
+    ],
+)  # fmt: skip
+def test_a_barrier_that_may_be_reached_by_all_is_not_refused(branch: str) -> None:
+    transpile.compile_text(f"__global__ void k(int n) {{ {branch} }}")
+
+
+def test_a_barrier_is_judged_by_the_block_shapes_that_are_known() -> None:
+    text = "__global__ void k() {\n  int t = threadIdx.x;\n  if (t < 48) __syncthreads();\n}"
+    transpile.compile_text(text)
+    transpile.compile_text(text, blocks={"k": (48, 1, 1)})
+    with pytest.raises(transpile.Refusal, match="t < 48"):
+        transpile.compile_text(text, blocks={"k": (64, 1, 1)})
 
 
 def test_a_broken_preprocessor_line_is_named() -> None:

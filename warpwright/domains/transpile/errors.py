@@ -16,6 +16,7 @@ CODES = {
     "tma": "bulk tensor copies, mbarrier and wgmma of Hopper",
     "ptx": "inline PTX",
     "texture": "a texture or surface object",
+    "divergent-barrier": "a barrier that only some threads of a block reach",
     "cluster": "thread block clusters and distributed shared memory",
     "front-end": "source that the parser or the preprocessor does not accept",
 }

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from warpwright.domains.transpile import fibers, launch, lockstep, loops, parse, scan
 from warpwright.domains.transpile import sanitize as sanitize_functions
 from warpwright.domains.transpile import source as reading
+from warpwright.domains.transpile.divergence import refuse_divergent
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.normalise import NotFissionable, synchronising
 from warpwright.domains.transpile.runtime_text import runtime
@@ -129,6 +130,7 @@ def faster_tiers(
             if parsed is None:
                 raise NotFissionable(line, "the parser does not show this kernel")
             shapes = block_shapes(kernel, sites, blocks)
+            refuse_divergent(parsed, source, shapes)
             written = loops.write(kernel, parsed, device, line, shapes, tier != "loops")
         except NotFissionable as error:
             kernels[kernel.name] = KernelInfo(kernel.name, line, "fibers", str(error))
@@ -175,7 +177,7 @@ _REFUSED: Mapping[str, re.Pattern[str]] = {
 _WHAT: Mapping[str, str] = {
     "library-call": "device code uses {0!r}, of a library that is not there on a CPU", "tma": "device code uses {0!r}, of Hopper's asynchronous copies",  # noqa: E501
     "texture": "device code uses {0!r}: textures and surfaces are not offered", "cluster": "device code uses {0!r}: clusters are not offered",
-    "ptx": "device code has inline PTX",
+    "ptx": "device code has inline PTX that is not of the common kind",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright import native
+from warpwright.domains.transpile import ptx
 from warpwright.domains.transpile.errors import Refusal
 
 DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12")
@@ -67,7 +68,7 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     seen: set[Path] = set()
     marked = _inline(text, name, list(folders), includes, aside, seen)
     expanded = _expand(marked, name, [*DEFINES, *defines])
-    body, starts, places = _strip_markers(expanded)
+    body, starts, places = _strip_markers(ptx.translate(expanded))
     return Source(name, body, tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
 
 
