@@ -168,7 +168,7 @@ def drop_edits(text: str, found: Sequence[scan.Token], starts: set[int]) -> list
 _REFUSED: Mapping[str, re.Pattern[str]] = {
     "library-call": re.compile(r"\b(cub|thrust|cutlass|cute)\s*::|\b(cublas|cudnn|cufft|curand|cusparse|cusolver)\w*"),
     "tma": re.compile(r"\b(cp_async_bulk\w*|wgmma\w*|mbarrier\w*|CUtensorMap)\b|\bcuda\s*::\s*(barrier|pipeline|ptx)\b"),
-    "texture": re.compile(r"\b(tex1D|tex2D|tex3D|tex1Dfetch|tex2DLayered|texCubemap|surf\dD\w*)\b|\bcuda(Texture|Surface)Object_t\b"),
+    "texture": re.compile(r"\b(tex\dD(Layered|Lod|Grad|gather)\w*|texCubemap\w*|surf\dD\w*|cudaSurfaceObject_t)\b|\btexture\s*<"),
     "cluster": re.compile(r"\b(cluster_group|this_cluster|cluster_dims)\b"),
     "ptx": re.compile(r"\b(asm|__asm__|__asm)\b"),
 }
@@ -176,7 +176,8 @@ _REFUSED: Mapping[str, re.Pattern[str]] = {
 
 _WHAT: Mapping[str, str] = {
     "library-call": "device code uses {0!r}, of a library that is not there on a CPU", "tma": "device code uses {0!r}, of Hopper's asynchronous copies",  # noqa: E501
-    "texture": "device code uses {0!r}: textures and surfaces are not offered", "cluster": "device code uses {0!r}: clusters are not offered",
+    "texture": "device code uses {0!r}: of textures, plain objects in 1 to 3 dimensions are offered",
+    "cluster": "device code uses {0!r}: clusters are not offered",
     "ptx": "device code has inline PTX that is not of the common kind",
 }  # fmt: skip
 
@@ -293,7 +294,8 @@ def assemble(
     return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
 
 
-_OPTIONAL = {"groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\("}
+_OPTIONAL = {"groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
+             "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b"}  # fmt: skip
 """Parts of the runtime that are written only where the text matches."""
 
 

@@ -31,6 +31,11 @@ V(unsigned short, ushort, 4, 8) V(long, long, 16, 16) V(unsigned long, ulong, 16
 struct uint1 { unsigned x; }; struct alignas(8) uint2 { unsigned x, y; }; struct alignas(16) uint4 { unsigned x, y, z, w; };
 HD uint2 make_uint2(unsigned, unsigned); HD uint3 make_uint3(unsigned, unsigned, unsigned); HD uint4 make_uint4(unsigned, unsigned, unsigned, unsigned);
 
+typedef unsigned long long cudaTextureObject_t;
+template <class T> __device__ T tex1Dfetch(cudaTextureObject_t, int); template <class T> __device__ T tex1D(cudaTextureObject_t, float);
+template <class T> __device__ T tex2D(cudaTextureObject_t, float, float); template <class T> __device__ T tex3D(cudaTextureObject_t, float, float, float);
+template <class T> __device__ void tex1Dfetch(T*, cudaTextureObject_t, int); template <class T> __device__ void tex2D(T*, cudaTextureObject_t, float, float);
+template <class T> __device__ void tex3D(T*, cudaTextureObject_t, float, float, float);
 __device__ void __syncthreads(); __device__ int __syncthreads_or(int); __device__ int __syncthreads_and(int); __device__ int __syncthreads_count(int);
 __device__ void __syncwarp(unsigned = 0xffffffff); __device__ void __threadfence(); __device__ void __threadfence_block(); __device__ void __threadfence_system();
 template <class T> __device__ T __shfl_down_sync(unsigned, T, unsigned, int = 32); template <class T> __device__ T __shfl_up_sync(unsigned, T, unsigned, int = 32);

@@ -1,0 +1,164 @@
+// Texture objects on arrays, linear memory and pitched memory: point and linear reads by the rules of CUDA's programming guide (texture fetching),
+// with the filter's weights rounded to 8 bits as the guide says. One mip level; no layers, no cube maps, no surfaces.
+typedef unsigned long long cudaTextureObject_t;
+enum cudaChannelFormatKind { cudaChannelFormatKindSigned, cudaChannelFormatKindUnsigned, cudaChannelFormatKindFloat, cudaChannelFormatKindNone };
+enum cudaTextureAddressMode { cudaAddressModeWrap, cudaAddressModeClamp, cudaAddressModeMirror, cudaAddressModeBorder };
+enum cudaTextureFilterMode { cudaFilterModePoint, cudaFilterModeLinear };
+enum cudaTextureReadMode { cudaReadModeElementType, cudaReadModeNormalizedFloat };
+enum cudaResourceType { cudaResourceTypeArray, cudaResourceTypeMipmappedArray, cudaResourceTypeLinear, cudaResourceTypePitch2D };
+enum { cudaArrayDefault = 0 };
+struct cudaChannelFormatDesc { int x, y, z, w; cudaChannelFormatKind f; };
+struct cudaExtent { size_t width, height, depth; };
+struct cudaArray {
+  char* data;
+  size_t width, height, depth;
+  cudaChannelFormatDesc desc;
+  size_t texel() const { return (size_t)(desc.x + desc.y + desc.z + desc.w) / 8; }
+};
+typedef cudaArray* cudaArray_t;
+typedef const cudaArray* cudaArray_const_t;
+struct cudaResourceDesc {
+  cudaResourceType resType;
+  struct {
+    struct { cudaArray_t array; } array;
+    struct { void* devPtr; cudaChannelFormatDesc desc; size_t sizeInBytes; } linear;
+    struct { void* devPtr; cudaChannelFormatDesc desc; size_t width, height, pitchInBytes; } pitch2D;
+  } res;
+};
+struct cudaTextureDesc {
+  cudaTextureAddressMode addressMode[3];
+  cudaTextureFilterMode filterMode;
+  cudaTextureReadMode readMode;
+  int sRGB;
+  float borderColor[4];
+  int normalizedCoords;
+  unsigned maxAnisotropy;
+  cudaTextureFilterMode mipmapFilterMode;
+  float mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp;
+};
+
+namespace ww {
+struct Texture {
+  const char* data;
+  long size[3];
+  size_t pitch, slice;
+  cudaChannelFormatDesc desc;
+  cudaTextureDesc how;
+  size_t texel() const { return (size_t)(desc.x + desc.y + desc.z + desc.w) / 8; }
+  // The index of a texel along an axis, or -1 for the border.
+  long index(long i, int axis) const {
+    const long n = size[axis];
+    if (i >= 0 && i < n) return i;
+    const cudaTextureAddressMode mode = how.normalizedCoords || how.addressMode[axis] >= cudaAddressModeMirror ? how.addressMode[axis] : cudaAddressModeClamp;
+    if (mode == cudaAddressModeBorder) return -1;
+    if (mode == cudaAddressModeWrap) return (i % n + n) % n;
+    if (mode == cudaAddressModeMirror && how.normalizedCoords) { const long m = (i % (2 * n) + 2 * n) % (2 * n); return m < n ? m : 2 * n - 1 - m; }
+    return i < 0 ? 0 : n - 1;
+  }
+};
+template <class T> static inline T texel(const Texture& t, long i, long j, long k) {
+  T value{};
+  i = t.index(i, 0); j = t.index(j, 1); k = t.index(k, 2);
+  if (i < 0 || j < 0 || k < 0) return value;
+  const char* at = t.data + (size_t)k * t.slice + (size_t)j * t.pitch + (size_t)i * t.texel();
+  if (t.how.readMode != cudaReadModeNormalizedFloat) { std::memcpy(&value, at, sizeof(T) < t.texel() ? sizeof(T) : t.texel()); return value; }
+  float parts[4] = {};
+  const bool is_signed = t.desc.f == cudaChannelFormatKindSigned;
+  for (int c = 0; c < (int)(t.texel() * 8) / t.desc.x && c < 4; ++c) {
+    if (t.desc.x == 8) parts[c] = is_signed ? std::fmax((signed char)at[c] / 127.0f, -1.0f) : (unsigned char)at[c] / 255.0f;
+    else { unsigned short half; std::memcpy(&half, at + 2 * c, 2); parts[c] = is_signed ? std::fmax((short)half / 32767.0f, -1.0f) : half / 65535.0f; }
+  }
+  std::memcpy(&value, parts, sizeof(T) < sizeof parts ? sizeof(T) : sizeof parts);
+  return value;
+}
+// Adds weight * texel, component by component: linear reads are of float types.
+template <class T> static inline void blend(T& sum, float weight, const T& value) {
+  float a[sizeof(T) / 4 ? sizeof(T) / 4 : 1], b[sizeof(T) / 4 ? sizeof(T) / 4 : 1];
+  std::memcpy(a, &sum, sizeof(T)); std::memcpy(b, &value, sizeof(T));
+  for (size_t c = 0; c < sizeof(T) / 4; ++c) a[c] += weight * b[c];
+  std::memcpy(&sum, a, sizeof(T));
+}
+template <class T> static inline T read(cudaTextureObject_t object, int axes, float x, float y, float z) {
+  const Texture& t = *(const Texture*)object;
+  float at[3] = {x, y, z};
+  if (t.how.normalizedCoords) for (int a = 0; a < axes; ++a) at[a] *= (float)t.size[a];
+  if (t.how.filterMode == cudaFilterModePoint)
+    return texel<T>(t, (long)std::floor(at[0]), axes > 1 ? (long)std::floor(at[1]) : 0, axes > 2 ? (long)std::floor(at[2]) : 0);
+  long low[3] = {0, 0, 0};
+  float share[3] = {0, 0, 0};
+  for (int a = 0; a < axes; ++a) {
+    const float b = at[a] - 0.5f;
+    low[a] = (long)std::floor(b);
+    share[a] = std::floor((b - std::floor(b)) * 256.0f + 0.5f) / 256.0f;
+  }
+  T sum{};
+  for (int corner = 0; corner < 1 << axes; ++corner) {
+    float weight = 1;
+    long i[3];
+    for (int a = 0; a < 3; ++a) {
+      const int up = corner >> a & 1;
+      i[a] = low[a] + up;
+      if (a < axes) weight *= up ? share[a] : 1 - share[a];
+    }
+    blend(sum, weight, texel<T>(t, i[0], i[1], i[2]));
+  }
+  return sum;
+}
+}  // namespace ww
+
+template <class T> static inline T tex1Dfetch(cudaTextureObject_t o, int i) {
+  const ww::Texture& t = *(const ww::Texture*)o;
+  return i < 0 || i >= t.size[0] ? T{} : ww::texel<T>(t, i, 0, 0);
+}
+template <class T> static inline T tex1D(cudaTextureObject_t o, float x) { return ww::read<T>(o, 1, x, 0, 0); }
+template <class T> static inline T tex2D(cudaTextureObject_t o, float x, float y) { return ww::read<T>(o, 2, x, y, 0); }
+template <class T> static inline T tex3D(cudaTextureObject_t o, float x, float y, float z) { return ww::read<T>(o, 3, x, y, z); }
+template <class T> static inline void tex1Dfetch(T* r, cudaTextureObject_t o, int i) { *r = tex1Dfetch<T>(o, i); }
+template <class T> static inline void tex2D(T* r, cudaTextureObject_t o, float x, float y) { *r = tex2D<T>(o, x, y); }
+template <class T> static inline void tex3D(T* r, cudaTextureObject_t o, float x, float y, float z) { *r = tex3D<T>(o, x, y, z); }
+
+static inline cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind f) { return {x, y, z, w, f}; }
+namespace ww {
+template <class T> struct Channel;
+#define WW_CHANNEL(T, bits, n, kind) template <> struct Channel<T> { static cudaChannelFormatDesc get() { return {bits, n > 1 ? bits : 0, n > 2 ? bits : 0, n > 3 ? bits : 0, kind}; } };
+WW_CHANNEL(float, 32, 1, cudaChannelFormatKindFloat) WW_CHANNEL(float2, 32, 2, cudaChannelFormatKindFloat) WW_CHANNEL(float4, 32, 4, cudaChannelFormatKindFloat)
+WW_CHANNEL(int, 32, 1, cudaChannelFormatKindSigned) WW_CHANNEL(int2, 32, 2, cudaChannelFormatKindSigned) WW_CHANNEL(int4, 32, 4, cudaChannelFormatKindSigned)
+WW_CHANNEL(unsigned, 32, 1, cudaChannelFormatKindUnsigned) WW_CHANNEL(uint2, 32, 2, cudaChannelFormatKindUnsigned) WW_CHANNEL(uint4, 32, 4, cudaChannelFormatKindUnsigned)
+WW_CHANNEL(unsigned char, 8, 1, cudaChannelFormatKindUnsigned) WW_CHANNEL(uchar2, 8, 2, cudaChannelFormatKindUnsigned) WW_CHANNEL(uchar4, 8, 4, cudaChannelFormatKindUnsigned)
+WW_CHANNEL(char, 8, 1, cudaChannelFormatKindSigned) WW_CHANNEL(short, 16, 1, cudaChannelFormatKindSigned) WW_CHANNEL(unsigned short, 16, 1, cudaChannelFormatKindUnsigned)
+#undef WW_CHANNEL
+}  // namespace ww
+template <class T> static inline cudaChannelFormatDesc cudaCreateChannelDesc() { return ww::Channel<T>::get(); }
+static inline cudaExtent make_cudaExtent(size_t w, size_t h, size_t d) { return {w, h, d}; }
+static inline int cudaMalloc3DArray(cudaArray_t* a, const cudaChannelFormatDesc* d, cudaExtent e, unsigned = 0) {
+  *a = new cudaArray{nullptr, e.width, e.height, e.depth, *d};
+  (*a)->data = (char*)std::calloc(e.width * (e.height ? e.height : 1) * (e.depth ? e.depth : 1), (*a)->texel());
+  return (*a)->data ? 0 : 2;
+}
+static inline int cudaMallocArray(cudaArray_t* a, const cudaChannelFormatDesc* d, size_t w, size_t h = 0, unsigned = 0) { return cudaMalloc3DArray(a, d, {w, h, 0}); }
+static inline int cudaFreeArray(cudaArray_t a) { if (a) std::free(a->data); delete a; return 0; }
+static inline int cudaMemcpyToArray(cudaArray_t a, size_t x, size_t y, const void* from, size_t n, int) { std::memcpy(a->data + y * a->width * a->texel() + x, from, n); return 0; }
+static inline int cudaMemcpy2DToArray(cudaArray_t a, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height, int) {
+  for (size_t r = 0; r < height; ++r) std::memcpy(a->data + (y + r) * a->width * a->texel() + x, (const char*)from + r * pitch, width);
+  return 0;
+}
+static inline int cudaCreateTextureObject(cudaTextureObject_t* o, const cudaResourceDesc* r, const cudaTextureDesc* d, const void*) {
+  ww::Texture* t = new ww::Texture{};
+  t->how = *d;
+  if (r->resType == cudaResourceTypeArray) {
+    const cudaArray& a = *r->res.array.array;
+    t->data = a.data; t->desc = a.desc;
+    t->size[0] = (long)a.width; t->size[1] = a.height ? (long)a.height : 1; t->size[2] = a.depth ? (long)a.depth : 1;
+    t->pitch = a.width * a.texel(); t->slice = t->pitch * t->size[1];
+  } else if (r->resType == cudaResourceTypeLinear) {
+    t->data = (const char*)r->res.linear.devPtr; t->desc = r->res.linear.desc;
+    t->size[0] = (long)(r->res.linear.sizeInBytes / t->texel()); t->size[1] = t->size[2] = 1;
+  } else if (r->resType == cudaResourceTypePitch2D) {
+    t->data = (const char*)r->res.pitch2D.devPtr; t->desc = r->res.pitch2D.desc;
+    t->size[0] = (long)r->res.pitch2D.width; t->size[1] = (long)r->res.pitch2D.height; t->size[2] = 1;
+    t->pitch = r->res.pitch2D.pitchInBytes;
+  } else { delete t; return 1; }
+  *o = (cudaTextureObject_t)t;
+  return 0;
+}
+static inline int cudaDestroyTextureObject(cudaTextureObject_t o) { delete (ww::Texture*)o; return 0; }
