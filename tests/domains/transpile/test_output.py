@@ -88,4 +88,4 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capfd: pytest.CaptureFix
     assert "expected a CUDA source" in capfd.readouterr().out
     (tmp_path / "bad.cu").write_text('__global__ void k() {\n  asm("nop;");\n}\n')
     assert cli.main(["transpile", str(tmp_path / "bad.cu"), "--json"]) == cli.NOT_PASSED
-    assert "bad.cu:2: device code has inline PTX [ptx]" in capfd.readouterr().out
+    assert "bad.cu:2: device code has inline PTX that is not of the common kind [ptx]" in capfd.readouterr().out
