@@ -16,6 +16,7 @@ The run ends by itself before --minutes are over; what was measured by then is i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -113,7 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     waiting = _sized(todo, options.first.split(","))
     devices = _devices(options)
     if options.gpus:
-        roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
+        with contextlib.suppress(roofline.RooflineError):  # every task says so
+            roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
     if options.prewarm != "skip" and options.gpus:
         crowded = [replace(device, slots=options.prewarm_jobs_per_gpu) for device in devices]
         threads = max(1, (os.cpu_count() or 1) // sum(device.slots for device in crowded))

@@ -32,6 +32,8 @@ tried("signal_all", lambda: os.kill(-1, 0))
 tried("signal_self", lambda: os.kill(own, 0))
 tried("priority_parent", lambda: os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent)))
 tried("priority_self", lambda: os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0)))
+tried("scheduler_parent", lambda: os.sched_setscheduler(parent, os.SCHED_OTHER, os.sched_param(0)))
+tried("scheduler_self", lambda: os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0)))
 tried("limit_parent", lambda: resource.prlimit(parent, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE)))
 tried("limit_self", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE)))
 tried("fork", os.fork)
@@ -42,8 +44,8 @@ signal.signal(signal.SIGUSR1, lambda *_: print("raised done"))
 signal.raise_signal(signal.SIGUSR1)
 """
 
-REFUSED = {"signal_parent", "signal_all", "priority_parent", "limit_parent", "fork", "program", "internet"}
-ALLOWED = {"signal_self", "priority_self", "limit_self", "thread", "raised"}
+REFUSED = {"signal_parent", "signal_all", "priority_parent", "priority_self", "scheduler_parent", "limit_parent", "fork", "program", "internet"}
+ALLOWED = {"signal_self", "scheduler_self", "limit_self", "thread", "raised"}
 
 
 def test_the_filter_lets_a_process_alone_with_itself() -> None:

@@ -105,7 +105,7 @@ class BelowFloor(WarpwrightError):
 LONGEST = 3
 """Times the seconds given: the time of a run is that of its calls, and where judging an output takes as long, the run goes on for it."""
 
-HOPELESS = 1.25
+HOPELESS = 1.5
 """Over three passes and more."""
 
 
@@ -165,7 +165,7 @@ def compare(
     worthwhile: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
-    """Time `candidate` beside `baselines` for about `seconds` at most and return the measurement.
+    """Time `candidate` beside `baselines` for about `seconds` at most, the checks of outputs not counted, and return the measurement.
 
     `hidden_inputs` makes inputs of other distributions: between the timed passes the candidate is called on them, untimed, and checked, so that
     a program cannot be right while it is verified and wrong from then on. `eligible` names the baselines that passed the verifier: the others
@@ -212,12 +212,18 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
         next_at = next_look(pairs)
         look = _look(block)
         _check_floor(block, floor_seconds)
-        if over or look.high < block.worthwhile or _decided(look, block.clock() - block.began, seconds):
+        if over or _not_worthwhile(block, look, seconds) or _decided(look, block.clock() - block.began, seconds):
             if block.check_share > 0:  # however the draws fell: a program that counts its calls has had most of them by now
                 _check(block)
                 _hidden_check(block)
             return look
         _retire(block)
+
+
+def _not_worthwhile(block: _Block, look: _Look, seconds: float) -> bool:
+    """Whether the speed-up is surely too small to go on. A neighbour may hit one program for a while, so this is not said at once."""
+    spent = block.clock() - block.began
+    return look.high < block.worthwhile and (spent >= min(SPAN_SECONDS, seconds / 4) or look.high < 1 / PLAIN)
 
 
 def _decided(look: _Look, spent: float, seconds: float) -> bool:
@@ -235,7 +241,7 @@ def _warm_up(block: _Block, seconds: float) -> None:
     block.active = list(block.programs)
     block.raw = {name: [] for name in block.programs}
     _pass(block, block.active)
-    block.began = block.clock()
+    block.began, block.check_seconds = block.clock(), 0.0
     block.raw = {name: [] for name in block.programs}
     while True:
         _round(block)

@@ -101,9 +101,9 @@ class Judge:
         if self._cases is None:
             wanted = cases(self.task, self.secret)
             kept: list[Case] = []
-            end = time.monotonic() + CASES_SECONDS
+            end, away = time.monotonic() + CASES_SECONDS, self.worker.away
             for number, case in enumerate(wanted):
-                if len(kept) >= FEWEST_CASES and time.monotonic() > end:
+                if len(kept) >= FEWEST_CASES and time.monotonic() > end + self.worker.away - away:
                     self.dropped[case.name] = f"left out: the cases before it took the original more than {CASES_SECONDS:g} s in float64"
                     continue
                 problem = "" if number == 0 else self._ask("viable", case=asdict(case), which=0)["problem"]

@@ -4,8 +4,8 @@ The parent reads the process's CPU clock before and after each step. Work in the
 timed makes these look slow. Both are noise in one call and plain in many, so they are judged once, at the end of a timing.
 On CUDA the preparation is timed instead: it ends with a synchronisation, so queued kernels lengthen it. It is longer, by 2 to 20 ms on an H200,
 where another process used the GPU last, which is so in every turn of a candidate and in few of the baselines', who share a process: only those few
-are compared. And it varies, with what else the driver is asked: what counts of a candidate's turns is the lower bound of their median, by the
-same rule that its times are compared by, so that work which could make it FASTER is seen, and a few slow turns are not.
+are compared. And it varies, with what else the driver is asked: what counts of a candidate's turns is the lower bound of their median, over the
+later half, and over all by the rule that its times are compared by, whichever is larger: a few slow turns are not work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import statistics
 import time
 from dataclasses import dataclass, field
 
-from warpwright.timing.sequential import median_interval
+from warpwright.timing.sequential import LOOK_ERROR, bound, median_interval
 from warpwright.workers.sandbox import Worker
 
 FEWEST = 5
@@ -77,6 +77,7 @@ def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str
     least = max(LEAST_SECONDS, GAIN_SHARE * saved)
     spin = SPIN_SECONDS * (os.cpu_count() or 1)
     typical = _upper if candidate.worker.device == "cpu" else lambda seconds: median_interval(seconds)[0]
+    surely = bound(candidate.preparing, LOOK_ERROR / 2, upper=False) if candidate.worker.device != "cpu" else 0.0
     for what, mine, others, spare, of in (
         ("before each timed call, while its inputs were laid out", candidate.preparing, [ledger.preparing for ledger in baselines], least, typical),
         ("after each timed call, while others were timed", candidate.idle, [ledger.idle for ledger in baselines], least + spin, _upper),
@@ -86,7 +87,8 @@ def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str
         usual = max((_upper(other) for other in others if len(other) >= FEWEST), default=None)
         if usual is None or len(mine) < FEWEST:
             continue
-        worked = of(mine[len(mine) // 2 :])  # the later half: a program may wait until it believes itself unwatched
+        # the later half: a program may wait until it believes itself unwatched
+        worked = max(of(mine[len(mine) // 2 :]), surely if mine is candidate.preparing else 0.0)
         if worked - (1 + SHARE) * usual > spare:
             return f"it worked {worked * 1e3:.1f} ms {what}; the originals {usual * 1e3:.1f} ms"
     return ""

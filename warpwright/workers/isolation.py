@@ -41,17 +41,18 @@ class _Calls:
     absent: tuple[int, ...]
     """clone3, io_uring_setup: answered as if the kernel had none, so that libc falls back to calls that the filter can read."""
     refused: tuple[int, ...]
-    """fork vfork execve execveat ptrace process_vm_readv process_vm_writev tkill pidfd_send_signal pidfd_getfd."""
-    own_first: tuple[int, ...]
-    """kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo prlimit64: the first argument has to be this process, or 0 for prlimit64's caller."""
-    own_second: tuple[int, ...]
-    """setpriority: the second argument, likewise."""
+    """fork vfork execve execveat ptrace process_vm_readv process_vm_writev tkill pidfd_send_signal pidfd_getfd setpriority ioprio_set."""
+    own: tuple[int, ...]
+    """kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo prlimit64 sched_setscheduler sched_setparam sched_setattr: the first argument has to be this
+    process, or 0, which is the caller or its own group."""
 
 
 _ARCHITECTURES = {
-    "x86_64": _Calls(0xC000003E, 317, 41, 56, (435, 425), (57, 58, 59, 322, 101, 310, 311, 200, 424, 438), (62, 234, 129, 297, 302), (141,)),
-    "aarch64": _Calls(0xC00000B7, 277, 198, 220, (435, 425), (221, 281, 117, 270, 271, 130, 424, 438), (129, 131, 138, 240, 261), (140,)),
-}
+    "x86_64": _Calls(0xC000003E, 317, 41, 56, (435, 425), (57, 58, 59, 322, 101, 310, 311, 200, 424, 438, 141, 251),
+                     (62, 234, 129, 297, 302, 144, 142, 314)),
+    "aarch64": _Calls(0xC00000B7, 277, 198, 220, (435, 425), (221, 281, 117, 270, 271, 130, 424, 438, 140, 30),
+                      (129, 131, 138, 240, 261, 119, 118, 274)),
+}  # fmt: skip
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -145,7 +146,7 @@ def _program(machine: str) -> bytes | None:
     def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("=HBBI", code, yes, no, value)
 
-    number, arch, first, second = 0, 4, 16, 24  # offsets in struct seccomp_data
+    number, arch, first = 0, 4, 16  # offsets in struct seccomp_data
     steps = [step(load, arch), step(jump_equal, calls.architecture, 1, 0), step(give, ERRNO | EPERM), step(load, number)]
     if machine == "x86_64":  # the x32 numbers, by which every call below could be made too
         steps += [step(0x35, 0x40000000, 0, 1), step(give, ERRNO | EPERM)]
@@ -153,8 +154,8 @@ def _program(machine: str) -> bytes | None:
         steps += [step(jump_equal, call, 0, 1), step(give, ERRNO | EPERM)]
     for call in calls.absent:
         steps += [step(jump_equal, call, 0, 1), step(give, ERRNO | ENOSYS)]
-    for call, argument in [*((call, first) for call in calls.own_first), *((call, second) for call in calls.own_second)]:
-        steps += [step(jump_equal, call, 0, 5), step(load, argument), step(jump_equal, os.getpid(), 2, 0)]
+    for call in calls.own:
+        steps += [step(jump_equal, call, 0, 5), step(load, first), step(jump_equal, os.getpid(), 2, 0)]
         steps += [step(jump_equal, 0, 1, 0), step(give, ERRNO | EPERM), step(give, ALLOW)]
     steps += [step(jump_equal, calls.clone, 0, 4), step(load, first), step(jump_set, CLONE_THREAD, 1, 0), step(give, ERRNO | EPERM)]
     steps += [step(give, ALLOW)]

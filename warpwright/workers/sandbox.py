@@ -105,6 +105,8 @@ class Worker:
         self._buffer = b""
         self._control_buffer = b""
         self._closed = False
+        self.away = 0.0
+        """Seconds for which this process was stopped, while its answer was awaited, for somebody else's timing."""
         self.idle_since: float | None = None
         """What `cpu_clock` said after the last timed call, for whoever keeps a ledger."""
         server = the_fork_server()
@@ -171,7 +173,7 @@ class Worker:
         limit = timeout or self.limits.call_seconds
         poll = select.poll()
         poll.register(self._reply, select.POLLIN)
-        start = time.perf_counter_ns()
+        start, away = time.perf_counter_ns(), self.away
         self._send(token)
         ready = self._wait(poll, time.monotonic() + limit) if giving_way.held() else bool(poll.poll(limit * 1000))
         end = time.perf_counter_ns()
@@ -184,7 +186,7 @@ class Worker:
         if answer[: len(wanted)] != wanted or len(places) % BLOCK.size:
             raise self._forged("the answer to a call does not have the nonce and the form that it should")
         self.blocks = tuple(Block(*BLOCK.unpack_from(places, at)) for at in range(0, len(places), BLOCK.size))
-        self.call_seconds = (end - start) * 1e-9
+        self.call_seconds = (end - start) * 1e-9 - (self.away - away)
         return self.call_seconds
 
     def _send(self, data: bytes) -> None:
@@ -206,7 +208,9 @@ class Worker:
     def _wait(self, poll: select.poll, deadline: float) -> bool:
         """Wait until the worker has written something, or the time is up; whoever wants to time goes first."""
         while True:
-            deadline += giving_way.give_way(self)
+            away = giving_way.give_way(self)
+            self.away += away
+            deadline += away
             left = max(0.0, deadline - time.monotonic())
             if poll.poll(min(left, GLANCE_SECONDS if giving_way.held() else left) * 1000):
                 return True
@@ -302,7 +306,7 @@ class Worker:
         """Whether the process still runs."""
         if self._closed or self.exit_code is not None:
             return False
-        return os.path.exists(f"/proc/{self.pid}/stat") and Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return state_of(f"/proc/{self.pid}") not in ("", "Z", "X")
 
     def log(self) -> str:
         """Return what the worker printed so far, its middle left out beyond the limit."""
@@ -342,10 +346,9 @@ class Worker:
         before, switches, start = self._cpu_seconds(), self._switches(), time.monotonic()
         time.sleep(seconds)
         after, later = self._cpu_seconds(), self._switches()
-        used = 0.0
-        for (pid, thread), seconds in after.items():
-            spared = SPIN_SECONDS if (pid, thread) != (self.pid, str(self.pid)) else 0.0
-            used += max(0.0, seconds - before.get((pid, thread), 0.0) - spared)
+        each = {key: seconds - before.get(key, 0.0) for key, seconds in after.items()}
+        spinning = sum(min(SPIN_SECONDS, seconds) for key, seconds in each.items() if key != (self.pid, str(self.pid)))
+        used = sum(each.values()) - min(spinning, SPIN_SECONDS * ((os.cpu_count() or 1) - 1))
         wakeups = max((later[thread] - switches.get(thread, 0) for thread in later), default=0)
         return Activity(used, time.monotonic() - start, self.children(), wakeups)
 

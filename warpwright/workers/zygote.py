@@ -68,8 +68,9 @@ def main() -> None:
 def _load_compiler() -> None:
     """Import what torch.compile imports at its first use (3 to 4 s), so that every later worker has it."""
     if "torch._inductor.compile_fx" not in sys.modules:
-        for name in ("torch._inductor.compile_fx", "torch._inductor.codegen.cpp", "torch._inductor.cpp_builder"):
-            importlib.import_module(name)
+        with contextlib.suppress(Exception):  # the worker meets it again, and says so
+            for name in ("torch._inductor.compile_fx", "torch._inductor.codegen.cpp", "torch._inductor.cpp_builder"):
+                importlib.import_module(name)
         gc.collect()
         gc.freeze()
 

@@ -54,6 +54,7 @@ UNSIGNED = {
     "{ .reg .u64 t; mul.wide.u32 t, %1, %2; shr.u64 t, t, 16; cvt.u32.u64 %0, t; }": lambda a, b, c: (
         (wide(a) * wide(b) >> np.uint64(16)) & MASK
     ).astype(U),
+    "bfe.u32 %0, %1, 40, 9;": lambda a, b, c: a * U(0),
     "mov.u32 %0, %%tid.x;": lambda a, b, c: np.arange(len(a), dtype=U),
     "mov.u32 %0, %%laneid;": lambda a, b, c: np.arange(len(a), dtype=U) % U(32),
     "mov.u32 %0, %%lanemask_lt;": lambda a, b, c: (U(1) << (np.arange(len(a), dtype=U) % U(32))) - U(1),
@@ -64,6 +65,9 @@ FLOATS = {
     "fma.rn.f32 %0, %1, %2, %3;": lambda a, b, c: (a.astype(np.float64) * b + c).astype(np.float32),
     "add.rn.ftz.f32 %0, %1, %2;": lambda a, b, c: a + b,
     "mul.f32 %0, %1, %2;": lambda a, b, c: a * b,
+    "shfl.sync.bfly.b32 %0, %1, 1, 0x1f, 0xffffffff;": lambda a, b, c: a.reshape(-1, 2)[:, ::-1].reshape(-1),
+    "{ .reg .pred p, q; setp.ne.f32 p, %1, %1; not.pred q, p; selp.f32 %0, %2, %3, q; }": lambda a, b, c: b,
+    "{ .reg .s32 t; mov.b32 %0, 0f7F000000; cvt.rzi.s32.f32 t, %0; cvt.rn.f32.s32 %0, t; }": lambda a, b, c: np.full_like(a, 2147483647),
     "neg.f32 %0, %1;": lambda a, b, c: -a,
     "abs.f32 %0, %1;": lambda a, b, c: np.abs(a),
     "max.f32 %0, %1, %2;": lambda a, b, c: np.maximum(a, b),
@@ -140,6 +144,10 @@ def test_lines_stay_where_they_are() -> None:
     [
         'asm("add.rz.f32 %0, %1, %2;" : "=f"(x) : "f"(y), "f"(z));', 'asm("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(y));',
         'asm("wgmma.fence.sync.aligned;");', 'asm("mov.b64 {%0, %1}, %2;" : "=r"(x), "=r"(y) : "d"(z));', 'asm("movl %eax, %0" : "=r"(x));',
+        'asm volatile("" ::: "memory");', 'asm("add.f16x2 %0, %1, %2;" : "=r"(x) : "r"(y), "r"(z));', 'asm("not %0" : "+r"(x));',
+        'asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(y), "f"(z));', 'asm("add.sat.s32 %0, %1, %2;" : "=r"(x) : "r"(y), "r"(z));',
+        'asm("mov.b64 %0, %1;" : "=d"(x) : "l"(y));', 'asm("prmt.b32 %0, %1, %2, 0x8888;" : "=r"(x) : "r"(y), "r"(z));',
+        'asm("tanh.approx.f16x2 %0, %1;" : "=r"(x) : "r"(y));', 'asm("mov.b64 %0, {%1, %2};" : "=l"(x) : "r"(y), "r"(z));',
         'puts("asm(\\"trap;\\");");', '// asm("trap;");',
     ],
 )  # fmt: skip

@@ -32,6 +32,10 @@ def test_refused_with_its_line(code: str) -> None:
         "if (n > 3) __syncthreads();", "if (threadIdx.x < n) __syncthreads();", "if (threadIdx.x < blockDim.x) __syncthreads();",
         "if (threadIdx.x < 2048) __syncthreads();", "if (threadIdx.x < 16) { __syncthreads(); } else { __syncthreads(); }",
         "if (threadIdx.x >= 16) return; if (threadIdx.x < 16) __syncthreads();",
+        "if (threadIdx.x < 16) __syncthreads();",
+        "for (int i = 0; i < n; ++i) { if (threadIdx.x == 1) return; if (threadIdx.x == 0) __syncthreads(); }",
+        "int t = threadIdx.x; int& r = t; r = 0; if (t == 0) __syncthreads();", "if (threadIdx.x - 1 >= 0) __syncthreads();",
+        "int y = threadIdx.y; if (threadIdx.x == 0 && y >= 0) __syncthreads();",
     ],
 )  # fmt: skip
 def test_a_barrier_that_may_be_reached_by_all_is_not_refused(branch: str) -> None:

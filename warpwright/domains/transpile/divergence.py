@@ -17,16 +17,20 @@ from warpwright.domains.transpile.source import Source
 
 BARRIERS = frozenset({"__syncthreads", "__syncthreads_or", "__syncthreads_and", "__syncthreads_count"})
 
-WARP: Shape = (32, 1, 1)
-"""What is known of a block whose shape is not: a whole warp along x."""
+UNKNOWN: tuple[Shape, ...] = ((2, 1, 1), (32, 1, 1), (1024, 1, 1))
+"""A block whose shape is not known: what all of these have in common. One with several threads along y only is thought of if y is used."""
 
-_ARITHMETIC = re.compile(r"[\s\d()<>=!%&|^~+*/-]*")
+_ARITHMETIC = re.compile(r"[\s\d()<>=!%&|^+*/]*")
+"""Without minus and complement: the thread's index is unsigned."""
 
 
 def refuse_divergent(kernel: Function, source: Source, shapes: Sequence[Shape]) -> None:
     """Raise Refusal at the first barrier of `kernel` that is proven divergent for every known block shape."""
-    if any(isinstance(stmt, ir.Return) for stmt in ir.walk(kernel.body[:-1])):
+    body = kernel.body[:-1] if kernel.body and isinstance(kernel.body[-1], ir.Return) else kernel.body
+    if any(isinstance(stmt, ir.Return) for stmt in ir.walk(body)):
         return  # the threads that do not take the branch may have left the kernel
+    several = any(node.kind == "member" and node.name in "yz" for expr in ir.expressions(body) for node in expr.walk())
+    shapes = shapes or (*UNKNOWN, *(((1, 2, 1), (1, 1, 2)) if several else ()))
     constant = _constants(kernel.body)
     for branch in _branches(kernel.body):
         sides = [_barrier(branch.then), _barrier(branch.other)]
@@ -34,7 +38,7 @@ def refuse_divergent(kernel: Function, source: Source, shapes: Sequence[Shape]) 
         if line is None or all(side is not None for side in sides):
             continue
         text = _text(branch.cond, constant)
-        if text and all(_differs(text, shape) for shape in shapes or (WARP,)):
+        if text and all(_differs(text, shape) for shape in shapes):
             file, _ = source.place(kernel.start)
             condition = ir.text_of(branch.cond)
             reason = f"kernel {kernel.name}: only the threads with {condition} (line {branch.line}) reach this barrier, the block waits for all"
@@ -60,9 +64,13 @@ def _constants(body: tuple[Stmt, ...]) -> Mapping[int, Expr]:
             target = ir.target(changed) if changed is not None else None
             if target is not None and target.var is not None:
                 found.pop(target.var, None)
-            if node.kind == "unary" and node.name == "&":
+            if (node.kind == "unary" and node.name == "&") or node.kind in ("call", "lambda"):  # a call may take a reference
                 for child in node.walk():
                     found.pop(child.var or -1, None)
+    for stmt in ir.walk(body):
+        if isinstance(stmt, Declare) and stmt.var.reference and stmt.init is not None:
+            for child in stmt.init.walk():
+                found.pop(child.var or -1, None)
     return found
 
 

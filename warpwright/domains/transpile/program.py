@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -130,7 +130,7 @@ def faster_tiers(
             if parsed is None:
                 raise NotFissionable(line, "the parser does not show this kernel")
             shapes = block_shapes(kernel, sites, blocks)
-            refuse_divergent(parsed, source, shapes)
+            refuse_divergent(parsed, source, block_shapes(replace(kernel, bounds=""), sites, blocks))  # a bound is the largest shape only
             written = loops.write(kernel, parsed, device, line, shapes, tier != "loops")
         except NotFissionable as error:
             kernels[kernel.name] = KernelInfo(kernel.name, line, "fibers", str(error))

@@ -50,6 +50,14 @@ DOUBLE = {"rcp": "(1.0 / {0})", "rsqrt": "rsqrt({0})", "sqrt": "sqrt({0})"}
 FENCES = {"membar.gl": "__threadfence()", "membar.cta": "__threadfence_block()", "membar.sys": "__threadfence_system()"}
 
 
+_MEANT = {
+    "mul": {"lo", "hi", "wide"}, "mad": {"lo", "hi", "wide"}, "setp": {*COMPARISONS}, "shfl": {"idx", "up", "down", "bfly"},
+    "vote": {"ballot", "all", "any"}, "cvt": {"rni", "rzi", "rmi", "rpi"},
+    **{operation: {"pred"} for operation in ("mov", "not", "and", "or", "xor")},
+}  # fmt: skip
+"""Modifiers, besides types, that an operation is understood with; `sync` and the like are left out before."""
+
+
 class Unknown(Exception):
     """An instruction that is not translated."""
 
@@ -69,7 +77,7 @@ def translate(text: str) -> str:
             continue
         try:
             made = _Statement(text[match.end() : end - 1], number).text()
-        except Unknown:
+        except (Unknown, KeyError, IndexError):
             continue
         pieces += [text[at : match.start()], made, "\n" * (text.count("\n", match.start(), stop.end()) - made.count("\n"))]
         at = stop.end()
@@ -109,7 +117,10 @@ class _Statement:
             if constraint[0] in "=+":
                 after.append(f"{value} = {name};")
         filled = re.sub(r"%(\d+)", lambda m: names[int(m[1])], template.replace("%%", "%"))
-        body = [made for instruction in _instructions(filled) if (made := self._instruction(instruction))]
+        instructions = _instructions(filled)
+        if not instructions:
+            raise Unknown("an empty template is there for the compiler")
+        body = [made for instruction in instructions if (made := self._instruction(instruction))]
         return "{ " + " ".join([*before, *body, *after]) + " }"
 
     def _operands(self, text: str) -> list[tuple[str, str]]:
@@ -132,6 +143,8 @@ class _Statement:
             if kind is None or "<" in declared[2]:
                 raise Unknown(text)
             names = [name.strip() for name in declared[2].split(",")]
+            if any(self._local(name) in self.types for name in names):
+                raise Unknown("a register that is declared twice")
             self.types |= {self._local(name): kind for name in names}
             return f"{kind} {', '.join(map(self._local, names))};"
         guard = re.match(r"@(!?)(%?\w+)\s+", text)
@@ -184,7 +197,13 @@ class _Statement:
             return "(void)0"
         if operation in ("ld", "st", "ldu"):
             return self._memory("ld" if operation == "ldu" else operation, modifiers, plain, kind, operands)
-        if not operands or operands[0][0] in "{[":
+        if any(operand[0] in "{[" for operand in operands) or not operands:
+            raise Unknown(operation)
+        if {*plain} - {*TYPES} - _MEANT.get(operation, set()) or "sat" in modifiers:
+            raise Unknown(".".join([operation, *modifiers]))
+        if "pred" in plain:
+            return f"{operands[0]} = {_predicate(operation, operands[1:])}"
+        if not kind and operation != "activemask":
             raise Unknown(operation)
         made = self._computed(operation, modifiers, plain, kind, operands[1:])
         result = {"setp": "", "cvt": kinds[0] if kinds else ""}.get(operation, kind)
@@ -197,13 +216,16 @@ class _Statement:
             return f"__uint_as_float((unsigned)({value}))"
         if kind == "f32" and held == "unsigned int":
             return f"__float_as_uint({value})"
+        if (held == "double") != (kind == "f64") and kind:
+            raise Unknown("the bits of a double in another register")
         return value
 
     def _computed(self, operation: str, modifiers: Sequence[str], plain: Sequence[str], kind: str, values: Sequence[str]) -> str:
         """Return the value of an instruction."""
         if any(modifier in _DIRECTED for modifier in modifiers) and operation not in ("cvt", "mov") and kind.startswith("f"):
             raise Unknown(operation)
-        a = [self._typed(value, kind) for value in values]
+        modular = operation in ("add", "sub") or (operation in ("mul", "mad") and "lo" in plain)
+        a = [self._typed(value, kind.replace("s", "u") if modular else kind) for value in values]
         floating, suffix, longer = kind.startswith("f"), "f" if kind == "f32" else "", "ll" if kind == "b64" else ""
         last = f"{_bits(kind) - 1}u" if kind in TYPES else ""
         if operation == "mov":
@@ -226,10 +248,10 @@ class _Statement:
             "neg": lambda: f"(-{a[0]})", "not": lambda: f"(~{a[0]})", "abs": lambda: f"{'fabs' + suffix if floating else 'abs'}({a[0]})",
             "shl": lambda: f"({values[1]} > {last} ? 0 : {a[0]} << {values[1]})", "shr": lambda: _shifted(a[0], values[1], last, kind),
             "popc": lambda: f"__popc{longer}({a[0]})", "clz": lambda: f"__clz{longer}({a[0]})", "brev": lambda: f"__brev{longer}({a[0]})",
-            "prmt": lambda: f"__byte_perm({', '.join(a)})",
+            "prmt": lambda: _permuted(a),
             "bfe": lambda: self._field(kind, a, values), "lop3": lambda: _lookup(a), "selp": lambda: f"({values[2]} ? {a[0]} : {a[1]})",
-            "setp": lambda: f"({a[0]} {_comparison(plain)} {a[1]})", "cvt": lambda: self._converted(modifiers, plain, values[0]),
-            "activemask": lambda: "__activemask()", "shfl": lambda: _shuffle(plain, values), "vote": lambda: _vote(plain, values),
+            "setp": lambda: _compared(plain, floating, a), "cvt": lambda: self._converted(modifiers, plain, values[0]),
+            "activemask": lambda: "__activemask()", "shfl": lambda: _shuffle(plain, [a[0], *values[1:]]), "vote": lambda: _vote(plain, values),
         }  # fmt: skip
         if operation in APPROXIMATIONS:
             return (APPROXIMATIONS if kind == "f32" else DOUBLE)[operation].format(a[0])
@@ -246,6 +268,8 @@ class _Statement:
             value = f"__float_as_uint({value})"
         if kind == "f32" and held == "unsigned int":
             return f"__uint_as_float({value})"
+        if held and (held == "double") != (kind == "f64"):
+            raise Unknown("the bits of a double in another register")
         return f"({TYPES[kind]})({value})" if kind in TYPES and (kind[0] == "s" or held != TYPES[kind]) else value
 
     def _moved(self, value: str, kind: str) -> str:
@@ -264,7 +288,8 @@ class _Statement:
     def _field(self, kind: str, a: Sequence[str], values: Sequence[str]) -> str:
         if kind != "u32":
             raise Unknown("bfe")
-        return f"(({values[2]} & 255u) > 31u ? {a[0]} >> ({values[1]} & 31u) : ({a[0]} >> ({values[1]} & 31u)) & ((1u << ({values[2]} & 31u)) - 1u))"
+        first, width = f"({values[1]} & 255u)", f"({values[2]} & 255u)"
+        return f"({first} > 31u ? 0u : {width} > 31u ? {a[0]} >> {first} : ({a[0]} >> {first}) & ((1u << {width}) - 1u))"
 
     def _converted(self, modifiers: Sequence[str], plain: Sequence[str], value: str) -> str:
         kinds = [modifier for modifier in plain if modifier in TYPES]
@@ -278,20 +303,26 @@ class _Statement:
             read = f"{function}{'f' if origin == 'f32' else ''}({read})"
         elif any(modifier in ("rz", "rm", "rp") for modifier in modifiers):
             raise Unknown("cvt")
+        if origin[0] == "f" and target[0] != "f":
+            return _clamped(target, read)
         return f"({TYPES[target]})({read})"
 
     def _memory(self, operation: str, modifiers: Sequence[str], plain: Sequence[str], kind: str, operands: Sequence[str]) -> str:
         """Return loads and stores through generic and global addresses; shared ones are 32-bit offsets that a CPU does not have."""
-        if "shared" in plain or "local" in plain or "param" in plain or kind not in TYPES:
+        if {*plain} - {kind, "v2", "v4"} or kind not in TYPES or {"acquire", "release"} & {*modifiers}:
             raise Unknown(operation)
+        seen = "volatile " if {"volatile", "relaxed"} & {*modifiers} else ""
         values, address = (operands[0], operands[1]) if operation == "ld" else (operands[1], operands[0])
         base = address.strip("[]")
         parts = [part.strip() for part in values.strip("{}").split(",")]
         base, _, offset = base.partition(" + ")
-        pointer = f"(({'const ' if operation == 'ld' else ''}{TYPES[kind]}*)({base}{f' + {offset}' if offset else ''}))"
-        if operation == "ld":
-            return "; ".join(f"{part} = {self._fitting(part, f'{pointer}[{index}]', kind)}" for index, part in enumerate(parts))
-        return "; ".join(f"{pointer}[{index}] = {self._typed(part, kind)}" for index, part in enumerate(parts))
+        place = f"_ptx{self.number}_at"
+        what = f"{'const ' if operation == 'ld' else ''}{seen}{TYPES[kind]}*"
+        begin = f"{{ {what} {place} = ({what})({base}{f' + {offset}' if offset else ''})"  # first: a part may be the base's own register
+        steps = [f"{part} = {self._fitting(part, f'{place}[{index}]', kind)}" for index, part in enumerate(parts)]
+        if operation == "st":
+            steps = [f"{place}[{index}] = {self._typed(part, kind)}" for index, part in enumerate(parts)]
+        return "; ".join([begin, *steps]) + "; }"
 
 
 def _bits(kind: str) -> int:
@@ -301,6 +332,34 @@ def _bits(kind: str) -> int:
 def _shifted(value: str, count: str, last: str, kind: str) -> str:
     """Return a shift to the right; a count beyond the width leaves the sign, or nothing."""
     return f"({value} >> ({count} > {last} ? {last} : {count}))" if kind[0] == "s" else f"({count} > {last} ? 0 : {value} >> {count})"
+
+
+def _compared(plain: Sequence[str], floating: bool, a: Sequence[str]) -> str:
+    """Return a comparison; those of numbers are false where one is NaN, also `ne`."""
+    sign = _comparison(plain)
+    return f"({a[0]} < {a[1]} || {a[0]} > {a[1]})" if floating and sign == "!=" else f"({a[0]} {sign} {a[1]})"
+
+
+def _predicate(operation: str, values: Sequence[str]) -> str:
+    """Return logic of predicates."""
+    if operation == "not":
+        return f"(!{values[0]})"
+    return f"({values[0]} {({'and': '&&', 'or': '||', 'xor': '!='})[operation]} {values[1]})"
+
+
+def _permuted(a: Sequence[str]) -> str:
+    """Return a permutation of bytes by a known selector that replicates no sign."""
+    selector = re.fullmatch(r"(?:\([\w ]+\))?\(?(\d+|0[xX][0-9a-fA-F]+)\)?", a[2])
+    if selector is None or int(selector[1], 0) & 0x8888:
+        raise Unknown("prmt")
+    return f"__byte_perm({', '.join(a)})"
+
+
+def _clamped(target: str, value: str) -> str:
+    """Return a conversion to an integer: what is too large or too small becomes the last one, NaN 0."""
+    limits = {"s32": ("-2147483648.0", "2147483648.0", "(-2147483647 - 1)", "2147483647"), "u32": ("0.0", "4294967296.0", "0u", "4294967295u")}
+    low, high, least, most = limits[target]
+    return f"({value} != {value} ? 0 : {value} <= {low} ? {least} : {value} >= {high} ? {most} : ({TYPES[target]})({value}))"
 
 
 def _comparison(plain: Sequence[str]) -> str:
