@@ -186,6 +186,12 @@ def test_a_baseline_that_is_wrong_is_timed_but_not_eligible(folder: Path) -> Non
             assert record.measurement.baselines["fast"].samples
 
 
+def test_the_compiler_is_not_loaded_before_its_cache_folder_is_known(evaluator: LocalEvaluator) -> None:
+    """torch._inductor notes its cache folders when it is imported: imported in the fork server, every compilation ended with a PermissionError."""
+    record = evaluate(evaluator, SAME, HEADER + "        assert not [name for name in sys.modules if name.startswith('torch._inductor')]\n")
+    assert record.status == "ok", record.detail
+
+
 def test_a_degenerate_task_gives_no_score(folder: Path) -> None:
     (folder / "zero.py").write_text(TASK.replace("return x * self.weight", "return torch.relu(x) * 0.0"))
     with local(folder, "zero.py") as evaluator:

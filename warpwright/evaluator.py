@@ -50,8 +50,6 @@ AGAINST_MALICE = frozenset({"background", "patched", "inspection", "forbidden", 
 
 TRIES = 3
 
-COMPILING = "torch.compile("
-
 AUTOTUNING = ("max-autotune", "autotune(", "cudnn.benchmark")
 """In a program's text: its build tries kernels out on the device."""
 
@@ -286,8 +284,7 @@ class LocalEvaluator:
         """Build and verify every baseline in one worker. One that ends the worker is left out, and the others are built anew."""
         fatal: set[str] = set()
         while trusted.worker is None or not trusted.worker.alive:
-            compiles = any(COMPILING in baseline.candidate.source.text for baseline in trusted.baselines.values())
-            worker = trusted.worker = Worker("baseline", self._place, self._limits, compiles)
+            worker = trusted.worker = Worker("baseline", self._place, self._limits)
             for name, baseline in trusted.baselines.items():
                 if name not in fatal:
                     self._build_baseline(trusted.judge, worker, name, baseline)
@@ -367,7 +364,7 @@ class LocalEvaluator:
     def _attempt(self, trusted: Trusted, candidate: Candidate) -> Record:
         if trusted.unscored:
             return self._record(candidate, "unscored", detail=trusted.unscored)
-        with Worker("candidate", self._place, self._limits, COMPILING in candidate.source.text) as worker:
+        with Worker("candidate", self._place, self._limits) as worker:
             with self._building(candidate.source):
                 build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
             with self._beside_others():

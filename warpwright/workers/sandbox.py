@@ -94,9 +94,7 @@ class Activity:
 class Worker:
     """One worker process. `folder` is its work folder, `exchange` the folder that its tensors go through."""
 
-    def __init__(self, role: Role, device: str = "cpu", limits: Limits | None = None, compiles: bool = False) -> None:
-        """`compiles`: the program will call torch.compile, whose modules are then imported before the fork, once for all workers of a CPU."""
-        self._compiles = compiles and device == "cpu"
+    def __init__(self, role: Role, device: str = "cpu", limits: Limits | None = None) -> None:
         limits = (limits or Limits()).filled()
         self.role, self.device, self.limits = role, device, limits
         self.exit_code: int | None = None
@@ -138,7 +136,7 @@ class Worker:
         order = {
             "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
-            "log_bytes": self.limits.log_bytes, "compiles": self._compiles, "environment": _environment(self.folder, self.role != "candidate"),
+            "log_bytes": self.limits.log_bytes, "environment": _environment(self.folder, self.role != "candidate"),
         }  # fmt: skip
         try:
             socket.send_fds(server.socket, [json.dumps(order).encode()], [guard_control.fileno(), request_read, reply_write])

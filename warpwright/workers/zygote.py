@@ -55,24 +55,11 @@ def main() -> None:
         message, descriptors, _, _ = socket.recv_fds(server, 65536, 3)
         if not message:
             return
-        order = json.loads(message)
-        if order["compiles"]:
-            _load_compiler()
         if os.fork() == 0:
             server.close()
-            _guard(order, *descriptors)
+            _guard(json.loads(message), *descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def _load_compiler() -> None:
-    """Import what torch.compile imports at its first use (3 to 4 s), so that every later worker has it."""
-    if "torch._inductor.compile_fx" not in sys.modules:
-        with contextlib.suppress(Exception):  # the worker meets it again, and says so
-            for name in ("torch._inductor.compile_fx", "torch._inductor.codegen.cpp", "torch._inductor.cpp_builder"):
-                importlib.import_module(name)
-        gc.collect()
-        gc.freeze()
 
 
 def _guard(order: dict[str, Any], control_fd: int, request_fd: int, reply_fd: int) -> None:
