@@ -23,7 +23,7 @@ class ModelNew(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.seen = []
-        end = time.process_time() + 2.0  # of CPU time: it stands still while the process is stopped
+        end = time.process_time() + SECONDS  # of CPU time: it stands still while the process is stopped
         while time.process_time() < end:
             pass
 
@@ -55,9 +55,9 @@ class Timer(threading.Thread):
             self.used = self.worker.cpu_clock() - before
 
 
-def build(worker: Worker, timeout: float) -> None:
-    empty = {"list": []}
-    reply = worker.request("build", timeout, entry="candidate", files=[["optimized.py", BUSY]], class_name="ModelNew", init=empty, training=False)
+def build(worker: Worker, timeout: float, seconds: float = 2.0) -> None:
+    empty, text = {"list": []}, BUSY.replace("SECONDS", str(seconds))
+    reply = worker.request("build", timeout, entry="candidate", files=[["optimized.py", text]], class_name="ModelNew", init=empty, training=False)
     assert "error" not in reply
 
 
@@ -67,9 +67,9 @@ def test_a_build_steps_aside_for_a_timer(lock: DeviceLock) -> None:
         timer = Timer(lock, 0.5, 1.5, worker)
         timer.start()
         with lock.shared() as held, giving_way(held):
-            build(worker, 30.0)
+            build(worker, 60.0, 5.0)
         timer.join()
-    assert timer.waited < 1.0, "the timer waited for the whole build"
+    assert timer.waited < 3.0, "the timer waited for the whole build"
     assert timer.used < 0.01, "the build went on beside the timer"
 
 
