@@ -61,26 +61,26 @@ def build(worker: Worker, timeout: float, seconds: float = 2.0) -> None:
     assert "error" not in reply
 
 
-def test_a_build_steps_aside_for_a_timer(lock: DeviceLock) -> None:
+def built_beside(lock: DeviceLock, after: float, seconds: float, timeout: float, work: float) -> Timer:
+    """Build while the device is held beside others; return the timer that wanted it alone meanwhile, for `seconds`."""
     with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
         worker.request("hello")
-        timer = Timer(lock, 0.5, 1.5, worker)
+        timer = Timer(lock, after, seconds, worker)
         timer.start()
         with lock.shared() as held, giving_way(held):
-            build(worker, 60.0, 5.0)
+            build(worker, timeout, work)
         timer.join()
+    return timer
+
+
+def test_a_build_steps_aside_for_a_timer(lock: DeviceLock) -> None:
+    timer = built_beside(lock, 0.5, 1.5, timeout=60.0, work=5.0)
     assert timer.waited < 3.0, "the timer waited for the whole build"
     assert timer.used < 0.01, "the build went on beside the timer"
 
 
 def test_the_limit_of_a_build_stands_still_meanwhile(lock: DeviceLock) -> None:
-    with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
-        worker.request("hello")
-        timer = Timer(lock, 0.3, 8.0, worker)
-        timer.start()
-        with lock.shared() as held, giving_way(held):
-            build(worker, 8.0)  # 2 s of work, 8 s stopped
-        timer.join()
+    timer = built_beside(lock, 0.3, 8.0, timeout=8.0, work=2.0)  # 2 s of work, 8 s stopped
     assert timer.used < 0.01
 
 

@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -244,18 +244,14 @@ class LocalEvaluator:
         with self._lock.shared() as held, giving_way(held):
             yield
 
-    @contextmanager
-    def _building(self, source: Source) -> Iterator[None]:
+    def _building(self, source: Source) -> AbstractContextManager[None]:
         """Hold what a build takes: the host's cores, where they are the device; a GPU only if kernels are tried out on it.
 
         (Trying out was noise of 0.3 ms in another task's timing on an H200. A compilation uses the GPU for a few calls only, but stopping it
         whenever another task is timed took more of a run than the timing.)
         """
-        if self.device == "cpu" or any(word in source.text for word in AUTOTUNING):
-            with self._beside_others():
-                yield
-        else:
-            yield
+        tries = self.device == "cpu" or any(word in source.text for word in AUTOTUNING)
+        return self._beside_others() if tries else nullcontext()
 
     def _start(self) -> Trusted:
         with ThreadPoolExecutor(1) as aside:  # the work is counted in another process meanwhile, which takes as long as the judge's start

@@ -212,7 +212,7 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
         next_at = next_look(pairs)
         look = _look(block)
         _check_floor(block, floor_seconds)
-        if over or _not_worthwhile(block, look, seconds) or _decided(look, block.clock() - block.began, seconds):
+        if over or _not_worthwhile(look, block.worthwhile, taken, seconds) or _decided(look, taken, seconds):
             if block.check_share > 0:  # however the draws fell: a program that counts its calls has had most of them by now
                 _check(block)
                 _hidden_check(block)
@@ -220,15 +220,19 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
         _retire(block)
 
 
-def _not_worthwhile(block: _Block, look: _Look, seconds: float) -> bool:
-    """Whether the speed-up is surely too small to go on. A neighbour may hit one program for a while, so this is not said at once."""
-    spent = block.clock() - block.began
-    return look.high < block.worthwhile and (spent >= min(SPAN_SECONDS, seconds / 4) or look.high < 1 / PLAIN)
+def _early(spent: float, seconds: float) -> bool:
+    """Whether so little of a run is over that a neighbour may have hit one program all the while."""
+    return spent < min(SPAN_SECONDS, seconds / 4)
+
+
+def _not_worthwhile(look: _Look, worthwhile: float, spent: float, seconds: float) -> bool:
+    """Whether the speed-up is surely too small to go on."""
+    return look.high < worthwhile and (not _early(spent, seconds) or look.high < 1 / PLAIN)
 
 
 def _decided(look: _Look, spent: float, seconds: float) -> bool:
     """Whether a look ends the run after `spent` of its `seconds`."""
-    if look.verdict == "UNSURE" or (spent < min(SPAN_SECONDS, seconds / 4) and look.high >= 1 / PLAIN and look.low <= PLAIN):
+    if look.verdict == "UNSURE" or (_early(spent, seconds) and look.high >= 1 / PLAIN and look.low <= PLAIN):
         return False
     return look.verdict != "FASTER" or look.high / look.low <= PRECISE or spent >= PRECISE_SHARE * seconds
 

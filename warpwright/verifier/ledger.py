@@ -76,22 +76,30 @@ def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str
         return ""
     least = max(LEAST_SECONDS, GAIN_SHARE * saved)
     spin = SPIN_SECONDS * (os.cpu_count() or 1)
-    typical = _upper if candidate.worker.device == "cpu" else lambda seconds: median_interval(seconds)[0]
-    surely = bound(candidate.preparing, LOOK_ERROR / 2, upper=False) if candidate.worker.device != "cpu" else 0.0
-    for what, mine, others, spare, of in (
-        ("before each timed call, while its inputs were laid out", candidate.preparing, [ledger.preparing for ledger in baselines], least, typical),
-        ("after each timed call, while others were timed", candidate.idle, [ledger.idle for ledger in baselines], least + spin, _upper),
+    before = _late if candidate.worker.device == "cpu" else _surely
+    for what, mine, others, spare, typical in (
+        ("before each timed call, while its inputs were laid out", candidate.preparing, [ledger.preparing for ledger in baselines], least, before),
+        ("after each timed call, while others were timed", candidate.idle, [ledger.idle for ledger in baselines], least + spin, _late),
     ):
         if candidate.worker.device != "cpu":
             others = [[seconds for other in others for seconds in other]]  # too few of each
         usual = max((_upper(other) for other in others if len(other) >= FEWEST), default=None)
         if usual is None or len(mine) < FEWEST:
             continue
-        # the later half: a program may wait until it believes itself unwatched
-        worked = max(of(mine[len(mine) // 2 :]), surely if mine is candidate.preparing else 0.0)
+        worked = typical(mine)
         if worked - (1 + SHARE) * usual > spare:
             return f"it worked {worked * 1e3:.1f} ms {what}; the originals {usual * 1e3:.1f} ms"
     return ""
+
+
+def _late(seconds: list[float]) -> float:
+    """Return the upper quartile of the later half: a program may wait until it believes itself unwatched."""
+    return _upper(seconds[len(seconds) // 2 :])
+
+
+def _surely(seconds: list[float]) -> float:
+    """Return what the median surely is not below, of the later half or of all, whichever is more."""
+    return max(median_interval(seconds[len(seconds) // 2 :])[0], bound(seconds, LOOK_ERROR / 2, upper=False))
 
 
 def _upper(seconds: list[float]) -> float:

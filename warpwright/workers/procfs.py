@@ -48,6 +48,7 @@ def state_of(folder: str) -> str:
 
 
 def parent_of(pid: int) -> int:
+    """Return the parent of a process, or the process itself if it is gone."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:

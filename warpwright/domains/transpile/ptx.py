@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from warpwright.domains.transpile import scan
+
 OPERANDS = {"r": "unsigned int", "l": "unsigned long long", "h": "unsigned short", "f": "float", "d": "double", "n": "int"}
 """Constraint letter -> type of the value."""
 
@@ -53,7 +55,7 @@ FENCES = {"membar.gl": "__threadfence()", "membar.cta": "__threadfence_block()",
 _MEANT = {
     "mul": {"lo", "hi", "wide"}, "mad": {"lo", "hi", "wide"}, "setp": {*COMPARISONS}, "shfl": {"idx", "up", "down", "bfly"},
     "vote": {"ballot", "all", "any"}, "cvt": {"rni", "rzi", "rmi", "rpi"},
-    **{operation: {"pred"} for operation in ("mov", "not", "and", "or", "xor")},
+    **{operation: {"pred"} for operation in ("not", "and", "or", "xor")},
 }  # fmt: skip
 """Modifiers, besides types, that an operation is understood with; `sync` and the like are left out before."""
 
@@ -71,7 +73,7 @@ def translate(text: str) -> str:
     for number, match in enumerate(re.finditer(r"\b(?:asm|__asm__|__asm)\b(?:\s+(?:volatile|__volatile__))?\s*\(", text)):
         if match.start() < at or _quoted(text, match.start()):
             continue
-        end = _closing(text, match.end() - 1)
+        end = scan.closing(text, match.end() - 1)
         stop = re.compile(r"\s*;").match(text, end)
         if stop is None:
             continue
@@ -101,7 +103,7 @@ class _Statement:
     """Name of a register in the template, or of an operand -> its C++ type."""
 
     def text(self) -> str:
-        parts = _split(self.inside, ":")
+        parts = _sections(self.inside)
         strings = re.findall(r'"((?:\\.|[^"\\])*)"', parts[0])
         template = "".join(strings).replace("\\n", "\n").replace("\\t", " ")
         outputs, inputs = (self._operands(parts[place]) if len(parts) > place else [] for place in (1, 2))
@@ -128,7 +130,7 @@ class _Statement:
         made, at = [], 0
         for constraint, _ in found:
             opening = text.index("(", text.index(f'"{constraint}"', at))
-            end = _closing(text, opening)
+            end = scan.closing(text, opening)
             made.append((constraint.replace("&", ""), text[opening + 1 : end - 1].strip()))
             at = end
         if text.strip() and not made:
@@ -153,7 +155,7 @@ class _Statement:
             return f"if ({guard[1]}{self._value(guard[2])}) {{ {inner} }}"
         name, _, rest = text.partition(" ")
         operation, *modifiers = name.split(".")
-        operands = [self._value(operand) for operand in _split(rest, ",")] if rest.strip() else []
+        operands = [self._value(operand) for operand in scan.split_commas(rest)]
         return self._translated(operation, modifiers, operands) + ";"
 
     def _local(self, name: str) -> str:
@@ -168,7 +170,7 @@ class _Statement:
         if hexadecimal := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", operand):
             return f"__uint_as_float(0x{hexadecimal[1]}u)"
         if operand[:1] in "[{":
-            inside = [self._value(part) for part in _split(operand[1:-1], "," if operand[0] == "{" else "\0")]
+            inside = [self._value(part) for part in scan.split_commas(operand[1:-1])]
             return operand[0] + ", ".join(inside) + operand[-1]
         if address := re.fullmatch(r"(%?\w+)\s*\+\s*(-?\d+)", operand):
             return f"{self._value(address[1])} + {address[2]}"
@@ -229,7 +231,7 @@ class _Statement:
         floating, suffix, longer = kind.startswith("f"), "f" if kind == "f32" else "", "ll" if kind == "b64" else ""
         last = f"{_bits(kind) - 1}u" if kind in TYPES else ""
         if operation == "mov":
-            return self._moved(values[0], kind)
+            return a[0]
         if operation in BINARY and len(a) == 2:
             return f"({a[0]} {BINARY[operation]} {a[1]})"
         if operation == "mul":
@@ -272,9 +274,6 @@ class _Statement:
             raise Unknown("the bits of a double in another register")
         return f"({TYPES[kind]})({value})" if kind in TYPES and (kind[0] == "s" or held != TYPES[kind]) else value
 
-    def _moved(self, value: str, kind: str) -> str:
-        return self._typed(value, kind) if kind in TYPES else value
-
     def _product(self, plain: Sequence[str], kind: str, a: Sequence[str]) -> str:
         if kind.startswith("f") or "lo" in plain:
             return f"({a[0]} * {a[1]})"
@@ -293,7 +292,7 @@ class _Statement:
 
     def _converted(self, modifiers: Sequence[str], plain: Sequence[str], value: str) -> str:
         kinds = [modifier for modifier in plain if modifier in TYPES]
-        if len(kinds) != 2 or "sat" in modifiers:
+        if len(kinds) != 2:
             raise Unknown("cvt")
         target, origin = kinds
         read = self._typed(value, origin)
@@ -347,10 +346,17 @@ def _predicate(operation: str, values: Sequence[str]) -> str:
     return f"({values[0]} {({'and': '&&', 'or': '||', 'xor': '!='})[operation]} {values[1]})"
 
 
+def _number(text: str) -> int:
+    """Return the number that an operand is, its cast left out."""
+    found = re.fullmatch(r"(?:\([\w ]+\))?\(?(\d+|0[xX][0-9a-fA-F]+)\)?", text)
+    if found is None:
+        raise Unknown("a register where a number is understood")
+    return int(found[1], 0)
+
+
 def _permuted(a: Sequence[str]) -> str:
     """Return a permutation of bytes by a known selector that replicates no sign."""
-    selector = re.fullmatch(r"(?:\([\w ]+\))?\(?(\d+|0[xX][0-9a-fA-F]+)\)?", a[2])
-    if selector is None or int(selector[1], 0) & 0x8888:
+    if _number(a[2]) & 0x8888:
         raise Unknown("prmt")
     return f"__byte_perm({', '.join(a)})"
 
@@ -364,16 +370,14 @@ def _clamped(target: str, value: str) -> str:
 
 def _comparison(plain: Sequence[str]) -> str:
     found = [COMPARISONS[modifier] for modifier in plain if modifier in COMPARISONS]
-    if len(found) != 1 or any(modifier in ("and", "or", "xor") for modifier in plain):
+    if len(found) != 1:
         raise Unknown("setp")
     return found[0]
 
 
 def _lookup(a: Sequence[str]) -> str:
     """Return any function of three bits, from its table: bit (4a + 2b + c) of the last operand."""
-    if len(a) != 4 or not re.fullmatch(r"(\([\w ]+\))?\(?(\d+|0[xX][0-9a-fA-F]+)\)?", a[3]):
-        raise Unknown("lop3")
-    table = int(re.sub(r"^\([\w ]+\)", "", a[3]).strip("()"), 0)
+    table = _number(a[3])
     terms = [
         "(" + " & ".join(value if bit else f"~{value}" for bit, value in zip(bits, a[:3], strict=True)) + ")"
         for bits in itertools.product((0, 1), repeat=3)
@@ -386,8 +390,7 @@ def _shuffle(plain: Sequence[str], values: Sequence[str]) -> str:
     """Return a shuffle among the whole warp."""
     function = {"idx": "__shfl_sync", "up": "__shfl_up_sync", "down": "__shfl_down_sync", "bfly": "__shfl_xor_sync"}
     mode = next((modifier for modifier in plain if modifier in function), "")
-    clamp = int(values[2], 0) if len(values) == 4 and re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", values[2]) else -1
-    if not mode or clamp != (0 if mode == "up" else 31):
+    if not mode or len(values) != 4 or _number(values[2]) != (0 if mode == "up" else 31):
         raise Unknown("shfl")
     return f"{function[mode]}({values[3]}, {values[0]}, {values[1]})"
 
@@ -412,34 +415,12 @@ def _instructions(template: str) -> list[str]:
     return [piece for piece in [*found, " ".join(current.split())] if piece]
 
 
-def _closing(text: str, at: int) -> int:
-    """Return the offset after the bracket that closes the one at `at`, strings skipped."""
-    depth = 0
-    for piece in re.finditer(r'"(?:\\.|[^"\\])*"|[()]', text[at:]):
-        depth += {"(": 1, ")": -1}.get(piece[0], 0)
-        if depth == 0:
-            return at + piece.end()
-    return len(text)
-
-
-def _split(text: str, separator: str) -> list[str]:
-    """Return the pieces of `text` between separators that stand outside brackets and strings; `::` separates nothing."""
-    pieces, depth, at, inside = [], 0, 0, False
-    index = 0
-    while index < len(text):
-        character = text[index]
-        if character == '"' and text[index - 1 : index] != "\\":
-            inside = not inside
-        elif not inside and character in "([{":
-            depth += 1
-        elif not inside and character in ")]}":
-            depth -= 1
-        elif not inside and depth == 0 and character == separator:
-            if separator == ":" and text[index + 1 : index + 2] == ":":
-                pieces += [text[at:index], ""]
-                at, index = index + 2, index + 2
-                continue
-            pieces.append(text[at:index])
-            at = index + 1
-        index += 1
-    return [*pieces, text[at:]]
+def _sections(text: str) -> list[str]:
+    """Return the parts of an asm statement: its colons that stand outside brackets and strings part them."""
+    parts, depth, at = [], 0, 0
+    for piece in re.finditer(r'"(?:\\.|[^"\\])*"|[()\[\]{}:]', text):
+        depth += (piece[0] in "([{") - (piece[0] in ")]}")
+        if piece[0] == ":" and depth == 0:
+            parts.append(text[at : piece.start()])
+            at = piece.end()
+    return [*parts, text[at:]]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import fibers
+from warpwright.domains.transpile import fibers, scan
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.ir import Declare, Expr, Function, Stmt
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
@@ -178,16 +178,9 @@ def definition(source: Source, kernel: Kernel | None, function: Function) -> tup
 def _behind_parameters(text: str, function: Function) -> int:
     at = re.compile(rf"\b{re.escape(function.name)}\s*\(").search(text, function.start)
     assert at is not None
-    depth, index = 0, at.end() - 1
-    while True:
-        depth += (text[index] == "(") - (text[index] == ")")
-        index += 1
-        if depth == 0:
-            return index
+    return scan.closing(text, at.end() - 1)
 
 
 def _closing(text: str, opening: int) -> int:
-    from warpwright.domains.transpile import scan
-
     rest = scan.tokens(text[opening:])
     return opening + rest[scan.matching(rest, 0, "{", "}")].end

@@ -122,6 +122,16 @@ def angles(found: Sequence[Token], at: int) -> int | None:
     return None
 
 
+def closing(text: str, at: int) -> int:
+    """Return the offset after the bracket that closes the one at `at`, strings skipped."""
+    depth = 0
+    for piece in re.finditer(r'"(?:\\.|[^"\\])*"|[()]', text[at:]):
+        depth += {"(": 1, ")": -1}.get(piece[0], 0)
+        if depth == 0:
+            return at + piece.end()
+    return len(text)
+
+
 def split_commas(text: str) -> list[str]:
     """Return the parts of the text between its top-level commas; brackets and template angles are respected."""
     parts: list[str] = []
