@@ -55,7 +55,7 @@ class Fake:
     checks: list[int] = field(default_factory=list)
     seen: list[object] = field(default_factory=list)
 
-    def prepare(self, inputs: object) -> None:
+    def prepare(self, inputs: object, place: float) -> None:
         self.machine.now += self.prepare_seconds
         self.seen.append(inputs)
 

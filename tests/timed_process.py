@@ -8,25 +8,27 @@ import sys
 import time
 from pathlib import Path
 
+from warpwright.workers import placement
+
 _PROGRAM = """
 import os, sys, torch
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
 work, rows = sys.argv[1], int(sys.argv[2])
 flush = torch.zeros(int(sys.argv[3]) // 4, dtype=torch.int32)
-x = torch.randn(rows, 4096)
+x, out = torch.randn(rows, 4096), torch.empty(rows, 4096)
 requests, replies = os.fdopen(0, "rb", 0), os.fdopen(1, "wb", 0)
 while request := requests.read(8):
     seed = int.from_bytes(request, "little")
     if seed:
         torch.manual_seed(seed)
-        x = torch.rand(1, 4096).expand(rows, 4096).clone()
+        x.copy_(torch.rand(1, 4096).expand(rows, 4096))
         flush.add_(1)
     elif work == "softmax":
-        out = torch.softmax(x, 1)
+        torch.softmax(x, 1, out=out)
     elif work == "fourfold":
         for _ in range(4):
-            out = torch.softmax(x, 1)
+            torch.softmax(x, 1, out=out)
     replies.write(b"k")
 """
 
@@ -53,7 +55,8 @@ class TimedProcess:
             raise RuntimeError("the process ended")
         return taken
 
-    def prepare(self, inputs: int) -> None:
+    def prepare(self, inputs: int, place: float) -> None:
+        placement.take(self.process.pid, place)
         self._ask(inputs)
 
     def go(self) -> float:

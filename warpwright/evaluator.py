@@ -133,8 +133,8 @@ class Trusted:
 class TrustedProgram(verify.TimedProgram):
     """A baseline under the timer: its failures are ours."""
 
-    def prepare(self, inputs: verify.Shipment) -> None:
-        _trust(lambda: super(TrustedProgram, self).prepare(inputs))
+    def prepare(self, inputs: verify.Shipment, place: float) -> None:
+        _trust(lambda: super(TrustedProgram, self).prepare(inputs, place))
 
     def go(self) -> float:
         return _trust(super().go)

@@ -24,7 +24,7 @@ from warpwright import repeat
 from warpwright.base import Verdict
 from warpwright.bench_transpile.items import Buffer
 from warpwright.errors import UsageError, WorkerDied, WorkerTimeout
-from warpwright.workers import isolation
+from warpwright.workers import isolation, placement
 from warpwright.workers.sandbox import FIRST_USER, USERS
 
 Array = NDArray[Any]
@@ -41,7 +41,7 @@ class Program:
     def __init__(self, library: Path, entry: str, buffers: Sequence[Buffer], double: bool = False, trusted: bool = False, threads: int = 1) -> None:
         if len(buffers) > repeat.MOST_PARAMETERS:
             raise UsageError(f"expected at most {repeat.MOST_PARAMETERS} parameters, saw {len(buffers)} of {entry}", "this program is left out")
-        self.name, self.buffers, self.count = entry, tuple(buffers), 1
+        self.name, self.buffers, self.threads, self.count = entry, tuple(buffers), threads, 1
         self.verdict: Callable[[], Verdict | None] = lambda: None
         self.types = {b.name: np.dtype("float64" if double and b.dtype == "float32" else b.dtype) for b in buffers}
         self.folder = tempfile.mkdtemp(prefix="warpwright-")
@@ -153,8 +153,10 @@ class Program:
 
     # -- what `measure.compare` asks for
 
-    def prepare(self, inputs: Mapping[str, Array], /) -> None:
-        """Take inputs into place."""
+    def prepare(self, inputs: Mapping[str, Array], place: float, /) -> None:
+        """Take inputs into place; a program of one thread stays on the core at `place`."""
+        if self.threads == 1:
+            placement.take(self.child.pid, place)
         self.fill(inputs)
 
     def go(self) -> float:

@@ -2,7 +2,7 @@
 
 Pure logic over `Timeable`: processes, clocks and devices are behind it. docs/measurement.md gives the reasons.
 
-    pass      every program once, in some order, all on the same fresh inputs
+    pass      every program once, in some order, all on the same fresh inputs and from the same core
     round     a pass in random order and a pass in the reverse of that order
     pair      the log-ratio of a baseline's and the candidate's time in one pass: slow drift and bursts of noise hit both
     look      an interval of the median of all pairs so far (`sequential.py`), which may end the run
@@ -68,8 +68,8 @@ class Timeable(Protocol):
 
     name: str
 
-    def prepare(self, inputs: Any, /) -> None:
-        """Take `inputs` into place and flush the cache; not timed."""
+    def prepare(self, inputs: Any, place: float, /) -> None:
+        """Take `inputs` into place, flush the cache and go to the core at `place` (`placement.core`); not timed."""
         ...
 
     def go(self) -> float:
@@ -269,11 +269,11 @@ def _round(block: _Block) -> None:
 
 
 def _pass(block: _Block, order: Sequence[str]) -> None:
-    """Call every program of `order` once on the same fresh inputs; check the candidate's outputs now and then."""
-    inputs = block.fresh_inputs()
+    """Call every program of `order` once on the same fresh inputs and from the same core; check the candidate's outputs now and then."""
+    inputs, place = block.fresh_inputs(), block.rng.random()
     for name in order:
         program = block.programs[name]
-        program.prepare(inputs)
+        program.prepare(inputs, place)
         block.raw[name].append(program.go())
         if name == CANDIDATE and _to_be_checked(block):
             _check(block)
@@ -295,7 +295,7 @@ def _hidden_check(block: _Block) -> None:
         return
     began = block.clock()
     program = block.programs[CANDIDATE]
-    program.prepare(block.hidden_inputs())
+    program.prepare(block.hidden_inputs(), block.rng.random())
     program.go()
     block.check_seconds += block.clock() - began
     block.hidden_checks += 1

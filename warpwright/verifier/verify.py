@@ -27,7 +27,7 @@ from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTim
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.judge import TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
 from warpwright.verifier.ledger import Ledger
-from warpwright.workers import exchange
+from warpwright.workers import exchange, placement
 from warpwright.workers.sandbox import CallRaised, Limits, Worker
 
 __all__ = [
@@ -422,13 +422,18 @@ class TimedProgram:
         self._case: Case | None = None
         self._threads: frozenset[str] = frozenset()
 
-    def prepare(self, inputs: Shipment) -> None:
-        """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew."""
+    def prepare(self, inputs: Shipment, place: float) -> None:
+        """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew.
+
+        All of it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core.
+        """
         self._case = inputs.case
+        placement.take(self.worker.pid, place)
         self.ledger.before_preparing(self._switched(inputs))
         if self.judge.facts["stateful"]:
             _load(self.judge, self.worker, self.entry, "load_state", TIMED_STATE)
         _prepare(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
+        placement.release(self.worker.pid)
         self.ledger.after_preparing()
         self._threads = self.worker.threads()
 
@@ -445,6 +450,7 @@ class TimedProgram:
         """Make one call; return its seconds by this process's clock."""
         seconds = self.worker.go()
         self.ledger.after_call()
+        self.worker.calm()
         return seconds
 
     def check(self) -> Verdict | None:

@@ -1,0 +1,52 @@
+"""Programs of a pass start on one core, and may use every core in the call."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from timed_process import TimedProcess
+
+from warpwright.workers import placement
+
+TWO_THREADS = """
+import sys, threading
+threading.Thread(target=sys.stdin.read, daemon=True).start()
+print("up", flush=True)
+threading.Event().wait()
+"""
+
+
+def test_a_place_is_one_of_the_cores_that_may_be_used() -> None:
+    usable = placement.cores()
+    assert [placement.core(number / len(usable)) for number in range(len(usable))] == usable
+    assert placement.core(0.999999) == usable[-1]
+
+
+@pytest.mark.parametrize("place", [0.0, 0.999])
+def test_the_main_thread_goes_to_the_place_and_the_others_keep_off_it(place: float) -> None:
+    with subprocess.Popen([sys.executable, "-c", TWO_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"up\n"
+        (other,) = {int(thread) for thread in os.listdir(f"/proc/{child.pid}/task")} - {child.pid}
+        usable, chosen = set(placement.cores()), {placement.core(place)}
+        placement.take(child.pid, place)
+        assert os.sched_getaffinity(child.pid) == chosen
+        assert os.sched_getaffinity(other) == (usable - chosen or chosen)
+        placement.release(child.pid)
+        assert os.sched_getaffinity(child.pid) == usable
+        child.kill()
+
+
+def test_a_process_that_has_ended_is_left_alone() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    placement.take(child.pid, 0.0)
+    placement.release(child.pid)
+
+
+def test_the_timed_process_goes_where_it_is_told() -> None:
+    with TimedProcess("softmax", rows=2) as program:
+        program.prepare(1, 0.0)
+        assert os.sched_getaffinity(program.process.pid) == {placement.cores()[0]}
