@@ -286,7 +286,7 @@ def test_hidden_cases_are_called_and_checked_between_timed_ones() -> None:
     new = Fake("new", machine, 2e-3)
     seen: list[Any] = []
     prepare = new.prepare
-    new.prepare = lambda inputs, place: (seen.append(inputs), prepare(inputs))[1]
+    new.prepare = lambda inputs, place: (seen.append(inputs), prepare(inputs, place))[1]
     measure.compare(
         new, {"eager": Fake("eager", machine, 2e-3)}, lambda: "nominal", hidden_inputs=lambda: "hidden",
         seconds=2.0, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,

@@ -80,7 +80,6 @@ class Runner:
         torch.set_grad_enabled(False)
         gc.disable()  # a collection inside a timed call would be noise; `prepare` collects instead
         self.malloc_options = _malloc_options()
-        self.gap: torch.Tensor | None = None
         self.watch: Watch | None = None
 
     # -- requests
@@ -172,8 +171,6 @@ class Runner:
                 _poison_cuda(self.device)
         else:
             self.malloc_options(poison)
-            self.gap = None
-            self.gap = _gap()
         if flush:
             self._flush()
         self.synchronize()
@@ -377,14 +374,6 @@ def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
         return False
     first, second = one.data_ptr(), other.data_ptr()
     return first < second + _extent(other) * other.element_size() and second < first + _extent(one) * one.element_size()
-
-
-def _gap() -> torch.Tensor:
-    """Return 1 to 2 MiB, a random number of cache lines, to be held during a call: what the call allocates then lies elsewhere each time.
-
-    How its buffers lie to one another decided over up to 9 % of a call's time, for as long as the process lived.
-    """
-    return torch.empty((1 << 20) + 64 * (int.from_bytes(os.urandom(2), "little") >> 2), dtype=torch.uint8)
 
 
 def _malloc_options() -> Callable[[int], None]:
