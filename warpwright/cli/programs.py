@@ -1,119 +1,29 @@
-"""The command line: one verb, one function. docs/cli.md is its contract."""
+"""The verbs that prove and time programs: optimize, audit, bench, reproduce, check."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import signal
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
-import warpwright
-from warpwright import api, bench, cli_bench_transpile, cli_pairs, cli_transpile, cli_unlearnable, doctor, loop
+from warpwright import api, bench, doctor, loop
 from warpwright.archive import Archive
-from warpwright.base import PRECISIONS, STATUSES, Budget, Record, Task, to_json
-from warpwright.errors import ArchiveError, UsageError, WarpwrightError
-from warpwright.files import make_folder
-from warpwright.reports import page, report
+from warpwright.base import PRECISIONS, Budget, Record, Task
+from warpwright.cli.said import DONE, INTERRUPTED, NOT_PASSED, Arguments, console, print_json, tell
+from warpwright.cli.verbs import Verb, positive
+from warpwright.errors import UsageError
+from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.search import SEARCHES
 from warpwright.targets import cuda_on_cpu
 from warpwright.tasks import taskfile
 
-DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
-"""Exit codes."""
-
 TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
 """At most this long, and at most this share of the budget, is one program timed: a short budget still tries three of them."""
-
-Arguments = argparse.Namespace
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
-    given = parser().parse_args(arguments)
-    given.console = Console(stderr=True, soft_wrap=True)
-    with _stdout(given.json) as given.stdout, _terminable():
-        return _run(given)
-
-
-def _run(given: Arguments) -> int:
-    try:
-        return int(given.verb_function(given))
-    except (UsageError, ArchiveError) as error:
-        return _failed(given, error, WRONG_USE)
-    except WarpwrightError as error:
-        return _failed(given, error, NOT_PASSED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader of our output left: nothing more to say, also not at exit
-        return NOT_PASSED
-    except KeyboardInterrupt:
-        given.console.print("interrupted; what was measured is in the archive")
-        return INTERRUPTED
-
-
-@contextmanager
-def _stdout(aside: bool) -> Iterator[TextIO]:
-    """Give standard output; with `aside`, descriptor 1 is standard error meanwhile, so that nothing else that is printed spoils the JSON."""
-    if not aside:
-        yield sys.stdout
-        return
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        with os.fdopen(kept, "w", closefd=False) as stream, redirect_stdout(sys.stderr):
-            yield stream
-    finally:
-        sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Have SIGTERM stop a run as Ctrl-C does, with the best so far written."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _failed(given: Arguments, error: WarpwrightError, code: int) -> int:
-    given.console.print(Text(f"warpwright {given.verb}: {error}"))
-    if given.json:
-        _print_json(given, {"error": error.message, "hint": error.hint})
-    return code
-
-
-def _print_json(given: Arguments, value: Mapping[str, Any]) -> None:
-    print(json.dumps(report.finite(value), allow_nan=False), file=given.stdout, flush=True)
-
-
-def _tell(given: Arguments, said: Sequence[report.Line]) -> None:
-    """Print lines: JSON, one a line, or the table."""
-    if given.json:
-        for one in said:
-            _print_json(given, one)
-    else:
-        report.print_table(said, _console())
-
-
-def _console() -> Console:
-    """Return standard output for tables; wide where it is no terminal, so that a pipe gets whole rows."""
-    return Console() if sys.stdout.isatty() else Console(width=200, soft_wrap=True)
-
-
-# --- the verbs ------------------------------------------------------------------------------------------------------------------------
 
 
 def optimize(given: Arguments) -> int:
@@ -122,7 +32,7 @@ def optimize(given: Arguments) -> int:
     settings = _settings(given)
     with Progress(given.console, Budget.parse(given.budget).seconds) as progress:
         result = api.optimize_task(task, settings, given.archive, given.out, progress.record)
-    _tell(given, [result.line])
+    tell(given, [result.line])
     if result.line["artifact"]:
         given.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
     if result.interrupted:
@@ -139,7 +49,7 @@ def audit(given: Arguments) -> int:
         given.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
     with Progress(given.console, None) as progress, Archive(given.archive) as archive:
         records = api.prove(task, candidate, settings, archive, progress.record)
-    _tell(given, [report.line(task.name, records, given.candidate, chosen=records[-1])])
+    tell(given, [report.line(task.name, records, given.candidate, chosen=records[-1])])
     return DONE if records[-1].status == "ok" else NOT_PASSED
 
 
@@ -152,7 +62,7 @@ def bench_verb(given: Arguments) -> int:
         def finished(line: report.Line) -> None:
             progress.line(line)
             if given.json:
-                _print_json(given, line)
+                print_json(given, line)
 
         try:
             said = bench.run_bench(
@@ -161,7 +71,7 @@ def bench_verb(given: Arguments) -> int:
         except KeyboardInterrupt:
             said, interrupted = progress.lines, True
     if not given.json and said:
-        report.print_table(said, _console())
+        report.print_table(said, console())
     if interrupted:
         progress.say(f"interrupted after {len(said)} of {count} tasks; --resume goes on")
         return INTERRUPTED
@@ -179,7 +89,7 @@ def reproduce(given: Arguments) -> int:
     agrees = again.status == "ok" and _overlap(again, recorded)
     said = report.line(recorded.task.name, [again], chosen=again)
     said |= {"recorded": report.speedups(recorded), "agrees": agrees, "note": note}
-    _tell(given, [said])
+    tell(given, [said])
     given.console.print(Text("; ".join(filter(None, [note, _agreement(recorded, again, agrees)]))))
     return DONE if agrees else NOT_PASSED
 
@@ -197,82 +107,12 @@ def check(given: Arguments) -> int:
             progress.line(results[-1])
     holds = all(result["holds"] for result in results)
     if given.json:
-        _print_json(given, {"holds": holds, "max_regress": allowed, "tasks": results})
+        print_json(given, {"holds": holds, "max_regress": allowed, "tasks": results})
     else:
-        report.print_table(results, _console())
+        report.print_table(results, console())
         for result in results:
             given.console.print(Text(f"{result['task']}: {'holds' if result['holds'] else 'REGRESSED'}: {result['note']}"))
     return DONE if holds else NOT_PASSED
-
-
-def report_verb(given: Arguments) -> int:
-    """Make the report of what an archive holds."""
-    with Archive(given.archive, readonly=True) as archive:
-        records = archive.records(given.task)
-        where = str(archive.path)
-    if not records:
-        whose = f" of a task {given.task!r}" if given.task else ""
-        raise UsageError(f"expected records{whose} in {given.archive}, saw none", "run `warpwright optimize` or `bench` first")
-    said = report.lines(records)
-    texts: dict[str, Callable[[], str]] = {"html": lambda: page.page(records, where), "md": lambda: report.markdown(said)}
-    form = "html" if given.html else "md" if given.markdown else None
-    path = _report_path(given, form) if form else None
-    if path is not None and form is not None:
-        make_folder(path.parent)
-        path.write_text(texts[form]())
-    if given.json:
-        _print_json(given, {"report": str(path) if path else None, "tasks": said})
-    else:
-        report.print_table(said, _console())
-        if path is not None:
-            print(f"report: {path}")
-    return DONE
-
-
-def doctor_verb(given: Arguments) -> int:
-    """Look at the machine."""
-    found = doctor.examine(given.archive)
-    healthy = all(finding.level != "FAIL" for finding in found)
-    if given.json:
-        _print_json(given, {"healthy": healthy, "checks": [vars(finding) for finding in found]})
-    else:
-        for finding in found:
-            print(f"{finding.level:<5}{finding.name}: {finding.seen}" + (f" -> {finding.advice}" if finding.advice else ""))
-    return DONE if healthy else NOT_PASSED
-
-
-def archive_list(given: Arguments) -> int:
-    """List records, the newest last."""
-    with Archive(given.archive, readonly=True) as archive:
-        records = archive.records(given.task, given.status)[-given.limit :]
-    return _tell_records(given, records)
-
-
-def archive_best(given: Arguments) -> int:
-    """Name the best record of each task."""
-    with Archive(given.archive, readonly=True) as archive:
-        groups = report.by_task(archive.records(given.task))
-    return _tell_records(given, [best for best in map(loop.best, groups) if best is not None])
-
-
-def archive_lineage(given: Arguments) -> int:
-    """Show a record and the records that it came from, the oldest first."""
-    with Archive(given.archive, readonly=True) as archive:
-        line = archive.lineage(given.key)
-    if not line:
-        raise UsageError(f"expected the key of a record in {given.archive}, saw {given.key!r}", "`warpwright archive list` prints the keys")
-    return _tell_records(given, line)
-
-
-def archive_export(given: Arguments) -> int:
-    """Write records as JSON lines."""
-    with Archive(given.archive, readonly=True) as archive:
-        count = archive.export(given.file, given.task)
-    if given.json:
-        _print_json(given, {"file": given.file, "records": count})
-    else:
-        print(f"wrote {count} records to {given.file}")
-    return DONE if count else NOT_PASSED
 
 
 # --- steps of the verbs ---------------------------------------------------------------------------------------------------------------
@@ -357,38 +197,12 @@ def _checked(recorded: Record, again: Record, allowed: float) -> report.Line:
     return {**said, "recorded": report.speedups(recorded), "holds": holds, "note": note}
 
 
-def _report_path(given: Arguments, form: str) -> Path:
-    return Path(given.out) if given.out else Path(given.archive).with_name(f"report.{form}")
-
-
-def _tell_records(given: Arguments, records: Iterable[Record]) -> int:
-    found = list(records)
-    if given.json:
-        _print_json(given, {"records": [to_json(record) for record in found]})
-        return DONE
-    for record in found:
-        recipe = "; ".join(map(str, record.candidate.actions)) or record.candidate.proposer
-        gain = f"{record.speedup:.2f}x" if record.speedup else ""
-        print(f"{record.key}  {record.status:<9}{gain:>9}  {record.task.name}  {record.device}  {recipe}")
-    return DONE
-
-
 # --- the parser -----------------------------------------------------------------------------------------------------------------------
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all verbs."""
-    top = argparse.ArgumentParser(prog="warpwright", description="Makes GPU and CPU code fast, and proves it.")
-    top.add_argument("--version", action="version", version=f"warpwright {warpwright.__version__}")
-    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
-    common, task, search = _common(), _task_options(), _search_options()
-
-    def verb(name: str, function: Callable[[Arguments], int], *parents: argparse.ArgumentParser, under: Any = verbs) -> argparse.ArgumentParser:
-        about = (function.__doc__ or "").strip()
-        made: argparse.ArgumentParser = under.add_parser(name, parents=[common, *parents], help=about, description=about)
-        made.set_defaults(verb_function=function)
-        return made
-
+def register(verb: Verb) -> None:
+    """Add the verbs to the command line."""
+    task, search = _task_options(), _search_options()
     made = verb("optimize", optimize, task, search)
     made.add_argument("task", help="task file: KernelBench form, a function under @warpwright.task, or a saved module")
     made.add_argument("--entry", help="class or function, where the file has several")
@@ -403,7 +217,7 @@ def parser() -> argparse.ArgumentParser:
     made = verb("bench", bench_verb, task, search)
     made.add_argument("paths", nargs="+", metavar="DIR_OR_FILE", help="task files, or folders of them")
     made.add_argument("--tasks", metavar="GLOB", help="only tasks whose name matches")
-    made.add_argument("--jobs", type=_positive, default=1, help="tasks prepared at once; timing is exclusive (%(default)s)")
+    made.add_argument("--jobs", type=positive, default=1, help="tasks prepared at once; timing is exclusive (%(default)s)")
     made.add_argument("--executor", choices=("local", "ray"), default="local", help="where the jobs run (%(default)s)")
     made.add_argument("--resume", action="store_true", help="skip tasks that the archive has a finished outcome of")
     made.add_argument("--out", help="folder for the best program of each task")
@@ -414,40 +228,6 @@ def parser() -> argparse.ArgumentParser:
     made = verb("check", check)
     made.add_argument("--baseline", required=True, metavar="FILE", help="what `archive export` wrote")
     made.add_argument("--max-regress", default="3%", metavar="P%", help="loss of speed-up that is allowed (3%%)")
-
-    made = verb("report", report_verb)
-    made.add_argument("--task", help="only this task (name or key)")
-    made.add_argument("--html", action="store_true", help="write one self-contained page")
-    made.add_argument("--markdown", action="store_true", help="write markdown")
-    made.add_argument("--out", help="file to write (report.html or report.md beside the archive)")
-
-    verb("doctor", doctor_verb)
-    cli_transpile.register(verb)
-
-    group = verbs.add_parser("archive", help="Look into an archive.", description="Look into an archive.")
-    inner = group.add_subparsers(dest="archive_verb", required=True, metavar="{list,best,lineage,export}")
-    made = verb("list", archive_list, under=inner)
-    made.add_argument("task", nargs="?", help="only this task (name or key)")
-    made.add_argument("--status", choices=STATUSES, help="only records of this status")
-    made.add_argument("--limit", type=_positive, default=1000, help="at most this many, the newest (%(default)s)")
-    made = verb("best", archive_best, under=inner)
-    made.add_argument("task", nargs="?", help="only this task (name or key)")
-    made = verb("lineage", archive_lineage, under=inner)
-    made.add_argument("key", help="key of a record (its start is enough)")
-    made = verb("export", archive_export, under=inner)
-    made.add_argument("file", help="file to write, one record a line")
-    made.add_argument("--task", help="only this task (name or key)")
-    cli_unlearnable.register(verbs)
-    for more in (cli_pairs, cli_bench_transpile):
-        more.register(verb)
-    return top
-
-
-def _common() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--archive", default=str(api.ARCHIVE), metavar="PATH", help="the archive file (%(default)s)")
-    options.add_argument("--json", action="store_true", help="print one JSON object (bench: one a line); all else goes to standard error")
-    return options
 
 
 def _task_options() -> argparse.ArgumentParser:
@@ -466,13 +246,3 @@ def _search_options() -> argparse.ArgumentParser:
     options.add_argument("--search", choices=sorted(SEARCHES), default="ladder", help="how to search (%(default)s)")
     options.add_argument("--seed", type=int, default=0, help="of the search's random numbers (%(default)s)")
     return options
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected a whole number above 0, saw {text!r}")
-    return int(text)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

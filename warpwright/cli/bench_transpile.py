@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from warpwright.cli.said import INTERRUPTED
+from warpwright.cli.verbs import Verb
 from warpwright.errors import UsageError
 
-Verb = Callable[..., argparse.ArgumentParser]
 SUITES = ("hpctranseval", "kernelbench-c")
 
 
@@ -22,7 +22,7 @@ def bench_transpile(given: argparse.Namespace) -> int:
         said = _report(given)
     except KeyboardInterrupt:
         given.console.print("interrupted; nothing was written (recorded answers are kept, builds are cached)")
-        return 3
+        return INTERRUPTED
     text = report.markdown(said)
     if given.out:
         Path(given.out).write_text(text)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from warpwright.cli.said import INTERRUPTED
+from warpwright.cli.verbs import Verb
 from warpwright.errors import UsageError
-
-Verb = Callable[..., argparse.ArgumentParser]
 
 
 def pairs(given: argparse.Namespace) -> int:
@@ -29,7 +28,7 @@ def pairs(given: argparse.Namespace) -> int:
         result = generate.generate(Path(given.out), count, given.minutes, options, given.jobs, given.resume, tell=given.console.print)
     except KeyboardInterrupt:
         given.console.print(f"interrupted; what was verified is in {given.out}, and --resume goes on")
-        return 3
+        return INTERRUPTED
     for reason in result.reasons:
         given.console.print(f"fault: {reason[:500]}", markup=False)
     said: dict[str, Any] = {

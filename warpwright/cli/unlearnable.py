@@ -14,16 +14,12 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 import warpwright
+from warpwright.cli.said import DONE, INTERRUPTED, NOT_PASSED, Arguments
 from warpwright.errors import UsageError
 
 if TYPE_CHECKING:
     from warpwright.domains.unlearnable.protect import Summary
     from warpwright.domains.unlearnable.sources import Source
-
-DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
-"""Exit codes, those of cli.py (which imports this module)."""
-
-Arguments = argparse.Namespace
 
 _EVERY = 0.5
 """Seconds between two lines of progress on a terminal; 20 times that elsewhere."""

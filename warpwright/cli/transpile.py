@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from warpwright.cli.said import DONE
+from warpwright.cli.verbs import Verb
 from warpwright.errors import UsageError
 
-DONE, NOT_PASSED = 0, 1
 
-
-def register(verb: Callable[..., argparse.ArgumentParser]) -> None:
+def register(verb: Verb) -> None:
     """Add the verb to the command line."""
     made = verb("transpile", transpile)
     made.add_argument("file", help="CUDA source (.cu)")

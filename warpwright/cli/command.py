@@ -1,0 +1,120 @@
+"""The command: its parser, its exit codes, and what it does when a verb fails."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+import warpwright
+from warpwright import api, doctor
+from warpwright.cli import bench_transpile, pairs, programs, records, transpile, unlearnable
+from warpwright.cli.said import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
+from warpwright.errors import ArchiveError, UsageError, WarpwrightError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    given = parser().parse_args(arguments)
+    given.console = Console(stderr=True, soft_wrap=True)
+    with _stdout(given.json) as given.stdout, _terminable():
+        return _run(given)
+
+
+def _run(given: Arguments) -> int:
+    try:
+        return int(given.verb_function(given))
+    except (UsageError, ArchiveError) as error:
+        return _failed(given, error, WRONG_USE)
+    except WarpwrightError as error:
+        return _failed(given, error, NOT_PASSED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader of our output left: nothing more to say, also not at exit
+        return NOT_PASSED
+    except KeyboardInterrupt:
+        given.console.print("interrupted; what was measured is in the archive")
+        return INTERRUPTED
+
+
+@contextmanager
+def _stdout(aside: bool) -> Iterator[TextIO]:
+    """Give standard output; with `aside`, descriptor 1 is standard error meanwhile, so that nothing else that is printed spoils the JSON."""
+    if not aside:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(kept, "w", closefd=False) as stream, redirect_stdout(sys.stderr):
+            yield stream
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Have SIGTERM stop a run as Ctrl-C does, with the best so far written."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _failed(given: Arguments, error: WarpwrightError, code: int) -> int:
+    given.console.print(Text(f"warpwright {given.verb}: {error}"))
+    if given.json:
+        print_json(given, {"error": error.message, "hint": error.hint})
+    return code
+
+
+def doctor_verb(given: Arguments) -> int:
+    """Look at the machine."""
+    found = doctor.examine(given.archive)
+    healthy = all(finding.level != "FAIL" for finding in found)
+    if given.json:
+        print_json(given, {"healthy": healthy, "checks": [vars(finding) for finding in found]})
+    else:
+        for finding in found:
+            print(f"{finding.level:<5}{finding.name}: {finding.seen}" + (f" -> {finding.advice}" if finding.advice else ""))
+    return DONE if healthy else NOT_PASSED
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all verbs."""
+    top = argparse.ArgumentParser(prog="warpwright", description="Makes GPU and CPU code fast, and proves it.")
+    top.add_argument("--version", action="version", version=f"warpwright {warpwright.__version__}")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    common = _common()
+
+    def verb(name: str, function: Callable[[Arguments], int], *parents: argparse.ArgumentParser, under: Any = verbs) -> argparse.ArgumentParser:
+        about = (function.__doc__ or "").strip()
+        made: argparse.ArgumentParser = under.add_parser(name, parents=[common, *parents], help=about, description=about)
+        made.set_defaults(verb_function=function)
+        return made
+
+    programs.register(verb)
+    records.register(verb, verbs)
+    verb("doctor", doctor_verb)
+    transpile.register(verb)
+    unlearnable.register(verbs)
+    pairs.register(verb)
+    bench_transpile.register(verb)
+    return top
+
+
+def _common() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--archive", default=str(api.ARCHIVE), metavar="PATH", help="the archive file (%(default)s)")
+    options.add_argument("--json", action="store_true", help="print one JSON object (bench: one a line); all else goes to standard error")
+    return options
