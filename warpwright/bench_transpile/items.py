@@ -53,6 +53,8 @@ class Item:
     """Why the CUDA side has no launches; empty when it has."""
     unscored: str = ""
     """Why nothing can be judged by this item; empty when it can."""
+    padded: Mapping[str, int] = field(default_factory=dict)
+    """Elements of the buffers that kernels without a guard read or write beyond their end, in the last block."""
 
     @property
     def prototype(self) -> str:

@@ -26,27 +26,32 @@ using std::max; using std::min;
 template <class A, class B> auto max(A a, B b) -> decltype(a + b) { return a > b ? a : b; }
 template <class A, class B> auto min(A a, B b) -> decltype(a + b) { return a < b ? a : b; }
 template <class T> struct Recorded {
-  T* data; long size; long top; unsigned char* seen; long count; long bad; T none;
+  T* data; long size; long top; unsigned char* seen; long count; long bad; T none; long wanted;
   T& operator[](long i) {
     if (i < 0 || i >= size) { bad = 1; none = T(1); return none; }
     if (i > top) top = i;
-    if (!seen[i]) { seen[i] = 1; ++count; }
+    if (!seen[i]) { seen[i] = 1; count += i < wanted; }
     return data[i];
   }
 };
-template <class T> Recorded<T> recorded(long size, T value) {
+template <class T> Recorded<T> recorded(long size, T value, long wanted) {
   T* data = (T*)malloc(size * sizeof(T));
   for (long i = 0; i < size; ++i) data[i] = value;
-  return {data, size, -1, (unsigned char*)calloc(size, 1), 0, 0, value};
+  return {data, size, -1, (unsigned char*)calloc(size, 1), 0, 0, value, wanted};
 }
 """
 CUDA = """
 #define __global__
 #define __device__
 #define __restrict__
+#define __shared__ static
+#define __syncthreads()
 #define __launch_bounds__(...)
 #define __expf expf
 #define __logf logf
+#define __log2f log2f
+#define __log10f log10f
+#define __exp10f exp10f
 #define __sinf sinf
 #define __cosf cosf
 #define __tanf tanf
@@ -68,16 +73,17 @@ def recording(text: str, entry: str, parameters: Sequence[tuple[str, str]]) -> s
     return re.sub(rf"void\s+((?:__launch_bounds__\([^)]*\)\s*)?){re.escape(entry)}\s*\([^)]*\)", f"void {entry}({listed})", text, count=1)
 
 
-def _made(parameters: Sequence[tuple[str, str]], capacity: Mapping[str, int]) -> list[str]:
+def _made(parameters: Sequence[tuple[str, str]], capacity: int, wanted: Mapping[str, int]) -> list[str]:
     return [
-        f"  auto {name} = recorded<{_C_NAMES[dtype]}>({capacity[name]}, {'0.5f' if dtype.startswith('f') else '0'});" for name, dtype in parameters
+        f"  auto {name} = recorded<{_C_NAMES[dtype]}>({capacity}, {'0.5f' if dtype.startswith('f') else '0'}, {wanted.get(name, capacity)});"
+        for name, dtype in parameters
     ]
 
 
 def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity: int) -> dict[str, int] | str:
     """Return the largest index + 1 of every parameter of a C function, or why that is not known."""
     body = recording(c.replace("restrict ", ""), entry, parameters)
-    lines = [COMMON, body, 'extern "C" void probe(long* results_) {', *_made(parameters, {name: capacity for name, _ in parameters})]
+    lines = [COMMON, body, 'extern "C" void probe(long* results_) {', *_made(parameters, capacity, {})]
     lines += [f"  {entry}({', '.join(name for name, _ in parameters)});"]
     for number, (name, _) in enumerate(parameters):
         lines.append(f"  results_[{2 * number}] = {name}.top + 1; results_[{2 * number + 1}] = {name}.bad;")
@@ -91,12 +97,15 @@ def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity:
 def kernel_grid(
     text: str, kernel: str, parameters: Sequence[tuple[str, str]], block: int, target: str, size: int, capacity: int
 ) -> tuple[int, dict[str, int]] | str:
-    """Return the smallest grid (blocks along x) that stores to all `size` elements of `target`, and the largest index + 1 of every parameter."""
-    if re.search(r"__syncthreads|__shared__|__shfl|__activemask|__ballot|blockIdx\.[yz]|threadIdx\.[yz]", text):
+    """Return the smallest grid (blocks along x) that stores to the first `size` elements of `target`, and the largest index + 1 of every parameter.
+
+    Threads run one after another: which elements are stored to does not depend on what shared memory holds. A kernel without a guard stores beyond
+    `size` in its last block, which the largest index tells.
+    """
+    if re.search(r"__shfl|__activemask|__ballot|blockIdx\.[yz]|threadIdx\.[yz]", text):
         if size == 1:
             return 1, {name: 0 for name, _ in parameters}  # one block reduces everything; the answers decide whether that was right
-        return "it uses shared memory, warp functions, or more than one dimension of the grid"
-    room = {name: size if name == target else capacity for name, _ in parameters}
+        return "it uses warp functions, or more than one dimension of the grid"
     body = recording(text.replace('extern "C"', ""), kernel, parameters)
     call = f"{kernel}({', '.join(name for name, _ in parameters)})"
     lines = [
@@ -104,7 +113,7 @@ def kernel_grid(
         CUDA,
         body,
         'extern "C" void probe(long* results_) {',
-        *_made(parameters, room),
+        *_made(parameters, capacity, {target: size}),
         f"  blockDim = {{{block}, 1, 1}}; long blocks_ = 0;",
     ]
     lines += [f"  while ({target}.count < {size} && blocks_ < {MOST_BLOCKS} && !{target}.bad) {{", "    blockIdx = {(unsigned)blocks_, 0, 0};"]
@@ -115,8 +124,7 @@ def kernel_grid(
     if isinstance(found, str):
         return found
     if found[1] != size or found[2]:
-        beside = ", others written beside it, for want of a guard" if found[2] else ""
-        return f"no grid covers the {size} elements of {target}: {found[1]} covered{beside}"
+        return f"no grid covers the {size} elements of {target}: {found[1]} covered{', others written far beside it' if found[2] else ''}"
     return found[0], {name: found[3 + number] for number, (name, _) in enumerate(parameters)}
 
 

@@ -93,13 +93,21 @@ def as_cpp(c: str) -> str:
 def behind_prototype(item: Item, source: str, exports: dict[str, int]) -> str:
     """Return the compiler's C++ with a function of the item's prototype that makes its launches."""
     arguments = item.prototype.replace("restrict ", "__restrict__ ").replace("int32_t", "int")
-    lines = ["", "#include <cstdlib>", f'extern "C" {arguments} {{']
-    for name, (dtype, size) in item.temporaries.items():
-        kind = {"float32": "float", "int32": "int", "int8": "signed char"}[dtype]
-        lines.append(f"  static {kind}* {name} = ({kind}*)aligned_alloc(64, ({size} * sizeof({kind}) + 63) / 64 * 64);")
+    lines = ["", "#include <cstdlib>", "#include <cstring>", f'extern "C" {arguments} {{']
+    lines += [_allocated(name, dtype, size) for name, (dtype, size) in item.temporaries.items()]
+    padded = [buffer for buffer in item.buffers if buffer.name in item.padded]
+    for buffer in padded:
+        lines.append(_allocated(f"padded_{buffer.name}", buffer.dtype, item.padded[buffer.name]))
+        lines.append(f"  memcpy(padded_{buffer.name}, {buffer.name}, {buffer.size} * sizeof *{buffer.name});")
     for launch in item.launches:
         shape = ", ".join(map(str, (*launch.grid, *launch.block)))
-        values = ", ".join(f"(void*)&{name}" for name in launch.args)
+        values = ", ".join(f"(void*)&{'padded_' * (name in item.padded)}{name}" for name in launch.args)
         lines.append(f"  {{ unsigned shape[6] = {{{shape}}}; void* values[] = {{{values}}}; ")
         lines.append(f"    if (ww_run_{exports[launch.kernel]}(shape, {launch.shared}, values)) abort(); }}")
+    lines += [f"  memcpy({b.name}, padded_{b.name}, {b.size} * sizeof *{b.name});" for b in padded if b.role == "output"]
     return source + "\n".join([*lines, "}", ""])
+
+
+def _allocated(name: str, dtype: str, size: int) -> str:
+    kind = {"float32": "float", "int32": "int", "int8": "signed char"}[dtype]
+    return f"  static {kind}* {name} = ({kind}*)calloc(({size} * sizeof({kind}) + 63) / 64, 64);"

@@ -54,7 +54,8 @@ def kernels_of(cuda: str) -> list[Kernel]:
         names = [name for name, _ in listed]
         body = text[match.end() - match.start() :]
         stores = frozenset(written(body, names))
-        found.append(Kernel(match[2], text, int(match[1] or 0), listed, stores, frozenset(n for n in stores if _in_place(body, n))))
+        block = int(match[1] or "threadIdx" not in body)  # TVM binds no thread where a block has one only
+        found.append(Kernel(match[2], text, block, listed, stores, frozenset(n for n in stores if _in_place(body, n))))
     return sorted(found, key=lambda k: int(k.name.rpartition("_")[2]) if k.name.rpartition("_")[2].isdigit() else 0)
 
 
@@ -155,6 +156,7 @@ def launches(item: Item, kernels: Sequence[Kernel], bound: Sequence[Mapping[str,
     """Return the item with launches and temporaries. Raises Unwired."""
     sizes = {b.name: b.size for b in item.buffers}
     needed: dict[str, int] = {}
+    touched: dict[str, int] = {}
     kinds: dict[str, str] = {}
     made: list[Launch] = []
     capacity = 4 * max(sizes.values()) + 4096
@@ -172,11 +174,13 @@ def launches(item: Item, kernels: Sequence[Kernel], bound: Sequence[Mapping[str,
         grid, tops = found
         for name, dtype in kernel.parameters:
             value = binding[name]
+            touched[value] = max(touched.get(value, 0), tops[name])
             if value not in sizes:
                 needed[value], kinds[value] = max(needed.get(value, 0), tops[name]), dtype
         made.append(Launch(kernel.name, (grid, 1, 1), (kernel.block, 1, 1), tuple(binding[name] for name, _ in kernel.parameters)))
     temporaries = {value: (kinds[value], size) for value, size in needed.items()}
-    return replace(item, launches=tuple(reversed(made)), temporaries=temporaries)
+    padded = {value: touched[value] for value, size in sizes.items() if touched.get(value, 0) > size}
+    return replace(item, launches=tuple(reversed(made)), temporaries=temporaries, padded=padded)
 
 
 def attempts(item: Item) -> Iterator[Item | str]:
