@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from warpwright import native
 from warpwright.bench_transpile.items import Buffer
@@ -16,6 +17,7 @@ from warpwright.errors import WarpwrightError
 
 FLAGS = ("-O1", "-std=gnu++17", "-shared", "-fPIC", "-w", "-fpermissive")
 PROBE_SECONDS = 60.0
+WARP = r"__shfl|__activemask|__ballot"
 MOST_BLOCKS = 1 << 20
 COMMON = """#include <cmath>
 #include <cstdint>
@@ -73,7 +75,8 @@ def recording(text: str, entry: str, parameters: Sequence[tuple[str, str]]) -> s
     return re.sub(rf"void\s+((?:__launch_bounds__\([^)]*\)\s*)?){re.escape(entry)}\s*\([^)]*\)", f"void {entry}({listed})", text, count=1)
 
 
-def _made(parameters: Sequence[tuple[str, str]], capacity: int, wanted: Mapping[str, int]) -> list[str]:
+def made(parameters: Sequence[tuple[str, str]], capacity: int, wanted: Mapping[str, int]) -> list[str]:
+    """Return the C++ lines that make the recording pointers; of those in `wanted` only so many elements are counted."""
     return [
         f"  auto {name} = recorded<{_C_NAMES[dtype]}>({capacity}, {'0.5f' if dtype.startswith('f') else '0'}, {wanted.get(name, capacity)});"
         for name, dtype in parameters
@@ -83,7 +86,7 @@ def _made(parameters: Sequence[tuple[str, str]], capacity: int, wanted: Mapping[
 def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity: int) -> dict[str, int] | str:
     """Return the largest index + 1 of every parameter of a C function, or why that is not known."""
     body = recording(c.replace("restrict ", ""), entry, parameters)
-    lines = [COMMON, body, 'extern "C" void probe(long* results_) {', *_made(parameters, capacity, {})]
+    lines = [COMMON, body, 'extern "C" void probe(long* results_) {', *made(parameters, capacity, {})]
     lines += [f"  {entry}({', '.join(name for name, _ in parameters)});"]
     for number, (name, _) in enumerate(parameters):
         lines.append(f"  results_[{2 * number}] = {name}.top + 1; results_[{2 * number + 1}] = {name}.bad;")
@@ -94,18 +97,19 @@ def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity:
     return f"{bad[0]} is read or written beyond {capacity} elements" if bad else {n: found[2 * k] for k, (n, _) in enumerate(parameters)}
 
 
+@cache
 def kernel_grid(
-    text: str, kernel: str, parameters: Sequence[tuple[str, str]], block: int, target: str, size: int, capacity: int
+    text: str, kernel: str, parameters: tuple[tuple[str, str], ...], block: int, target: str, size: int, capacity: int
 ) -> tuple[int, dict[str, int]] | str:
     """Return the smallest grid (blocks along x) that stores to the first `size` elements of `target`, and the largest index + 1 of every parameter.
 
     Threads run one after another: which elements are stored to does not depend on what shared memory holds. A kernel without a guard stores beyond
     `size` in its last block, which the largest index tells.
     """
-    if re.search(r"__shfl|__activemask|__ballot|blockIdx\.[yz]|threadIdx\.[yz]", text):
+    if re.search(WARP, text):
         if size == 1:
             return 1, {name: 0 for name, _ in parameters}  # one block reduces everything; the answers decide whether that was right
-        return "it uses warp functions, or more than one dimension of the grid"
+        return "it uses warp functions"
     body = recording(text.replace('extern "C"', ""), kernel, parameters)
     call = f"{kernel}({', '.join(name for name, _ in parameters)})"
     lines = [
@@ -113,7 +117,7 @@ def kernel_grid(
         CUDA,
         body,
         'extern "C" void probe(long* results_) {',
-        *_made(parameters, capacity, {target: size}),
+        *made(parameters, capacity, {target: size}),
         f"  blockDim = {{{block}, 1, 1}}; long blocks_ = 0;",
     ]
     lines += [f"  while ({target}.count < {size} && blocks_ < {MOST_BLOCKS} && !{target}.bad) {{", "    blockIdx = {(unsigned)blocks_, 0, 0};"]

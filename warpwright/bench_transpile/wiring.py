@@ -13,15 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from warpwright.bench_transpile import candidates, judge
+from warpwright.bench_transpile import candidates, grids, judge
 from warpwright.bench_transpile.items import ELEMENTS, Item, written
 from warpwright.bench_transpile.judge import Prepared
-from warpwright.bench_transpile.probe import kernel_grid
+from warpwright.bench_transpile.probe import WARP, kernel_grid
 from warpwright.pairs.print_cuda import Launch
 
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\((\d+)[^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{')
-POLICIES = ("newest", "oldest")
-"""Which value a local name stands for, when several operators of that kind made one: the newest not yet read, or the oldest."""
+POLICIES = (("newest", "named"), ("oldest", "named"), ("newest", "unread"), ("oldest", "unread"))
+"""Which value a local name stands for, when several operators of that kind made one: the newest not yet read, or the oldest. And which input a
+name of an input: the one of that name, or the first not yet read, since each kernel names its parameters anew."""
 
 SCRATCH = "atomic_add_return"
 """TVM's name of the buffer that takes what an atomicAdd returns, which nobody reads."""
@@ -94,7 +95,7 @@ def base_of(name: str) -> str:
 # --- which buffer is which -------------------------------------------------------------------------------------------------------------
 
 
-def bind(item: Item, kernels: Sequence[Kernel], policy: str) -> list[dict[str, str]]:
+def bind(item: Item, kernels: Sequence[Kernel], policy: tuple[str, str]) -> list[dict[str, str]]:
     """Return, for each kernel, parameter -> buffer of the item or temporary."""
     inputs = [b.name for b in item.buffers if b.role == "input"]
     made: list[tuple[str, str]] = []
@@ -116,13 +117,13 @@ def bind(item: Item, kernels: Sequence[Kernel], policy: str) -> list[dict[str, s
     return [{parameter: names.get(value, value) for parameter, value in binding.items()} for binding in bound]
 
 
-def _source(name: str, inputs: Sequence[str], made: Sequence[tuple[str, str]], read: set[str], taken: set[str], policy: str) -> str:
+def _source(name: str, inputs: Sequence[str], made: Sequence[tuple[str, str]], read: set[str], taken: set[str], policy: tuple[str, str]) -> str:
     values = [value for value, base in made if base == base_of(name) and value not in taken]
     fresh = [value for value in values if value not in read]
     if values:
         chosen = fresh or values
-        return chosen[-1] if policy == "newest" else chosen[0]
-    if name in inputs:
+        return chosen[-1] if policy[0] == "newest" else chosen[0]
+    if name in inputs and (policy[1] == "named" or name not in read):
         return name
     alike = [one for one in inputs if base_of(one) == base_of(name) and one not in taken]
     rest = [one for one in alike if one not in read] or alike
@@ -152,8 +153,8 @@ def _outputs(item: Item, made: Sequence[tuple[str, str]], read: set[str]) -> dic
 # --- sizes and grids -------------------------------------------------------------------------------------------------------------------
 
 
-def launches(item: Item, kernels: Sequence[Kernel], bound: Sequence[Mapping[str, str]]) -> Item:
-    """Return the item with launches and temporaries. Raises Unwired."""
+def launches(item: Item, kernels: Sequence[Kernel], bound: Sequence[Mapping[str, str]], choice: int = 0) -> Item:
+    """Return the item with launches and temporaries; where several launches of a kernel fit, the one of number `choice`. Raises Unwired."""
     sizes = {b.name: b.size for b in item.buffers}
     needed: dict[str, int] = {}
     touched: dict[str, int] = {}
@@ -168,19 +169,26 @@ def launches(item: Item, kernels: Sequence[Kernel], bound: Sequence[Mapping[str,
         size = sizes.get(binding[targets[0]], needed.get(binding[targets[0]], 0))
         if not size:
             raise Unwired(f"nothing reads {targets[0]}, which {kernel.name} stores to")
-        found = kernel_grid(kernel.text, kernel.name, kernel.parameters, kernel.block, targets[0], size, capacity)
-        if isinstance(found, str):
-            raise Unwired(f"no grid for {kernel.name}: {found}")
-        grid, tops = found
+        grid, block, tops = _launch(kernel, targets[0], size, capacity, choice)
         for name, dtype in kernel.parameters:
             value = binding[name]
             touched[value] = max(touched.get(value, 0), tops[name])
             if value not in sizes:
                 needed[value], kinds[value] = max(needed.get(value, 0), tops[name]), dtype
-        made.append(Launch(kernel.name, (grid, 1, 1), (kernel.block, 1, 1), tuple(binding[name] for name, _ in kernel.parameters)))
+        made.append(Launch(kernel.name, grid, block, tuple(binding[name] for name, _ in kernel.parameters)))
     temporaries = {value: (kinds[value], size) for value, size in needed.items()}
     padded = {value: touched[value] for value, size in sizes.items() if touched.get(value, 0) > size}
     return replace(item, launches=tuple(reversed(made)), temporaries=temporaries, padded=padded)
+
+
+def _launch(kernel: Kernel, target: str, size: int, capacity: int, choice: int) -> grids.Launch:
+    """Return grid, block and largest indices of a kernel. Raises Unwired."""
+    probed = (kernel.text, kernel.name, kernel.parameters, kernel.block, target, size, capacity)
+    several = re.search(r"(block|thread)Idx\.[yz]", kernel.text) and not re.search(WARP, kernel.text)
+    found = grids.launches_along_axes(*probed) if several else kernel_grid(*probed)
+    if isinstance(found, str):
+        raise Unwired(f"no grid for {kernel.name}: {found}")
+    return found[min(choice, len(found) - 1)] if isinstance(found, list) else ((found[0], 1, 1), (kernel.block, 1, 1), found[1])
 
 
 def attempts(item: Item) -> Iterator[Item | str]:
@@ -192,16 +200,17 @@ def attempts(item: Item) -> Iterator[Item | str]:
     except Unwired as error:
         yield str(error)
         return
-    seen: list[list[dict[str, str]]] = []
-    for policy in POLICIES:
-        try:
-            bound = bind(item, kernels, policy)
-            if bound in seen:
+    seen: list[Item] = []
+    for choice in range(grids.MOST):
+        for policy in POLICIES:
+            try:
+                wired = launches(item, kernels, bind(item, kernels, policy), choice)
+            except Unwired as error:
+                yield str(error)
                 continue
-            seen.append(bound)
-            yield launches(item, kernels, bound)
-        except Unwired as error:
-            yield str(error)
+            if wired not in seen:
+                seen.append(wired)
+                yield wired
 
 
 def wire(prepared: Prepared) -> Item:

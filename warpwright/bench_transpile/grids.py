@@ -1,0 +1,133 @@
+"""Grids along several axes, found by running single blocks: those whose blocks store to every element of the output once.
+
+Which elements a block stores to tells the number of blocks but not always how they lie: 64 x 4 and 256 x 1 blocks may cover the same.
+All that fit are named, those of the most axes first; answers decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from random import Random
+
+from warpwright import native
+from warpwright.bench_transpile.items import Buffer
+from warpwright.bench_transpile.probe import COMMON, CUDA, FLAGS, PROBE_SECONDS, made, recording
+from warpwright.bench_transpile.program import Program
+from warpwright.errors import WarpwrightError, WorkerError
+
+Extent = tuple[int, int, int]
+Launch = tuple[Extent, Extent, dict[str, int]]
+"""Grid, block, and the largest index + 1 of every parameter."""
+
+SAMPLES = 24
+"""Blocks that are looked at, besides the first and the last."""
+
+MOST = 8
+"""Launches that are named."""
+
+MOST_TRIED = 2000
+
+
+def spread_out(total: int, axes: str) -> Iterator[Extent]:
+    """Yield the ways to lay `total` out along the axes among x, y and z that are used."""
+    for x in _divisors(total) if "x" in axes else [1]:
+        for y in _divisors(total // x) if "y" in axes else [1]:
+            z = total // x // y
+            if z == 1 or "z" in axes:
+                yield x, y, z
+
+
+def _divisors(number: int) -> list[int]:
+    low = [i for i in range(1, int(number**0.5) + 1) if number % i == 0]
+    return sorted({*low, *(number // i for i in low)})
+
+
+@cache
+def launches_along_axes(
+    text: str, kernel: str, parameters: tuple[tuple[str, str], ...], block: int, target: str, size: int, capacity: int
+) -> list[Launch] | str:
+    """Return the launches that store to each of the `size` elements of `target` once, or why there is none."""
+    threads, blocks = (("".join(axis for axis in "xyz" if f"{name}.{axis}" in text)) for name in ("threadIdx", "blockIdx"))
+    try:
+        library = native.build(_program(text, kernel, parameters, target, size, capacity), flags=FLAGS)
+        buffers = [Buffer("request", "int64", 4 + 3 * (SAMPLES + 2), "input"), Buffer("results", "int64", 2 + len(parameters), "output")]
+        with _Prober(lambda: Program(library, "probe", buffers), [name for name, _ in parameters], target) as prober:
+            found = _search(prober, threads, blocks, block, size)
+        library.unlink(missing_ok=True)
+    except WarpwrightError as error:
+        return " ".join(str(error).split())[:300]
+    return found or f"no grid of several axes covers the {size} elements of {target} once"
+
+
+def _program(text: str, kernel: str, parameters: Sequence[tuple[str, str]], target: str, size: int, capacity: int) -> str:
+    call = f"{kernel}({', '.join(name for name, _ in parameters)})"
+    lines = [COMMON, CUDA, recording(text.replace('extern "C"', ""), kernel, parameters)]
+    lines += ['extern "C" void probe(long* request_, long* results_) {', *made(parameters, capacity, {target: size})]
+    lines += ["  blockDim = {(unsigned)request_[0], (unsigned)request_[1], (unsigned)request_[2]};"]
+    lines += ["  for (long b_ = 0; b_ < request_[3]; ++b_) { const long* at_ = request_ + 4 + 3 * b_;"]
+    lines += ["    blockIdx = {(unsigned)at_[0], (unsigned)at_[1], (unsigned)at_[2]};"]
+    lines += ["    for (unsigned z_ = 0; z_ < blockDim.z; ++z_) for (unsigned y_ = 0; y_ < blockDim.y; ++y_)"]
+    lines += ["    for (unsigned x_ = 0; x_ < blockDim.x; ++x_)"]
+    lines += [f"      {{ threadIdx = {{x_, y_, z_}}; {call}; }} }}", f"  results_[0] = {target}.count;"]
+    lines += [f"  results_[1] = {' + '.join(f'{name}.bad' for name, _ in parameters)};"]
+    lines += [f"  results_[{2 + number}] = {name}.top + 1; free({name}.data); free({name}.seen);" for number, (name, _) in enumerate(parameters)]
+    return "\n".join([*lines, "}", ""])
+
+
+class _Prober:
+    """Runs single blocks of the kernel."""
+
+    def __init__(self, start: Callable[[], Program], names: list[str], target: str) -> None:
+        self.start, self.names, self.target = start, names, target
+        self.program = start()
+
+    def __enter__(self) -> _Prober:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.program.close()
+
+    def run(self, block: Extent, at: Sequence[Extent]) -> tuple[int, dict[str, int]] | None:
+        """Return how many elements the blocks at these places store to, and the largest index + 1 of each parameter; None where one is far out.
+
+        A block of another shape than the kernel's may write beyond its shared memory and end the process.
+        """
+        import numpy as np
+
+        request = np.zeros(4 + 3 * (SAMPLES + 2), np.int64)
+        flat = [*block, len(at), *(index for place in at for index in place)]
+        request[: len(flat)] = flat
+        self.program.fill({"request": request})
+        try:
+            self.program.call(timeout=PROBE_SECONDS)
+        except WorkerError:
+            self.program.close()
+            self.program = self.start()
+            return None
+        count, bad, *tops = (int(value) for value in self.program.outputs()["results"])
+        return None if bad else (count, dict(zip(self.names, tops, strict=True)))
+
+
+def _search(prober: _Prober, threads: str, blocks: str, block: int, size: int) -> list[Launch]:
+    shapes = {shape: seen[0] for shape in spread_out(block, threads) if (seen := prober.run(shape, [(0, 0, 0)])) is not None}
+    most = max(shapes.values(), default=0)
+    if not most or size % most:
+        return []
+    grids = sorted(spread_out(size // most, blocks), key=lambda grid: -sum(extent > 1 for extent in grid))[:MOST_TRIED]
+    found: list[Launch] = []
+    for shape in (shape for shape, stored in shapes.items() if stored == most):
+        for grid in grids:
+            tops = _fits(prober, grid, shape, most, size)
+            if tops is not None:
+                found.append((grid, shape, tops))
+    return found[:MOST]
+
+
+def _fits(prober: _Prober, grid: Extent, shape: Extent, stored: int, size: int) -> dict[str, int] | None:
+    """Return the largest indices where a sample of the blocks stores to different elements, and the last block to the last."""
+    rng, last = Random(0), (grid[0] - 1, grid[1] - 1, grid[2] - 1)
+    drawn = [(rng.randrange(grid[0]), rng.randrange(grid[1]), rng.randrange(grid[2])) for _ in range(SAMPLES)]
+    at = list(dict.fromkeys([(0, 0, 0), last, *drawn]))
+    seen = prober.run(shape, at)
+    return seen[1] if seen is not None and seen[0] == stored * len(at) and seen[1][prober.target] == size else None
