@@ -159,6 +159,35 @@ def test_hpctranseval_is_read_and_wired(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiler
+def test_a_kernel_without_a_guard_gets_room_and_the_answers_are_right() -> None:
+    text = TWO.replace("  if (((((int)blockIdx.x) * 64) + ((int)threadIdx.x)) < 1472) {\n", "  {\n")
+    odd = ROW | {"cuda_code": text, "input_shape": [[1459]], "output_shape": [[1459]], "c_code": str(ROW["c_code"]).replace("1472", "1459")}
+    wired = wiring.wire(judge.prepare(hpctranseval.item(odd, "odd", "graphs")))
+    assert not wired.unwired
+    assert dict(wired.padded) == {"compute": 1472, "ph_0": 1472}
+
+
+@pytest.mark.compiler
+def test_an_input_may_go_by_the_name_of_another() -> None:
+    """Each kernel names its parameters anew: the second kernel's ph_0 is the second input."""
+    kernel = "extern \"C\" __global__ void __launch_bounds__(64) default_function_kernel"
+    index = "((((int)blockIdx.x) * 64) + ((int)threadIdx.x))"
+    cuda = (
+        f"{kernel}(float* __restrict__ T_exp, float* __restrict__ ph_0) {{\n  T_exp[{index}] = __expf(ph_0[{index}]);\n}}\n"
+        f"{kernel}_1(float* __restrict__ T_add, float* __restrict__ T_exp, float* __restrict__ ph_0) {{\n"
+        f"  T_add[{index}] = T_exp[{index}] + 3.0f * ph_0[{index}];\n}}\n"
+    )
+    c = (
+        "void default_function_kernel(float* T_add, float* ph_0, float* ph_1) {\n  for (int32_t i = 0; i < 1472; ++i) {\n"
+        "    T_add[i] = expf(ph_0[i]) + 3.0f * ph_1[i];\n  }\n}\n"
+    )
+    item = hpctranseval.item(ROW | {"cuda_code": cuda, "c_code": c, "input_shape": [[64, 23], [64, 23]]}, "two", "graphs")
+    wired = wiring.wire(judge.prepare(item))
+    assert not wired.unwired
+    assert [launch.args for launch in wired.launches][1][2] == "ph_1"
+
+
+@pytest.mark.compiler
 def test_an_item_that_cannot_be_wired_says_why() -> None:
     lost = ROW | {"cuda_code": TWO.replace("ph_0", "other").replace("compute_1", "other_1")}
     item = hpctranseval.item({**lost, "input_shape": [[64, 23], [64, 23]]}, "lost", "graphs")
