@@ -35,8 +35,22 @@ def test_the_main_thread_goes_to_the_place_and_the_others_keep_off_it(place: flo
         assert os.sched_getaffinity(child.pid) == chosen
         assert os.sched_getaffinity(other) == (usable - chosen or chosen)
         placement.release(child.pid)
-        assert os.sched_getaffinity(child.pid) == usable
+        assert [os.sched_getaffinity(thread) for thread in (child.pid, other)] == [usable, usable]
         child.kill()
+
+
+def test_where_one_may_not_be_moved_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: int, cores: object) -> None:
+        raise PermissionError(1, "not permitted")
+
+    monkeypatch.setattr(placement, "_refused", False)
+    with TimedProcess("nothing") as mine:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "sched_setaffinity", refuse)
+            placement.take(1, 0.0)
+        before = os.sched_getaffinity(mine.process.pid)
+        placement.take(mine.process.pid, 0.0)
+        assert os.sched_getaffinity(mine.process.pid) == before
 
 
 def test_a_process_that_has_ended_is_left_alone() -> None:

@@ -187,6 +187,13 @@ def test_an_input_may_go_by_the_name_of_another() -> None:
     assert [launch.args for launch in wired.launches][1][2] == "ph_1"
 
 
+def test_two_parameters_of_a_kernel_are_two_inputs() -> None:
+    inputs = ["ph_0", "ph_1", "ph_2"]
+    first = wiring._source("ph_0", inputs, [], {"ph_0"}, set(), ("newest", "unread"))
+    assert (first, wiring._source("ph_1", inputs, [], {"ph_0"}, {first}, ("newest", "unread"))) == ("ph_1", "ph_2")
+    assert wiring._source("ph_1", inputs, [], set(inputs), set(), ("newest", "unread")) == "ph_1"
+
+
 @pytest.mark.compiler
 def test_an_item_that_cannot_be_wired_says_why() -> None:
     lost = ROW | {"cuda_code": TWO.replace("ph_0", "other").replace("compute_1", "other_1")}

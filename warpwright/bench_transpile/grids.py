@@ -6,6 +6,7 @@ All that fit are named, those of the most axes first; answers decide.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from random import Random
@@ -27,6 +28,7 @@ MOST = 8
 """Launches that are named."""
 
 MOST_TRIED = 2000
+SEARCH_SECONDS = 60.0
 
 
 def spread_out(total: int, axes: str) -> Iterator[Extent]:
@@ -54,7 +56,6 @@ def launches_along_axes(
         buffers = [Buffer("request", "int64", 4 + 3 * (SAMPLES + 2), "input"), Buffer("results", "int64", 2 + len(parameters), "output")]
         with _Prober(lambda: Program(library, "probe", buffers), [name for name, _ in parameters], target) as prober:
             found = _search(prober, threads, blocks, block, size)
-        library.unlink(missing_ok=True)
     except WarpwrightError as error:
         return " ".join(str(error).split())[:300]
     return found or f"no grid of several axes covers the {size} elements of {target} once"
@@ -116,12 +117,15 @@ def _search(prober: _Prober, threads: str, blocks: str, block: int, size: int) -
         return []
     grids = sorted(spread_out(size // most, blocks), key=lambda grid: -sum(extent > 1 for extent in grid))[:MOST_TRIED]
     found: list[Launch] = []
+    deadline = time.monotonic() + SEARCH_SECONDS
     for shape in (shape for shape, stored in shapes.items() if stored == most):
         for grid in grids:
             tops = _fits(prober, grid, shape, most, size)
             if tops is not None:
                 found.append((grid, shape, tops))
-    return found[:MOST]
+            if len(found) == MOST or time.monotonic() > deadline:
+                return found
+    return found
 
 
 def _fits(prober: _Prober, grid: Extent, shape: Extent, stored: int, size: int) -> dict[str, int] | None:

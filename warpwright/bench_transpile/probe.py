@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from warpwright import native
-from warpwright.bench_transpile.items import Buffer
+from warpwright.bench_transpile.items import C_NAMES, Buffer
 from warpwright.bench_transpile.program import Program
 from warpwright.errors import WarpwrightError
 
@@ -66,19 +66,18 @@ static Dim threadIdx, blockIdx, blockDim, gridDim;
 static float atomicAdd(float* a, float b) { float old = *a; *a += b; return old; }
 static int atomicAdd(int* a, int b) { int old = *a; *a += b; return old; }
 """
-_C_NAMES = {"float32": "float", "float64": "double", "int32": "int32_t", "int64": "int64_t", "int8": "int8_t", "uint8": "uint8_t"}
 
 
 def recording(text: str, entry: str, parameters: Sequence[tuple[str, str]]) -> str:
     """Return a C or CUDA function with its pointer parameters replaced by references to recording pointers."""
-    listed = ", ".join(f"Recorded<{_C_NAMES[dtype]}>& {name}" for name, dtype in parameters)
+    listed = ", ".join(f"Recorded<{C_NAMES[dtype]}>& {name}" for name, dtype in parameters)
     return re.sub(rf"void\s+((?:__launch_bounds__\([^)]*\)\s*)?){re.escape(entry)}\s*\([^)]*\)", f"void {entry}({listed})", text, count=1)
 
 
 def made(parameters: Sequence[tuple[str, str]], capacity: int, wanted: Mapping[str, int]) -> list[str]:
     """Return the C++ lines that make the recording pointers; of those in `wanted` only so many elements are counted."""
     return [
-        f"  auto {name} = recorded<{_C_NAMES[dtype]}>({capacity}, {'0.5f' if dtype.startswith('f') else '0'}, {wanted.get(name, capacity)});"
+        f"  auto {name} = recorded<{C_NAMES[dtype]}>({capacity}, {'0.5f' if dtype.startswith('f') else '0'}, {wanted.get(name, capacity)});"
         for name, dtype in parameters
     ]
 
@@ -122,13 +121,13 @@ def kernel_grid(
     ]
     lines += [f"  while ({target}.count < {size} && blocks_ < {MOST_BLOCKS} && !{target}.bad) {{", "    blockIdx = {(unsigned)blocks_, 0, 0};"]
     lines += [f"    for (unsigned t_ = 0; t_ < {block}; ++t_) {{ threadIdx = {{t_, 0, 0}}; {call}; }}", "    ++blocks_;", "  }"]
-    lines += [f"  results_[0] = blocks_; results_[1] = {target}.count; results_[2] = {target}.bad;"]
+    lines += [f"  results_[0] = blocks_; results_[1] = {target}.count; results_[2] = {' + '.join(f'{name}.bad' for name, _ in parameters)};"]
     lines += [f"  results_[{3 + number}] = {name}.top + 1;" for number, (name, _) in enumerate(parameters)]
     found = _run("\n".join([*lines, "}", ""]), 3 + len(parameters))
     if isinstance(found, str):
         return found
     if found[1] != size or found[2]:
-        return f"no grid covers the {size} elements of {target}: {found[1]} covered{', others written far beside it' if found[2] else ''}"
+        return f"no grid covers the {size} elements of {target}: {found[1]} covered{', far beside a buffer too' if found[2] else ''}"
     return found[0], {name: found[3 + number] for number, (name, _) in enumerate(parameters)}
 
 
@@ -139,7 +138,6 @@ def _run(text: str, results: int) -> list[int] | str:
             program.fill({})
             program.call(timeout=PROBE_SECONDS)
             found = [int(value) for value in program.outputs()["results"]]
-        library.unlink(missing_ok=True)
         return found
     except WarpwrightError as error:
         return " ".join(str(error).split())[:300]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from warpwright.bench_transpile.items import Item
+from warpwright.bench_transpile.items import C_NAMES, Item
 
 HEAD = """#include <math.h>
 #include <stdbool.h>
@@ -109,5 +109,5 @@ def behind_prototype(item: Item, source: str, exports: dict[str, int]) -> str:
 
 
 def _allocated(name: str, dtype: str, size: int) -> str:
-    kind = {"float32": "float", "int32": "int", "int8": "signed char"}[dtype]
-    return f"  static {kind}* {name} = ({kind}*)calloc(({size} * sizeof({kind}) + 63) / 64, 64);"
+    kind, rounded = C_NAMES[dtype], f"({size} * sizeof({C_NAMES[dtype]}) + 63) / 64 * 64"
+    return f"  static {kind}* {name} = ({kind}*)memset(aligned_alloc(64, {rounded}), 0, {rounded});"

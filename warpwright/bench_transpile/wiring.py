@@ -123,10 +123,10 @@ def _source(name: str, inputs: Sequence[str], made: Sequence[tuple[str, str]], r
     if values:
         chosen = fresh or values
         return chosen[-1] if policy[0] == "newest" else chosen[0]
-    if name in inputs and (policy[1] == "named" or name not in read):
+    if name in inputs and (policy[1] == "named" or (name not in read and name not in taken)):
         return name
     alike = [one for one in inputs if base_of(one) == base_of(name) and one not in taken]
-    rest = [one for one in alike if one not in read] or alike
+    rest = [one for one in alike if one not in read] or [one for one in alike if one == name] or alike
     if rest:
         return rest[0]
     left = [one for one in inputs if one not in read and one not in taken]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.cli.said import INTERRUPTED
-from warpwright.cli.verbs import Verb
+from warpwright.cli.verbs import Verb, positive
 from warpwright.errors import UsageError
 
 
@@ -50,18 +50,12 @@ def register(verb: Verb) -> None:
     """Add the verb to the command line."""
     made = verb("pairs", pairs)
     made.add_argument("--out", required=True, metavar="DIR", help="folder of the data set")
-    made.add_argument("--count", type=_positive, help="pairs in the data set (1000, unless --minutes is given)")
+    made.add_argument("--count", type=positive, help="pairs in the data set (1000, unless --minutes is given)")
     made.add_argument("--seed", type=int, default=0, help="the same seed gives the same programs (%(default)s)")
     made.add_argument("--minutes", type=float, help="stop after this long")
     made.add_argument("--resume", action="store_true", help="go on with the data set that DIR holds")
-    made.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="processes (%(default)s)")
+    made.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="processes (%(default)s)")
     made.add_argument("--operators", metavar="NAME,...", help="start from these operators only (all)")
-    made.add_argument("--tune", type=_positive, default=4, metavar="N", help="loop schedules of the C half to time (%(default)s)")
+    made.add_argument("--tune", type=positive, default=4, metavar="N", help="loop schedules of the C half to time (%(default)s)")
     made.add_argument("--no-tune", action="store_true", help="take the usual loop schedule: the same as --tune 1")
     made.add_argument("--no-cuda", action="store_true", help="do not run the CUDA half (the data card says so)")
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected a whole number above 0, saw {text!r}")
-    return int(text)

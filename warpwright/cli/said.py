@@ -1,4 +1,4 @@
-"""What every verb says alike: exit codes, JSON on standard output, tables, errors."""
+"""What every verb says alike: exit codes, JSON on standard output, tables."""
 
 from __future__ import annotations
 

@@ -425,17 +425,27 @@ class TimedProgram:
     def prepare(self, inputs: Shipment, place: float) -> None:
         """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew.
 
-        All of it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core.
+        On a CPU it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core. The program that had
+        the turn before is waited for until its threads sleep: not in `go`, after which an output that is not yet complete has to be seen.
         """
         self._case = inputs.case
-        placement.take(self.worker.pid, place)
+        if TimedProgram._last is not None:
+            TimedProgram._last.calm()
+        TimedProgram._last = self.worker
+        if self.worker.device == "cpu":
+            placement.take(self.worker.pid, place)
+        try:
+            self._lay_out(inputs)
+        finally:
+            placement.release(self.worker.pid)
+        self._threads = self.worker.threads()
+
+    def _lay_out(self, inputs: Shipment) -> None:
         self.ledger.before_preparing(self._switched(inputs))
         if self.judge.facts["stateful"]:
             _load(self.judge, self.worker, self.entry, "load_state", TIMED_STATE)
         _prepare(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
-        placement.release(self.worker.pid)
         self.ledger.after_preparing()
-        self._threads = self.worker.threads()
 
     def _switched(self, inputs: Shipment) -> bool:
         """Whether another process had the turn before: another's worker, or the judge, who made these inputs."""
@@ -446,11 +456,13 @@ class TimedProgram:
     _turn: ClassVar[tuple[int, int]] = (0, 0)
     """Whose turn it was last, on which inputs."""
 
+    _last: ClassVar[Worker | None] = None
+    """Who was called last."""
+
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""
         seconds = self.worker.go()
         self.ledger.after_call()
-        self.worker.calm()
         return seconds
 
     def check(self) -> Verdict | None:

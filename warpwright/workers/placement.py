@@ -2,7 +2,7 @@
 
 A process that sleeps and wakes stays where it was. Of two copies of one program on two cores, one beside a busy neighbour, the other is then
 1.5x faster for as long as both live; with both on one core, drawn anew for each pass, the neighbour hits both alike or neither. Threads that wait
-for work are kept off that core: otherwise the kernel wakes them there now and then, and the call takes up to four times as long.
+for work are moved off that core: otherwise the kernel wakes them there now and then, and the call takes up to four times as long.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
+
+_refused = False
+"""Whether this process may not move another's threads (another user's, without CAP_SYS_NICE): then it moves none, its own user's neither."""
 
 
 def cores() -> list[int]:
@@ -25,24 +28,32 @@ def core(place: float) -> int:
 
 def take(pid: int, place: float) -> None:
     """Put a process's main thread, and what it starts from now on, on the core at `place`, and its other threads on the other cores."""
+    if _refused:
+        return
     usable, chosen = set(cores()), {core(place)}
-    _move(pid, chosen)
-    for thread in _threads(pid) - {pid}:
-        _move(thread, usable - chosen or chosen)
+    for thread in _threads(pid):
+        _move(thread, chosen if thread == pid else usable - chosen or chosen)
 
 
 def release(pid: int) -> None:
-    """Let a process's main thread, and what it starts from now on, go where it likes; as a rule it stays."""
-    _move(pid, cores())
+    """Let all threads of a process go where they like; as a rule they stay."""
+    usable = cores()
+    for thread in _threads(pid):
+        _move(thread, usable)
 
 
-def _threads(pid: int) -> set[int]:
+def _threads(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
-        return {int(thread) for thread in os.listdir(f"/proc/{pid}/task")}
-    return set()
+        return [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
+    return []
 
 
 def _move(thread: int, wanted: Iterable[int]) -> None:
-    """What has ended, or is not ours, stays as it is."""
-    with contextlib.suppress(OSError):
+    """What has ended stays as it is."""
+    global _refused
+    try:
         os.sched_setaffinity(thread, wanted)
+    except PermissionError:
+        _refused = True
+    except OSError:
+        return
