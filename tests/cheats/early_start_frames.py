@@ -10,7 +10,7 @@ from torch import nn
 ROW = "async"
 TASK = "matmul_large"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = ("background", "inspection", "patched")
+EXPECT_CHECK = ("background", "below_floor", "inspection", "patched")
 NEEDS = "timing"
 
 READY: list[tuple[int, torch.Tensor]] = []
