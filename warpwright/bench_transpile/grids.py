@@ -28,7 +28,7 @@ MOST = 8
 """Launches that are named."""
 
 MOST_TRIED = 2000
-SEARCH_SECONDS = 60.0
+SEARCH_SECONDS = 240.0
 
 
 def spread_out(total: int, axes: str) -> Iterator[Extent]:
