@@ -3,8 +3,9 @@
     1  the original as it is: not proposed, since it is a baseline, and so are torch.compile and a CUDA graph of it
     2  every exact rewrite and every removal of dead code, until none is left      (classes E, D)
     3  the same and everything that depends on parameters only, folded             (class P)
-    4  the same and the rewrites that a guard on the inputs makes exact            (class Q)
-    5  each schedule and each permitted change of precision on the best of those   (classes S, N)
+    4  the same and the rewrites that a guard on the inputs makes exact            (class Q); and the highest of these without the forms
+       that only other rewrites need, if none of them did
+    5  each schedule and each permitted change of precision on the best of those   (classes S, N), and the pairs that go together
     6  the best of 5, joined by the others that gained, one after the other
     7  from there on greedily: one action more, one action less
 """
@@ -39,7 +40,10 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     rungs: list[Recipe] = [()]
     for classes in ("ED", "EDP", "EDPQ"):
         rungs.append(moves.fixpoint(rungs[-1], classes))
-    rungs = distinct(rungs)[:0:-1]  # the highest first: it is the likeliest best, and the budget may end here
+    plain = moves.fixpoint((), "EDPQ", enabling=False)
+    rungs = [rung for rung in distinct([*rungs[:0:-1], plain]) if rung]  # the highest first: it is the likeliest best, and the budget may end here
+    settled = {rung[:-1] for rung in rungs if getattr(moves.space.technique(rung[-1].technique), "settled", False)}
+    rungs = [rung for rung in rungs if rung not in settled]
     if not rungs:
         return (), 0.0
     records = yield from ask(rungs, batch)
@@ -59,7 +63,8 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     """Rungs 5 and 6."""
     found = [(longer, moves.space.technique(longer[-1].technique)) for longer in moves.additions(recipe)]
     scheduled = [longer for longer, t in found if t.legality in "SN" and (recipe or not getattr(t, "in_baselines", False))]
-    scheduled.sort(key=lambda longer: _expense(moves.space, longer))  # stable
+    scheduled += [(*longer, more) for longer, t in found for more in getattr(t, "best_with", ()) if moves.legal((*longer, more))]
+    scheduled.sort(key=lambda longer: _expense(moves.space, longer, recipe))  # stable
     records = yield from ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > GAIN * speedup]
     for longer, gain in gained:
@@ -75,13 +80,15 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     return recipe, speedup
 
 
-def _expense(space: Space[Any], recipe: Recipe) -> int:
-    """Order schedules: those that whole programs profit from, the others, and last what takes tens of seconds to build."""
-    technique = space.technique(recipe[-1].technique)
+def _expense(space: Space[Any], longer: Recipe, recipe: Recipe) -> int:
+    """Order schedules of `recipe`: what gains most, what whole programs profit from, pairs, others, and last what takes tens of seconds to build."""
+    technique = space.technique(longer[-1].technique)
     slow = getattr(technique, "slow_to_build", None)
-    if slow is not None and slow(recipe[-1]):
+    if slow is not None and slow(longer[-1]):
+        return 4
+    if len(longer) > len(recipe) + 1:
         return 2
-    return 0 if getattr(technique, "in_baselines", False) else 1
+    return 0 if getattr(technique, "tried_first", False) else 1 if getattr(technique, "in_baselines", False) else 3
 
 
 def _ranked(records: list[Record], recipes: list[Recipe]) -> list[tuple[Recipe, float]]:

@@ -79,9 +79,13 @@ class Moves:
             recipe = random.choice(legal)
         return recipe
 
-    def fixpoint(self, recipe: Recipe, classes: str) -> Recipe:
-        """Return `recipe` with rewrites of the legality `classes` (letters) applied, the first legal one each time, until none is left."""
-        techniques = [technique for technique in self.space.techniques if technique.legality in classes]
+    def fixpoint(self, recipe: Recipe, classes: str, enabling: bool = True) -> Recipe:
+        """Return `recipe` with rewrites of the legality `classes` (letters) applied, the first legal one each time, until none is left.
+
+        Without `enabling`, no technique that says of itself that it only prepares others.
+        """
+        fitting = (technique for technique in self.space.techniques if technique.legality in classes)
+        techniques = [technique for technique in fitting if enabling or not getattr(technique, "enabling", False)]
         while len(recipe) < LONGEST:
             here = self.ir(recipe)
             sites = (action for technique in techniques for action in technique.sites(here))

@@ -141,14 +141,39 @@ def test_random_chains_keep_their_result(chain, seed):
     assert low - 1e-5 <= result.min() and result.max() <= high + 1e-5
 
 
-def test_split_product_is_as_exact_as_float32():
+def generated(*functions: Any) -> dict[str, Any]:
     names: dict[str, Any] = {"torch": torch}
-    exec(precision.TF32X3.python_text(), names)
+    for function in functions:
+        exec(function.python_text(), names)
+    return names
+
+
+LAYOUTS = {"rows": lambda x: x, "columns": lambda x: x.mT.contiguous().mT, "every other": lambda x: x.repeat_interleave(2, -1)[..., ::2]}
+
+
+@pytest.mark.parametrize("sizes", [((64, 96), (96, 48)), ((3, 20, 96), (96, 48)), ((3, 20, 96), (3, 96, 7)), ((2, 3, 4, 33), (2, 3, 33, 5))], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_split_product_is_as_exact_as_float32(sizes, layout):
+    names = generated(precision.TF32_SPLIT, precision.TF32X3)
     for kind in ("normal", "scaled", "offset", "heavy"):
-        a, b = draw(kind, (64, 96), 1), draw(kind, (96, 48), 2)
+        a, b = (LAYOUTS[layout](draw(kind, size, 1 + seed)) for seed, size in enumerate(sizes))
+        left, right = names["tf32_split"](a, -1, True), names["tf32_split"](b, -2, False)
+        for part in (*left.chunk(2, -1)[1:], *right.chunk(2, -2)[:1]):
+            assert not (part.contiguous().view(torch.int32) & 0x1FFF).any()  # TF32 holds it
         truth = a.double() @ b.double()
-        error = (names["tf32x3"](a, b).double() - truth).abs().max()
-        assert error <= 2 * (a @ b - truth).abs().max() + 8e-7 * truth.abs().max()
+        for chunk in (16, 512):
+            error = (names["tf32x3"](left, right, chunk).double() - truth).abs().max()
+            assert error <= 2 * (a @ b - truth).abs().max() + 8e-7 * truth.abs().max()
+
+
+def test_split_product_does_not_hide_inf_and_nan():
+    names = generated(precision.TF32_SPLIT, precision.TF32X3)
+    a, b = draw("normal", (64, 96), 1), draw("normal", (96, 48), 2)
     a[0, 0], a[1, 1] = float("inf"), float("nan")
-    seen = names["tf32x3"](a, b)
-    assert not seen[:2].isfinite().all() and seen[2:].isfinite().all() and seen[1].isnan().all()
+    seen = names["tf32x3"](names["tf32_split"](a, -1, True), names["tf32_split"](b, -2, False), 32)
+    assert not seen[0].isfinite().any() and seen[2:].isfinite().all() and seen[1].isnan().all()
+
+
+def test_split_of_a_parameter_is_folded():
+    before, after, _ = rewritten(precision.Tf32x3(), lambda m, x: m.layers[0](x), (800, 800), nn.Linear(800, 800))
+    assert before.scheduled("fold_parameters") is None and after.scheduled("fold_parameters") is not None

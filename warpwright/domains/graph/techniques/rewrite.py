@@ -30,6 +30,8 @@ class Rewrite:
     assume: str = ""
     together: bool = False
     """One action for all matches at once: for clean-ups that nobody would want at one place and not at another."""
+    enabling: bool = False
+    """A form that other rules need, and that may lose by itself: a search also tries its recipe without it."""
 
     def _found(self, node: fx.Node) -> Any:
         try:

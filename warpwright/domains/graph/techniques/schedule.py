@@ -83,6 +83,8 @@ class ChannelsLast:
 
     name: str = "channels_last"
     legality: str = "S"
+    best_with: tuple[Action, ...] = (Action("compile", params=(("mode", "default"),)),)
+    """Alone it costs a pass over the input and one over the output, which a compiled program has anyway."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action when there is a convolution of 4D or 5D tensors."""
