@@ -25,8 +25,8 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
 
 
 def climb(moves: Moves, rng: Random, batch: int, recipe: Recipe, speedup: float) -> Proposer:
-    """Climb from `recipe`, whose speed-up is known, and go on from random recipes for ever."""
-    while True:
+    """Climb from `recipe`, whose speed-up is known, and go on from random recipes for ever; end where there is nothing but baselines."""
+    while moves.additions(()):
         while (better := (yield from _step(moves, rng, batch, recipe, speedup))) is not None:
             recipe, speedup = better
         recipe = moves.walk(rng, rng.randint(0, RESTART_STEPS))

@@ -40,8 +40,7 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     rungs: list[Recipe] = [()]
     for classes in ("ED", "EDP", "EDPQ"):
         rungs.append(moves.fixpoint(rungs[-1], classes))
-    plain = moves.fixpoint((), "EDPQ", enabling=False)
-    rungs = [rung for rung in distinct([*rungs[:0:-1], plain]) if rung]  # the highest first: it is the likeliest best, and the budget may end here
+    rungs = [rung for rung in distinct([*rungs[:0:-1], _plain(moves)]) if rung]  # the highest first: likeliest the best, and the budget may end here
     settled = {rung[:-1] for rung in rungs if getattr(moves.space.technique(rung[-1].technique), "settled", False)}
     rungs = [rung for rung in rungs if rung not in settled]
     if not rungs:
@@ -49,6 +48,11 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     records = yield from ask(rungs, batch)
     ranked = _ranked(records, rungs)
     return ranked[0]
+
+
+def _plain(moves: Moves) -> Recipe:
+    """Return the highest rewrite without the forms that only prepare others."""
+    return moves.fixpoint((), "EDPQ", enabling=False)
 
 
 def _more_exact(moves: Moves, batch: int, recipe: Recipe) -> Rung:
@@ -62,8 +66,8 @@ def _more_exact(moves: Moves, batch: int, recipe: Recipe) -> Rung:
 def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung:
     """Rungs 5 and 6."""
     found = [(longer, moves.space.technique(longer[-1].technique)) for longer in moves.additions(recipe)]
-    scheduled = [longer for longer, t in found if t.legality in "SN" and (recipe or not getattr(t, "in_baselines", False))]
-    scheduled += [(*longer, more) for longer, t in found for more in getattr(t, "best_with", ()) if moves.legal((*longer, more))]
+    scheduled = [longer for longer, t in found if t.legality in "SN"]
+    scheduled += [pair for start in distinct([recipe, _plain(moves)]) for pair in _pairs(moves, start)]
     scheduled.sort(key=lambda longer: _expense(moves.space, longer, recipe))  # stable
     records = yield from ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > GAIN * speedup]
@@ -80,13 +84,20 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     return recipe, speedup
 
 
+def _pairs(moves: Moves, recipe: Recipe) -> list[Recipe]:
+    """Return `recipe` with two schedules more that gain together what neither gains alone."""
+    found = [(longer, moves.space.technique(longer[-1].technique)) for longer in moves.additions(recipe)]
+    pairs = [(*longer, more) for longer, t in found for more in getattr(t, "best_with", ())]
+    return [pair for pair in pairs if moves.legal(pair)]
+
+
 def _expense(space: Space[Any], longer: Recipe, recipe: Recipe) -> int:
-    """Order schedules of `recipe`: what gains most, what whole programs profit from, pairs, others, and last what takes tens of seconds to build."""
+    """Order schedules: what gains most, what whole programs profit from, pairs, others, and last what takes tens of seconds to build."""
     technique = space.technique(longer[-1].technique)
     slow = getattr(technique, "slow_to_build", None)
     if slow is not None and slow(longer[-1]):
         return 4
-    if len(longer) > len(recipe) + 1:
+    if longer[:-1] != recipe:
         return 2
     return 0 if getattr(technique, "tried_first", False) else 1 if getattr(technique, "in_baselines", False) else 3
 

@@ -63,8 +63,9 @@ class Moves:
         return True
 
     def additions(self, recipe: Recipe) -> list[Recipe]:
-        """Return `recipe` with one more legal action, for each of them."""
-        return [(*recipe, action) for action in self.actions(recipe)]
+        """Return `recipe` with one more legal action, for each of them; without those that would only make a baseline of the original."""
+        actions = self.actions(recipe)
+        return [(*recipe, action) for action in actions if recipe or not getattr(self.space.technique(action.technique), "in_baselines", False)]
 
     def removals(self, recipe: Recipe) -> list[Recipe]:
         """Return `recipe` with one action taken out (and whatever depended on it), for each of them."""
