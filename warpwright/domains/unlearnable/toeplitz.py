@@ -47,5 +47,5 @@ def suits_filters(weights: NDArray[np.int32]) -> bool:
 
 def suits_images(shape: tuple[int, ...]) -> bool:
     """Are the images made of whole 8-column tiles, and large enough that a border reflects once?"""
-    _, _, height, width = shape
-    return height >= OUTPUTS and width >= OUTPUTS and width % OUTPUTS == 0
+    _, channels, height, width = shape
+    return min(height, width) >= OUTPUTS and width % OUTPUTS == 0 and channels * height * width < 1 << 31
