@@ -77,7 +77,12 @@ def differing(x: np.ndarray, labels: np.ndarray, bank: FilterBank, operator: Ope
     return int((out.cpu().numpy() != expected).sum())
 
 
-GENERAL = (*((k, 0.3 if k < 6 else 0.06, "centre") for k in (1, 2, 3, 4, 5, 7, 8, 9, 11)), (3, 0.3, "random"), (9, 0.06, "random"), (9, 0.18, "centre"))
+GENERAL = (
+    *((k, 0.3 if k < 6 else 0.06, "centre") for k in (1, 2, 3, 4, 5, 7, 8, 9, 11)),
+    (3, 0.3, "random"),
+    (9, 0.06, "random"),
+    (9, 0.18, "centre"),
+)
 """k, p_b, tap; the last bank's sums are beyond what mma takes."""
 SHAPES = ((5, 3, 32, 32), (3, 1, 7, 13), (2, 4, 33, 48), (1, 3, 1, 1), (2, 3, 5, 17), (2, 2, 8, 8), (2, 3, 37, 40), (3, 5, 64, 16))
 
@@ -202,7 +207,8 @@ def time_variants(copied: float) -> list[dict[str, Any]]:
                 except Exception as error:
                     row["error"] = f"{type(error).__name__}: {error}"
                 rows.append(row)
-                said = {name: round(row.get(name, 0), 3) for name in ("images_per_second", "share_of_floor", "share_of_memory_floor", "share_of_copy")}
+                told = ("images_per_second", "share_of_floor", "share_of_memory_floor", "share_of_copy")
+                said = {name: round(row.get(name, 0), 3) for name in told}
                 print(side, k, operator.scale, said, row["tuning"], row.get("wrong"), row.get("error", ""), flush=True)
         del x, out
     return rows

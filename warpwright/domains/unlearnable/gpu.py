@@ -87,6 +87,7 @@ def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: 
     if chosen.kernel == "mma" and not fits:
         raise UsageError(f"expected filters and images for the kernel mma, saw k={k}, {tuple(x.shape)}", "use the kernel auto")
     y = labels.long().contiguous()
+    tensors: tuple[Any, ...]
     shape, by_max, stream = (n, c, h, w, PADS.index(operator.pad)), int(operator.scale == "max"), t.cuda.current_stream(x.device).cuda_stream
     if fits and chosen.kernel != "fma":
         name, defines, tensors = "classwise_mma", mma_defines(k, h, w, operator, chosen), (x, out, y, bank.bands, bank.sums)
