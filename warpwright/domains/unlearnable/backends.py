@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from warpwright import native
 from warpwright.domains.unlearnable.bank import FilterBank
-from warpwright.domains.unlearnable.operator import PADS, Operator, border, check, reference
+from warpwright.domains.unlearnable.gpu import cuda
+from warpwright.domains.unlearnable.operator import Operator, border, check, reference
 from warpwright.errors import UsageError
 
 
@@ -76,40 +77,6 @@ def torch(images: Any, labels: Any, bank: FilterBank, operator: Operator, out: A
     return result if out is None else out.copy_(result)
 
 
-def cuda(images: Any, labels: Any, bank: FilterBank, operator: Operator, out: Any = None, *, columns: int = 0) -> Any:
-    """Return the protected images as a uint8 CUDA tensor `[N, C, H, W]`, contiguous; `columns` overrides classwise.cu's COLS."""
-    import torch as t
-
-    x = images.contiguous()
-    check(np.broadcast_to(np.zeros((), str(x.dtype).removeprefix("torch.")), x.shape), labels.cpu().numpy(), bank.weights)
-    result = t.empty_like(x) if out is None else out
-    if result.shape != x.shape or result.dtype != t.uint8 or not result.is_contiguous():
-        raise UsageError(f"expected out as contiguous uint8 {tuple(x.shape)}, saw {result.dtype} {tuple(result.shape)}", "use torch.empty_like")
-    launch_cuda(x, labels, bank_to_cuda(bank, x.device), operator, result, bank.spec.k, columns)
-    return result
-
-
-def bank_to_cuda(bank: FilterBank, device: Any) -> tuple[Any, Any]:
-    """Return weights (float32 `[classes, k, k]`) and sums (int32 `[classes]`) on the device, in units of 1/4096."""
-    import torch as t
-
-    return t.from_numpy(bank.weights.astype(np.float32)).to(device), t.from_numpy(bank.sums).to(device)
-
-
-def launch_cuda(x: Any, labels: Any, bank: tuple[Any, Any], operator: Operator, out: Any, k: int, columns: int = 0) -> None:
-    """Enqueue the kernel on torch's current stream: everything is on the device already, nothing is checked."""
-    import torch as t
-
-    library = _cuda_library(k, columns, t.cuda.get_device_capability(x.device))
-    n, c, h, w = x.shape
-    tops = t.zeros(n if operator.scale == "max" else 1, dtype=t.int32, device=x.device)
-    pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (x, out, labels.long().contiguous(), *bank, tops)]
-    stream = ctypes.c_void_p(t.cuda.current_stream(x.device).cuda_stream)
-    code = library.classwise_convolve_cuda(*pointers, n, c, h, w, PADS.index(operator.pad), int(operator.scale == "max"), stream)
-    if code:
-        raise RuntimeError(f"classwise_convolve_cuda: CUDA error {code} at {tuple(x.shape)}, k={k}")
-
-
 def numpy(
     images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], bank: FilterBank, operator: Operator, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
@@ -157,14 +124,6 @@ def _library(k: int, tuning: Tuning) -> ctypes.CDLL:
     text = Path(__file__).with_name("classwise.cpp").read_text()
     defines = (f"K={k}", f"ROWS={tuning.rows}", f"VECS={tuning.vectors}", f"LANES={tuning.lanes}")
     return native.load(native.build(text, defines))
-
-
-@functools.cache  # looking up the compiler takes milliseconds: once, not once a launch
-def _cuda_library(k: int, columns: int, capability: tuple[int, int]) -> ctypes.CDLL:
-    major, minor = capability
-    text = Path(__file__).with_name("classwise.cu").read_text()
-    arch = f"{major}{minor}" + ("a" if major == 9 else "")
-    return native.load(native.build_cuda(text, arch, (f"K={k}", *([f"COLS={columns}"] if columns else []))))
 
 
 def _call(

@@ -1,0 +1,125 @@
+"""The CWC operator on NVIDIA GPUs: two kernels, both bit-equal to `operator.reference`.
+
+    mma   classwise_mma.cu: byte products on the tensor cores; k <= 9 and widths of whole 8-column tiles (toeplitz.fits)
+    fma   classwise.cu: float32; everything else
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from warpwright import native
+from warpwright.domains.unlearnable import toeplitz
+from warpwright.domains.unlearnable.bank import FilterBank
+from warpwright.domains.unlearnable.operator import PADS, Operator, check
+from warpwright.errors import UsageError
+
+COMMON_SIDES = (32, 64, 96, 128, 224, 256)
+"""Square images of these sides get a kernel of their own (a build of a few seconds, kept): a third fewer instructions at 32x32."""
+
+
+@dataclass(frozen=True)
+class GpuTuning:
+    """Tunables of the kernels; 0 leaves a constant to the kernel's own choice."""
+
+    kernel: str = "auto"
+    """auto, mma or fma."""
+    columns: int = 0
+    """Of fma: columns a thread marches down (COLS)."""
+    rows: int = 0
+    """Of mma: output rows of one step (ROWS)."""
+    warps: int = 0
+    """Of mma: most warps a block (WARPS)."""
+    blocks: int = 0
+    """Of mma: least blocks a multiprocessor, which bounds the registers (BLOCKS)."""
+    fixed: bool = True
+    """Of mma: build a kernel for the image size where that is one of COMMON_SIDES."""
+
+
+class DeviceBank(NamedTuple):
+    """Filters on a device, in units of 1/4096."""
+
+    weights: Any
+    """float32 `[classes, k, k]`."""
+    sums: Any
+    """int32 `[classes]`."""
+    bands: Any
+    """int32 `[classes, k, 2, 32]` for mma (toeplitz.bands), or None where mma cannot take the filters."""
+
+
+def cuda(images: Any, labels: Any, bank: FilterBank, operator: Operator, out: Any = None, *, tuning: GpuTuning | None = None) -> Any:
+    """Return the protected images as a uint8 CUDA tensor `[N, C, H, W]`, contiguous."""
+    import torch as t
+
+    x = images.contiguous()
+    check(np.broadcast_to(np.zeros((), str(x.dtype).removeprefix("torch.")), x.shape), labels.cpu().numpy(), bank.weights)
+    result = t.empty_like(x) if out is None else out
+    if result.shape != x.shape or result.dtype != t.uint8 or not result.is_contiguous():
+        raise UsageError(f"expected out as contiguous uint8 {tuple(x.shape)}, saw {result.dtype} {tuple(result.shape)}", "use torch.empty_like")
+    launch_cuda(x, labels, bank_to_cuda(bank, x.device), operator, result, bank.spec.k, tuning)
+    return result
+
+
+def bank_to_cuda(bank: FilterBank, device: Any) -> DeviceBank:
+    """Return the filters on the device."""
+    import torch as t
+
+    bands = None
+    if toeplitz.suits_filters(bank.weights):
+        bands = t.from_numpy(toeplitz.bands(bank.weights).view(np.int32)).to(device)
+    return DeviceBank(t.from_numpy(bank.weights.astype(np.float32)).to(device), t.from_numpy(bank.sums).to(device), bands)
+
+
+def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: Any, k: int, tuning: GpuTuning | None = None) -> None:
+    """Enqueue the kernel on torch's current stream: everything is on the device already, nothing is checked but what mma can take."""
+    import torch as t
+
+    chosen = tuning or GpuTuning()
+    capability = t.cuda.get_device_capability(x.device)
+    n, c, h, w = x.shape
+    fits = bank.bands is not None and toeplitz.suits_images((n, c, h, w)) and (x.data_ptr() | out.data_ptr()) % 4 == 0 and capability >= (8, 0)
+    if chosen.kernel == "mma" and not fits:
+        raise UsageError(f"expected filters and images for the kernel mma, saw k={k}, {tuple(x.shape)}", "use the kernel auto")
+    y = labels.long().contiguous()
+    tensors: tuple[Any, ...]
+    shape, by_max, stream = (n, c, h, w, PADS.index(operator.pad)), int(operator.scale == "max"), t.cuda.current_stream(x.device).cuda_stream
+    if fits and chosen.kernel != "fma":
+        name, defines, tensors = "classwise_mma", mma_defines(k, h, w, operator, chosen), (x, out, y, bank.bands, bank.sums)
+    else:
+        tops = t.zeros(n if by_max else 1, dtype=t.int32, device=x.device)
+        columns = (f"COLS={chosen.columns}",) if chosen.columns else ()
+        name, defines, tensors = "classwise", (f"K={k}", *columns), (x, out, y, bank.weights, bank.sums, tops)
+    run = getattr(_library(name, defines, capability), _ENTRIES[name])
+    code = run(*(ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors), *shape, by_max, ctypes.c_void_p(stream))
+    if code:
+        raise RuntimeError(f"{_ENTRIES[name]}: CUDA error {code} at {tuple(x.shape)}, k={k}")
+
+
+def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
+    """Return the build line's constants of classwise_mma.cu."""
+    given = {"ROWS": tuning.rows, "WARPS": tuning.warps, "BLOCKS": tuning.blocks}
+    constants = [f"K={k}", "TENSOR_CORES", *(f"{name}={value}" for name, value in given.items() if value)]
+    if tuning.fixed and height == width and height in COMMON_SIDES:
+        constants += [f"HEIGHT={height}", f"WIDTH={width}", f"PAD={PADS.index(operator.pad)}"]
+    return tuple(constants)
+
+
+_ENTRIES = {"classwise": "classwise_convolve_cuda", "classwise_mma": "classwise_mma_cuda"}
+
+
+@functools.cache  # looking up the compiler takes milliseconds: once, not once a launch
+def _library(name: str, defines: tuple[str, ...], capability: tuple[int, int]) -> ctypes.CDLL:
+    return native.load(build(name, defines, capability))
+
+
+def build(name: str, defines: tuple[str, ...], capability: tuple[int, int]) -> Path:
+    """Return the built library of a kernel file; compiled once for each text, constants and device."""
+    major, minor = capability
+    text = Path(__file__).with_name(f"{name}.cu").read_text()
+    return native.build_cuda(text, f"{major}{minor}" + ("a" if major == 9 else ""), defines)
