@@ -6,6 +6,7 @@
 //   scale "sum"  one pass. z + 1/4 is exact below 2^22; one FMA by 1/S onto 1.5 * 2^23 then rounds half up to the integer,
 //                exactly while S <= 16384 (the nudge 1/(4S) beats the error 255 * 2^-25 of 1/S); larger S takes the remainder path.
 //   scale "max"  two passes: the maximum of z per image, then the same sums again with the remainder path.
+// What classwise_mma.cu cannot take runs here: k above 9, odd widths, large sums (gpu.py chooses).
 // K, COLS: declared by the build line. Measured speed: docs/unlearnable.md.
 #include <cstdint>
 #include <cuda_runtime.h>
