@@ -19,7 +19,7 @@ import re
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
 
 from warpwright.base import Build, Case, Source, Task, Verdict
@@ -429,35 +429,23 @@ class TimedProgram:
         the turn before is waited for until its threads sleep: not in `go`, after which an output that is not yet complete has to be seen.
         """
         self._case = inputs.case
-        if TimedProgram._last is not None:
-            TimedProgram._last.calm()
-        TimedProgram._last = self.worker
-        if self.worker.device == "cpu":
-            placement.take(self.worker.pid, place)
-        try:
-            self._lay_out(inputs)
-        finally:
-            placement.release(self.worker.pid)
+        before, TimedProgram._turn = TimedProgram._turn, (self.worker, inputs)
+        if before is not None:
+            before[0].calm()
+        switched = before is None or before[0] is not self.worker or before[1] is not inputs
+        with placement.started_at(self.worker.pid, place) if self.worker.device == "cpu" else nullcontext():
+            self._lay_out(inputs, switched)
         self._threads = self.worker.threads()
 
-    def _lay_out(self, inputs: Shipment) -> None:
-        self.ledger.before_preparing(self._switched(inputs))
+    def _lay_out(self, inputs: Shipment, switched: bool) -> None:
+        self.ledger.before_preparing(switched)
         if self.judge.facts["stateful"]:
             _load(self.judge, self.worker, self.entry, "load_state", TIMED_STATE)
         _prepare(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
         self.ledger.after_preparing()
 
-    def _switched(self, inputs: Shipment) -> bool:
-        """Whether another process had the turn before: another's worker, or the judge, who made these inputs."""
-        turn = (self.worker.pid, id(inputs))
-        before, TimedProgram._turn = TimedProgram._turn, turn
-        return turn != before
-
-    _turn: ClassVar[tuple[int, int]] = (0, 0)
-    """Whose turn it was last, on which inputs."""
-
-    _last: ClassVar[Worker | None] = None
-    """Who was called last."""
+    _turn: ClassVar[tuple[Worker, Shipment] | None] = None
+    """Who was called last, on which inputs. After another program's turn, or with inputs that the judge has just made, another process was last."""
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _refused = False
 """Whether this process may not move another's threads (another user's, without CAP_SYS_NICE): then it moves none, its own user's neither."""
@@ -40,6 +40,16 @@ def release(pid: int) -> None:
     usable = cores()
     for thread in _threads(pid):
         _move(thread, usable)
+
+
+@contextlib.contextmanager
+def started_at(pid: int, place: float) -> Iterator[None]:
+    """Inside, a process is where `take` puts it; afterwards its threads may go where they like."""
+    take(pid, place)
+    try:
+        yield
+    finally:
+        release(pid)
 
 
 def _threads(pid: int) -> list[int]:
