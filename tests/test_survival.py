@@ -15,6 +15,7 @@ from warpwright.archive import Archive
 from warpwright.base import STATUSES, Candidate, Source, Task
 from warpwright.evaluator import LocalEvaluator
 from warpwright.verifier import verify
+from warpwright.workers.procfs import stat_fields
 from warpwright.workers.sandbox import Limits
 
 pytest.importorskip("torch")
@@ -43,7 +44,7 @@ def marked(mark: str) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            if path.joinpath("comm").read_text().strip() == mark and path.joinpath("stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+            if path.joinpath("comm").read_text().strip() == mark and stat_fields(str(path))[0] not in "ZX":
                 found.append(int(path.name))
         except OSError:
             continue

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from warpwright.workers.procfs import state_of
+from warpwright.workers.procfs import stat_fields, state_of
 from warpwright.workers.sandbox import Limits, Worker
 
 NO_INPUTS = {"list": []}
@@ -45,7 +44,7 @@ def call(worker: Worker) -> int:
 
 
 def page_faults(worker: Worker) -> int:
-    return int(Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()[7])
+    return int(stat_fields(f"/proc/{worker.pid}")[7])
 
 
 def test_memory_of_earlier_calls_is_used_again(worker: Worker) -> None:

@@ -16,7 +16,7 @@ PEEK_ALL, PEEK_WINDOW, PEEK_WINDOWS = 1 << 16, 1 << 12, 16  # little, so that it
 class Aftermath:
     """What a call left in the worker's memory when it returned, read at once and without the worker's doing."""
 
-    def __init__(self, worker: Worker, threads_before: frozenset[str], generator: random.Random) -> None:
+    def __init__(self, worker: Worker, threads_before: frozenset[int], generator: random.Random) -> None:
         self.worker = worker
         self.windows: list[tuple[int, int, bytes]] = []
         """(output, offset, bytes)."""

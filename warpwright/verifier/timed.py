@@ -28,7 +28,7 @@ class TimedProgram:
         self.ledger = Ledger(worker)
         self._random = random.Random(os.urandom(16))
         self._case: Case | None = None
-        self._threads: frozenset[str] = frozenset()
+        self._threads: frozenset[int] = frozenset()
 
     def prepare(self, inputs: Shipment, place: float) -> None:
         """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew.
