@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from built_worker import NO_INPUTS, build
 
 from warpwright.workers.procfs import stat_fields, state_of
 from warpwright.workers.sandbox import Limits, Worker
-
-NO_INPUTS = {"list": []}
 
 CHAIN = """
 import torch
@@ -29,9 +28,7 @@ class ModelNew(torch.nn.Module):
 @pytest.fixture
 def worker() -> Iterator[Worker]:
     with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
-        files = [["optimized.py", CHAIN]]
-        reply = worker.request("build", 60.0, entry="candidate", files=files, class_name="ModelNew", init=NO_INPUTS, training=False)
-        assert "error" not in reply
+        build(worker, CHAIN)
         yield worker
 
 
