@@ -89,7 +89,6 @@ def test_the_original_is_a_baseline(evaluator: LocalEvaluator) -> None:
     assert record.versions == evaluator.versions and record.when and record.seconds > 0
 
 
-@pytest.mark.quiet
 def test_what_passes_is_measured(evaluator: LocalEvaluator) -> None:
     record = evaluate(evaluator, SAME)
     assert record.status == "ok", record.detail
@@ -99,7 +98,6 @@ def test_what_passes_is_measured(evaluator: LocalEvaluator) -> None:
     assert record.measurement.candidate.samples and record.seconds > 0
 
 
-@pytest.mark.quiet
 def test_what_is_slower_is_measured_too(evaluator: LocalEvaluator) -> None:
     record = evaluate(evaluator, "        time.sleep(0.1)\n" + SAME)
     assert record.status == "ok" and record.measurement is not None

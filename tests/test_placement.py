@@ -45,13 +45,14 @@ def test_where_one_may_not_be_moved_nobody_is(monkeypatch: pytest.MonkeyPatch) -
         raise PermissionError(1, "not permitted")
 
     monkeypatch.setattr(placement, "_refused", False)
-    with TimedProcess("nothing") as mine:
+    with subprocess.Popen([sys.executable, "-c", TWO_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as mine:
         with monkeypatch.context() as patch:
             patch.setattr(os, "sched_setaffinity", refuse)
             placement.take(1, 0.0)
-        before = os.sched_getaffinity(mine.process.pid)
-        placement.take(mine.process.pid, 0.0)
-        assert os.sched_getaffinity(mine.process.pid) == before
+        before = os.sched_getaffinity(mine.pid)
+        placement.take(mine.pid, 0.0)
+        assert os.sched_getaffinity(mine.pid) == before
+        mine.kill()
 
 
 def test_a_process_that_has_ended_is_left_alone() -> None:
