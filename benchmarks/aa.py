@@ -25,6 +25,7 @@ from warpwright.tasks import taskfile
 from warpwright.timing import measure
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import verify
+from warpwright.verifier.timed import TimedProgram, call_overhead
 from warpwright.workers.sandbox import Worker
 
 TASKS = {
@@ -78,23 +79,23 @@ def runs_of(task_name: str, runs: int, seconds: float, device: str) -> list[Run]
         try:
             with Worker("baseline", device) as trusted:
                 baseline = timed(judge, trusted, source)
-                overhead = verify.call_overhead(trusted)
+                overhead = call_overhead(trusted)
                 return [one(task_name, judge, source, baseline, overhead, seconds, device, seed) for seed in range(runs)]
         finally:
             judge.close()
 
 
-def timed(judge: verify.Judge, worker: Worker, source: Source) -> verify.TimedProgram:
+def timed(judge: verify.Judge, worker: Worker, source: Source) -> TimedProgram:
     """Build a program and give it the state that timed calls have."""
     _, rejected = verify.build(judge, worker, "program", source)
     if rejected:
         raise SystemExit(f"the original was rejected: {rejected.reason}")
     worker.request("load_state", entry="program", state=judge.state(verify.TIMED_STATE))
-    return verify.TimedProgram(judge, worker, "program")
+    return TimedProgram(judge, worker, "program")
 
 
 def one(
-    task_name: str, judge: verify.Judge, source: Source, baseline: verify.TimedProgram, overhead: float, seconds: float, device: str, seed: int
+    task_name: str, judge: verify.Judge, source: Source, baseline: TimedProgram, overhead: float, seconds: float, device: str, seed: int
 ) -> Run:
     """Make one comparison, with a new candidate worker."""
     with Worker("candidate", device) as worker:

@@ -19,13 +19,14 @@ TASK = str(ROOT / "tests/tasks/linear_sum.py")
 COMMAND = [sys.executable, "-m", "warpwright.cli"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
-pytestmark = [pytest.mark.quiet, pytest.mark.compiler, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.compiler, pytest.mark.timeout(900)]
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=800)
 
 
+@pytest.mark.quiet
 def test_optimize_audit_and_reproduce(tmp_path: Path) -> None:
     done = run(tmp_path, "optimize", TASK, "--target", "cpu", "--budget", "3s", "--baselines", "eager", "--json")
     assert done.returncode == cli.DONE, done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +64,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def local(folder: Path, task: str = "task.py", **options: Any) -> LocalEvaluator:
-    """Return an evaluator whose device lock is its own: other tests of this machine do not keep it waiting."""
+    """Return an evaluator whose device lock is its own: other tests do not keep it waiting. The machine's peaks are measured once."""
     lock = DeviceLock("cpu", folder / "locks")
-    return LocalEvaluator(taskfile.describe(folder / task), "cpu", (ORIGINAL,), folder, seconds_per_candidate=2.0, lock=lock, **options)
+    return LocalEvaluator(taskfile.describe(folder / task), "cpu", (ORIGINAL,), None, seconds_per_candidate=2.0, lock=lock, **options)
 
 
 @pytest.fixture(scope="module")
@@ -135,9 +134,8 @@ def test_what_hangs_is_killed(folder: Path, evaluator: LocalEvaluator) -> None:
 
 @pytest.mark.parametrize("which", ["judge", "baseline"])
 def test_a_trusted_process_that_died_is_started_again(evaluator: LocalEvaluator, which: str) -> None:
-    evaluate(evaluator, SAME)
-    trusted = evaluator._trusted
-    assert trusted is not None and trusted.worker is not None
+    trusted = evaluator._ready()
+    assert trusted.worker is not None
     pid = trusted.judge.worker.pid if which == "judge" else trusted.worker.pid
     os.kill(pid, signal.SIGKILL)
     record = evaluate(evaluator, SAME)
@@ -160,30 +158,32 @@ def test_a_trusted_process_that_dies_every_time(evaluator: LocalEvaluator, monke
     assert record.status == "unscored" and "judge" in record.detail and len(attempts) == 2
 
 
-def test_a_baseline_that_ends_its_worker_is_left_out(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def with_bad_baselines(folder: Path) -> tuple[dict[str, Record], Record]:
+    """The records of three baselines, of which one ends its worker and one is wrong, and of a candidate that is timed beside them."""
     with local(folder) as evaluator:
-        broken = replace(program("        os._exit(1)\n"), proposer=BASELINE + "broken")
-        eager = evaluator.baselines()[0]
-        evaluator._sources = {"broken": broken.source, "eager": eager.source}
+        broken, wrong = program("        os._exit(1)\n"), program("        return torch.sin(x) * self.weight\n")
+        evaluator._sources = {"broken": broken.source, "eager": evaluator.baselines()[0].source, "fast": wrong.source}
         records = {record.candidate.proposer: record for record in evaluator.evaluate_baselines()}
-        assert records[BASELINE + "broken"].status == "crashed" and records[BASELINE + "broken"].measurement is None
-        assert records[BASELINE + "eager"].status == "ok"
-        record = evaluate(evaluator, SAME)
-        assert record.status == "ok" and record.measurement is not None
-        assert record.measurement.baselines["broken"].note.startswith("not built")
-        assert record.measurement.best_baseline == "eager"
+        return records, evaluate(evaluator, SAME)
 
 
-def test_a_baseline_that_is_wrong_is_timed_but_not_eligible(folder: Path) -> None:
-    with local(folder) as evaluator:
-        wrong = program("        return torch.sin(x) * self.weight\n")
-        evaluator._sources = {"eager": evaluator.baselines()[0].source, "fast": wrong.source}
-        records = list(evaluator.evaluate_baselines())
-        assert [record.status for record in records] == ["ok", "wrong"]
-        for record in [*records, evaluate(evaluator, SAME)]:
-            assert record.measurement is not None and record.measurement.best_baseline == "eager"
-            assert record.measurement.baselines["fast"].note.startswith("not eligible")
-            assert record.measurement.baselines["fast"].samples
+def test_a_baseline_that_ends_its_worker_is_left_out(with_bad_baselines: tuple[dict[str, Record], Record]) -> None:
+    records, record = with_bad_baselines
+    assert records[BASELINE + "broken"].status == "crashed" and records[BASELINE + "broken"].measurement is None
+    assert records[BASELINE + "eager"].status == "ok"
+    assert record.status == "ok" and record.measurement is not None
+    assert record.measurement.baselines["broken"].note.startswith("not built")
+    assert record.measurement.best_baseline == "eager"
+
+
+def test_a_baseline_that_is_wrong_is_timed_but_not_eligible(with_bad_baselines: tuple[dict[str, Record], Record]) -> None:
+    records, record = with_bad_baselines
+    assert [records[BASELINE + name].status for name in ("eager", "fast")] == ["ok", "wrong"]
+    for one in [records[BASELINE + "eager"], records[BASELINE + "fast"], record]:
+        assert one.measurement is not None and one.measurement.best_baseline == "eager"
+        assert one.measurement.baselines["fast"].note.startswith("not eligible")
+        assert one.measurement.baselines["fast"].samples
 
 
 def test_the_compiler_is_not_loaded_before_its_cache_folder_is_known(evaluator: LocalEvaluator) -> None:

@@ -13,8 +13,6 @@ from warpwright.domains import graph
 from warpwright.search.moves import Moves
 from warpwright.tasks import taskfile
 
-pytestmark = pytest.mark.quiet
-
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 COLLAPSES = {"linear_sum_task", "conv_avgpool_task", "conv_transpose_mean_task"}

@@ -19,6 +19,7 @@ import pytest
 from warpwright.errors import MissingExtra, UsageError, WorkerDied, WorkerError, WorkerTimeout
 from warpwright.executor import map_jobs, visible_gpus
 from warpwright.timing.device_lock import DeviceLock, physical_name
+from warpwright.workers.procfs import state_of
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -99,10 +100,7 @@ def test_a_killed_parent_takes_its_jobs_along(tmp_path: Path) -> None:
 
 
 def running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    return state_of(f"/proc/{pid}") not in ("Z", "X", "")
 
 
 def environment() -> dict[str, str]:

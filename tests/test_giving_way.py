@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from built_worker import build
+
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers.giving_way import giving_way
 from warpwright.workers.sandbox import Limits, Worker
@@ -55,10 +57,8 @@ class Timer(threading.Thread):
             self.used = self.worker.cpu_clock() - before
 
 
-def build(worker: Worker, timeout: float, seconds: float = 2.0) -> None:
-    empty, text = {"list": []}, BUSY.replace("SECONDS", str(seconds))
-    reply = worker.request("build", timeout, entry="candidate", files=[["optimized.py", text]], class_name="ModelNew", init=empty, training=False)
-    assert "error" not in reply
+def build_busily(worker: Worker, timeout: float, seconds: float = 2.0) -> None:
+    build(worker, BUSY.replace("SECONDS", str(seconds)), timeout)
 
 
 def built_beside(lock: DeviceLock, after: float, seconds: float, timeout: float, work: float) -> Timer:
@@ -68,7 +68,7 @@ def built_beside(lock: DeviceLock, after: float, seconds: float, timeout: float,
         timer = Timer(lock, after, seconds, worker)
         timer.start()
         with lock.shared() as held, giving_way(held):
-            build(worker, timeout, work)
+            build_busily(worker, timeout, work)
         timer.join()
     return timer
 
@@ -89,6 +89,6 @@ def test_nobody_steps_aside_who_does_not_hold_the_device(lock: DeviceLock) -> No
         worker.request("hello")
         timer = Timer(lock, 0.2, 0.2, worker)
         timer.start()
-        build(worker, 30.0)
+        build_busily(worker, 30.0)
         timer.join()
     assert timer.used > 0.05

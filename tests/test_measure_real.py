@@ -21,7 +21,9 @@ from warpwright.workers import placement
 pytestmark = pytest.mark.quiet
 
 
-def overhead() -> float:
+@pytest.fixture(scope="module")
+def empty() -> float:
+    """Seconds of a call of nothing."""
     with TimedProcess("nothing") as nothing:
         return median([nothing.go() for _ in range(200)])
 
@@ -34,11 +36,10 @@ def versus(candidate: str, baseline: str, seed: int, seconds: float, empty: floa
         )
 
 
-def same_against_same(runs: int, seconds: float) -> tuple[Counter[str], list[float]]:
+def same_against_same(runs: int, seconds: float, empty: float) -> tuple[Counter[str], list[float]]:
     """Compare two processes of one program, new ones in each run; print what came out. Return it, and the spreads of the pairs."""
     seen: Counter[str] = Counter()
     spreads: list[float] = []
-    empty = overhead()
     for seed in range(runs):
         began = time.monotonic()
         found = versus("softmax", "softmax", seed, seconds, empty)
@@ -54,8 +55,8 @@ def same_against_same(runs: int, seconds: float) -> tuple[Counter[str], list[flo
 
 
 @pytest.mark.timeout(600)
-def test_the_same_program_is_never_called_different() -> None:
-    seen, spreads = same_against_same(runs=4, seconds=8.0)
+def test_the_same_program_is_never_called_different(empty: float) -> None:
+    seen, spreads = same_against_same(4, 8.0, empty)
     # Each run errs in less than 3.2 % (tests/test_sequential.py), so that two wrong ones of four come up in less than 0.6 % of all test runs.
     assert seen["FASTER"] + seen["SLOWER"] <= 1
     if median(spreads) > measure.QUIET:
@@ -75,9 +76,8 @@ def busy_neighbour() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("busy_neighbour")
-def test_a_neighbour_on_one_core_makes_no_difference() -> None:
+def test_a_neighbour_on_one_core_makes_no_difference(empty: float) -> None:
     """While each process stayed on its own core, the one beside the neighbour was 1.5x to 1.8x slower in every run."""
-    empty = overhead()
     found = [versus("softmax", "softmax", seed, 5.0, empty) for seed in range(3)]
     assert sum(measured.verdict in ("FASTER", "SLOWER") for measured in found) <= 1
     assert all(1 / 1.2 < measured.speedup < 1.2 for measured in found), [measured.speedup for measured in found]
@@ -85,13 +85,12 @@ def test_a_neighbour_on_one_core_makes_no_difference() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_at_least_95_of_100_are_the_same() -> None:
-    seen, _ = same_against_same(runs=100, seconds=40.0)
+def test_at_least_95_of_100_are_the_same(empty: float) -> None:
+    seen, _ = same_against_same(100, 40.0, empty)
     assert seen["SAME"] >= 95, dict(seen)
 
 
-def test_four_times_the_work_is_slower() -> None:
-    empty = overhead()
+def test_four_times_the_work_is_slower(empty: float) -> None:
     for candidate, baseline, verdict in (("fourfold", "softmax", "SLOWER"), ("softmax", "fourfold", "FASTER")):
         found = versus(candidate, baseline, 1, 10.0, empty)
         spread = float(found.conditions["spread_of_pairs"])

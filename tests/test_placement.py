@@ -10,6 +10,7 @@ import pytest
 from timed_process import TimedProcess
 
 from warpwright.workers import placement
+from warpwright.workers.procfs import threads_of
 
 TWO_THREADS = """
 import sys, threading
@@ -29,7 +30,7 @@ def test_a_place_is_one_of_the_cores_that_may_be_used() -> None:
 def test_the_main_thread_goes_to_the_place_and_the_others_keep_off_it(place: float) -> None:
     with subprocess.Popen([sys.executable, "-c", TWO_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None and child.stdout.readline() == b"up\n"
-        (other,) = {int(thread) for thread in os.listdir(f"/proc/{child.pid}/task")} - {child.pid}
+        (other,) = threads_of(child.pid) - {child.pid}
         usable, chosen = set(placement.cores()), {placement.core(place)}
         placement.take(child.pid, place)
         assert os.sched_getaffinity(child.pid) == chosen
@@ -44,13 +45,14 @@ def test_where_one_may_not_be_moved_nobody_is(monkeypatch: pytest.MonkeyPatch) -
         raise PermissionError(1, "not permitted")
 
     monkeypatch.setattr(placement, "_refused", False)
-    with TimedProcess("nothing") as mine:
+    with subprocess.Popen([sys.executable, "-c", TWO_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as mine:
         with monkeypatch.context() as patch:
             patch.setattr(os, "sched_setaffinity", refuse)
             placement.take(1, 0.0)
-        before = os.sched_getaffinity(mine.process.pid)
-        placement.take(mine.process.pid, 0.0)
-        assert os.sched_getaffinity(mine.process.pid) == before
+        before = os.sched_getaffinity(mine.pid)
+        placement.take(mine.pid, 0.0)
+        assert os.sched_getaffinity(mine.pid) == before
+        mine.kill()
 
 
 def test_a_process_that_has_ended_is_left_alone() -> None:

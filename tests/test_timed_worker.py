@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from built_worker import NO_INPUTS, build
 
-from warpwright.workers.procfs import state_of
+from warpwright.workers.procfs import stat_fields, state_of
 from warpwright.workers.sandbox import Limits, Worker
-
-NO_INPUTS = {"list": []}
 
 CHAIN = """
 import torch
@@ -30,9 +28,7 @@ class ModelNew(torch.nn.Module):
 @pytest.fixture
 def worker() -> Iterator[Worker]:
     with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
-        files = [["optimized.py", CHAIN]]
-        reply = worker.request("build", 60.0, entry="candidate", files=files, class_name="ModelNew", init=NO_INPUTS, training=False)
-        assert "error" not in reply
+        build(worker, CHAIN)
         yield worker
 
 
@@ -45,7 +41,7 @@ def call(worker: Worker) -> int:
 
 
 def page_faults(worker: Worker) -> int:
-    return int(Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()[7])
+    return int(stat_fields(f"/proc/{worker.pid}")[7])
 
 
 def test_memory_of_earlier_calls_is_used_again(worker: Worker) -> None:

@@ -27,8 +27,9 @@ from warpwright.loop import BASELINE, FAILED, failed, now, target_of
 from warpwright.tasks import taskfile
 from warpwright.timing import measure, roofline
 from warpwright.timing.device_lock import DeviceLock
-from warpwright.verifier import verify
+from warpwright.verifier import timed, verify
 from warpwright.verifier.ledger import hidden_work
+from warpwright.verifier.rejections import Rejected, rejection, verdict_of
 from warpwright.workers.giving_way import giving_way
 from warpwright.workers.sandbox import Limits, Worker
 
@@ -130,7 +131,7 @@ class Trusted:
             self.worker.close()
 
 
-class TrustedProgram(verify.TimedProgram):
+class TrustedProgram(timed.TimedProgram):
     """A baseline under the timer: its failures are ours."""
 
     def prepare(self, inputs: verify.Shipment, place: float) -> None:
@@ -310,8 +311,8 @@ class LocalEvaluator:
                 return verdict
         if name == ORIGINAL:
             try:
-                verify.load_timed_state(judge, worker, name)
-            except verify.Rejected as rejected:
+                timed.load_timed_state(judge, worker, name)
+            except Rejected as rejected:
                 return rejected.verdict
             return Verdict(True, "ok", f"the check {verdict.check!r} is left aside for the original itself: {verdict.reason}", verdict.case)
         return verdict
@@ -322,7 +323,7 @@ class LocalEvaluator:
         programs = trusted.programs()
         with self._lock.exclusive():
             trusted.floor, trusted.roof = self._roof(work)
-            trusted.overhead = verify.call_overhead(trusted.worker)
+            trusted.overhead = timed.call_overhead(trusted.worker)
             seconds = min(BASELINE_SECONDS, self._seconds)
             trusted.timings = self._compare(trusted, programs[trusted.eligible[0]], seconds, check_share=0.0).baselines
         trusted.rest()
@@ -373,22 +374,22 @@ class LocalEvaluator:
 
     def _time(self, trusted: Trusted, worker: Worker, verdict: Verdict) -> tuple[Verdict, Measurement | None]:
         """Time a verified candidate beside the contenders; return the verdict, which a timed call may have changed."""
-        program = verify.TimedProgram(trusted.judge, worker, "candidate")
+        program = timed.TimedProgram(trusted.judge, worker, "candidate")
         try:
             with self._lock.exclusive():
                 measurement = self._compare(trusted, program, self._seconds, trusted.judge.hidden)
-        except verify.Rejected as rejected:
+        except Rejected as rejected:
             return rejected.verdict, None
         except measure.BelowFloor as error:
             return Verdict(False, "cheated", str(error), check="below_floor"), None
         except measure.WrongDuringTiming as error:
             return error.verdict, None
         except WorkerError as error:
-            return verify.verdict_of(error), None
+            return verdict_of(error), None
         saved = measurement.baselines[measurement.best_baseline].median - measurement.candidate.median
         hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed()], saved)
         if hidden:
-            return verify.rejection("background", hidden), None
+            return rejection("background", hidden), None
         return verdict, annotated(trusted, measurement)
 
     # --- records ----------------------------------------------------------------------------------------------------------------------

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from random import Random
 
+import numpy as np
+
 from warpwright import native
 from warpwright.bench_transpile.items import Buffer
-from warpwright.bench_transpile.probe import COMMON, CUDA, FLAGS, PROBE_SECONDS, made, recording
+from warpwright.bench_transpile.probe import FLAGS, PROBE_SECONDS, bad_of, call_of, kernel_with_recording, recording_pointers
 from warpwright.bench_transpile.program import Program
+from warpwright.bench_transpile.text import one_line
 from warpwright.errors import WarpwrightError, WorkerError
 
 Extent = tuple[int, int, int]
@@ -23,6 +26,9 @@ Launch = tuple[Extent, Extent, dict[str, int]]
 
 SAMPLES = 24
 """Blocks that are looked at, besides the first and the last."""
+
+REQUEST = 4 + 3 * (SAMPLES + 2)
+"""Numbers that tell a prober what to run: the block's shape, how many blocks, and where each lies."""
 
 MOST = 8
 """Launches that are named."""
@@ -53,25 +59,25 @@ def launches_along_axes(
     threads, blocks = (("".join(axis for axis in "xyz" if f"{name}.{axis}" in text)) for name in ("threadIdx", "blockIdx"))
     try:
         library = native.build(_program(text, kernel, parameters, target, size, capacity), flags=FLAGS)
-        buffers = [Buffer("request", "int64", 4 + 3 * (SAMPLES + 2), "input"), Buffer("results", "int64", 2 + len(parameters), "output")]
+        buffers = [Buffer("request", "int64", REQUEST, "input"), Buffer("results", "int64", 2 + len(parameters), "output")]
         with _Prober(lambda: Program(library, "probe", buffers), [name for name, _ in parameters], target) as prober:
             found = _search(prober, threads, blocks, block, size)
     except WarpwrightError as error:
-        return " ".join(str(error).split())[:300]
+        return one_line(error)
     return found or f"no grid of several axes covers the {size} elements of {target} once"
 
 
 def _program(text: str, kernel: str, parameters: Sequence[tuple[str, str]], target: str, size: int, capacity: int) -> str:
-    call = f"{kernel}({', '.join(name for name, _ in parameters)})"
-    lines = [COMMON, CUDA, recording(text.replace('extern "C"', ""), kernel, parameters)]
-    lines += ['extern "C" void probe(long* request_, long* results_) {', *made(parameters, capacity, {target: size})]
+    call = call_of(kernel, parameters)
+    lines = [*kernel_with_recording(text, kernel, parameters), 'extern "C" void probe(long* request_, long* results_) {']
+    lines += recording_pointers(parameters, capacity, {target: size})
     lines += ["  blockDim = {(unsigned)request_[0], (unsigned)request_[1], (unsigned)request_[2]};"]
     lines += ["  for (long b_ = 0; b_ < request_[3]; ++b_) { const long* at_ = request_ + 4 + 3 * b_;"]
     lines += ["    blockIdx = {(unsigned)at_[0], (unsigned)at_[1], (unsigned)at_[2]};"]
     lines += ["    for (unsigned z_ = 0; z_ < blockDim.z; ++z_) for (unsigned y_ = 0; y_ < blockDim.y; ++y_)"]
     lines += ["    for (unsigned x_ = 0; x_ < blockDim.x; ++x_)"]
     lines += [f"      {{ threadIdx = {{x_, y_, z_}}; {call}; }} }}", f"  results_[0] = {target}.count;"]
-    lines += [f"  results_[1] = {' + '.join(f'{name}.bad' for name, _ in parameters)};"]
+    lines += [f"  results_[1] = {bad_of(parameters)};"]
     lines += [f"  results_[{2 + number}] = {name}.top + 1; free({name}.data); free({name}.seen);" for number, (name, _) in enumerate(parameters)]
     return "\n".join([*lines, "}", ""])
 
@@ -94,9 +100,7 @@ class _Prober:
 
         A block of another shape than the kernel's may write beyond its shared memory and end the process.
         """
-        import numpy as np
-
-        request = np.zeros(4 + 3 * (SAMPLES + 2), np.int64)
+        request = np.zeros(REQUEST, np.int64)
         flat = [*block, len(at), *(index for place in at for index in place)]
         request[: len(flat)] = flat
         self.program.fill({"request": request})

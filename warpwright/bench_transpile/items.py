@@ -19,10 +19,8 @@ ELEMENTS: Mapping[str, str] = {
 }  # fmt: skip
 """C name of an element type to numpy's."""
 
-C_NAMES: Mapping[str, str] = {
-    "float32": "float", "float64": "double", "int32": "int", "int64": "long long", "int8": "signed char", "uint8": "unsigned char",
-}  # fmt: skip
-"""And back."""
+C_NAMES: Mapping[str, str] = {dtype: name for name, dtype in reversed(list(ELEMENTS.items()))}
+"""And back: the first name of each."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from warpwright import native
 from warpwright.bench_transpile.judge import Row
+from warpwright.bench_transpile.text import one_line
 from warpwright.domains import transpile
 from warpwright.errors import UsageError, WarpwrightError
 
@@ -47,7 +48,7 @@ def judge_file(file: Path) -> Row:
     try:
         program = transpile.compile_text(text, file.name)
     except WarpwrightError as error:
-        return Row(name, file.parent.name, "compiler", "not_built", f"refused: {' '.join(str(error).split())[:300]}")
+        return Row(name, file.parent.name, "compiler", "not_built", f"refused: {one_line(error)}")
     command = [native.compiler()[0], "-std=gnu++17", "-fopenmp", "-march=native", "-fsyntax-only", "-w", "-x", "c++", "-"]
     done = subprocess.run(command, input=program.source, capture_output=True, text=True, timeout=600)
     if done.returncode:

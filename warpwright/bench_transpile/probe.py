@@ -13,6 +13,7 @@ from functools import cache
 from warpwright import native
 from warpwright.bench_transpile.items import C_NAMES, Buffer
 from warpwright.bench_transpile.program import Program
+from warpwright.bench_transpile.text import one_line
 from warpwright.errors import WarpwrightError
 
 FLAGS = ("-O1", "-std=gnu++17", "-shared", "-fPIC", "-w", "-fpermissive")
@@ -74,7 +75,7 @@ def recording(text: str, entry: str, parameters: Sequence[tuple[str, str]]) -> s
     return re.sub(rf"void\s+((?:__launch_bounds__\([^)]*\)\s*)?){re.escape(entry)}\s*\([^)]*\)", f"void {entry}({listed})", text, count=1)
 
 
-def made(parameters: Sequence[tuple[str, str]], capacity: int, wanted: Mapping[str, int]) -> list[str]:
+def recording_pointers(parameters: Sequence[tuple[str, str]], capacity: int, wanted: Mapping[str, int]) -> list[str]:
     """Return the C++ lines that make the recording pointers; of those in `wanted` only so many elements are counted."""
     return [
         f"  auto {name} = recorded<{C_NAMES[dtype]}>({capacity}, {'0.5f' if dtype.startswith('f') else '0'}, {wanted.get(name, capacity)});"
@@ -82,11 +83,26 @@ def made(parameters: Sequence[tuple[str, str]], capacity: int, wanted: Mapping[s
     ]
 
 
+def kernel_with_recording(text: str, kernel: str, parameters: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the C++ text of a CUDA kernel that takes recording pointers, with what it needs before it."""
+    return [COMMON, CUDA, recording(text.replace('extern "C"', ""), kernel, parameters)]
+
+
+def call_of(function: str, parameters: Sequence[tuple[str, str]]) -> str:
+    """Return the C++ call of a function with its recording pointers."""
+    return f"{function}({', '.join(name for name, _ in parameters)})"
+
+
+def bad_of(parameters: Sequence[tuple[str, str]]) -> str:
+    """Return the C++ expression that is above 0 if an access was far out of a recording pointer's buffer."""
+    return " + ".join(f"{name}.bad" for name, _ in parameters)
+
+
 def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity: int) -> dict[str, int] | str:
     """Return the largest index + 1 of every parameter of a C function, or why that is not known."""
     body = recording(c.replace("restrict ", ""), entry, parameters)
-    lines = [COMMON, body, 'extern "C" void probe(long* results_) {', *made(parameters, capacity, {})]
-    lines += [f"  {entry}({', '.join(name for name, _ in parameters)});"]
+    lines = [COMMON, body, 'extern "C" void probe(long* results_) {', *recording_pointers(parameters, capacity, {})]
+    lines += [f"  {call_of(entry, parameters)};"]
     for number, (name, _) in enumerate(parameters):
         lines.append(f"  results_[{2 * number}] = {name}.top + 1; results_[{2 * number + 1}] = {name}.bad;")
     found = _run("\n".join([*lines, "}", ""]), 2 * len(parameters))
@@ -109,19 +125,12 @@ def kernel_grid(
         if size == 1:
             return 1, {name: 0 for name, _ in parameters}  # one block reduces everything; the answers decide whether that was right
         return "it uses warp functions"
-    body = recording(text.replace('extern "C"', ""), kernel, parameters)
-    call = f"{kernel}({', '.join(name for name, _ in parameters)})"
-    lines = [
-        COMMON,
-        CUDA,
-        body,
-        'extern "C" void probe(long* results_) {',
-        *made(parameters, capacity, {target: size}),
-        f"  blockDim = {{{block}, 1, 1}}; long blocks_ = 0;",
-    ]
+    call = call_of(kernel, parameters)
+    lines = [*kernel_with_recording(text, kernel, parameters), 'extern "C" void probe(long* results_) {']
+    lines += [*recording_pointers(parameters, capacity, {target: size}), f"  blockDim = {{{block}, 1, 1}}; long blocks_ = 0;"]
     lines += [f"  while ({target}.count < {size} && blocks_ < {MOST_BLOCKS} && !{target}.bad) {{", "    blockIdx = {(unsigned)blocks_, 0, 0};"]
     lines += [f"    for (unsigned t_ = 0; t_ < {block}; ++t_) {{ threadIdx = {{t_, 0, 0}}; {call}; }}", "    ++blocks_;", "  }"]
-    lines += [f"  results_[0] = blocks_; results_[1] = {target}.count; results_[2] = {' + '.join(f'{name}.bad' for name, _ in parameters)};"]
+    lines += [f"  results_[0] = blocks_; results_[1] = {target}.count; results_[2] = {bad_of(parameters)};"]
     lines += [f"  results_[{3 + number}] = {name}.top + 1;" for number, (name, _) in enumerate(parameters)]
     found = _run("\n".join([*lines, "}", ""]), 3 + len(parameters))
     if isinstance(found, str):
@@ -140,4 +149,4 @@ def _run(text: str, results: int) -> list[int] | str:
             found = [int(value) for value in program.outputs()["results"]]
         return found
     except WarpwrightError as error:
-        return " ".join(str(error).split())[:300]
+        return one_line(error)

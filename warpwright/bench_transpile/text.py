@@ -111,3 +111,8 @@ def behind_prototype(item: Item, source: str, exports: dict[str, int]) -> str:
 def _allocated(name: str, dtype: str, size: int) -> str:
     kind, rounded = C_NAMES[dtype], f"({size} * sizeof({C_NAMES[dtype]}) + 63) / 64 * 64"
     return f"  static {kind}* {name} = ({kind}*)memset(aligned_alloc(64, {rounded}), 0, {rounded});"
+
+
+def one_line(error: Exception) -> str:
+    """Return the first 300 characters of an error's message, on one line."""
+    return " ".join(str(error).split())[:300]

@@ -1,9 +1,9 @@
 """The command line: one verb, one function. docs/cli.md is its contract.
 
-    said, verbs -> programs, records, transpile, pairs, bench_transpile, unlearnable -> command
+    common -> programs, records, transpile, pairs, bench_transpile, unlearnable -> command
 """
 
 from warpwright.cli.command import main, parser
-from warpwright.cli.said import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE
+from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE
 
 __all__ = ["DONE", "INTERRUPTED", "NOT_PASSED", "WRONG_USE", "main", "parser"]

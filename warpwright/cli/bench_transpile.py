@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from warpwright.cli.said import INTERRUPTED
-from warpwright.cli.verbs import Verb
+from warpwright.cli.common import INTERRUPTED, Verb, print_json
 from warpwright.errors import UsageError
 
 SUITES = ("hpctranseval", "kernelbench-c")
@@ -29,7 +28,7 @@ def bench_transpile(given: argparse.Namespace) -> int:
         Path(given.out).with_suffix(".json").write_text(json.dumps(said))
         given.console.print(f"wrote {given.out}")
     if given.json:
-        print(json.dumps(said), file=given.stdout, flush=True)
+        print_json(given, said)
     elif not given.out:
         print(text)
     return 0 if said["valid"] or given.seconds == 0 or said["control"] is None else 1

@@ -16,7 +16,7 @@ from rich.text import Text
 import warpwright
 from warpwright import api, doctor
 from warpwright.cli import bench_transpile, pairs, programs, records, transpile, unlearnable
-from warpwright.cli.said import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
+from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 
 

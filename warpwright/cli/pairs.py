@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from warpwright.cli.said import INTERRUPTED
-from warpwright.cli.verbs import Verb, positive
+from warpwright.cli.common import INTERRUPTED, Verb, positive, print_json
 from warpwright.errors import UsageError
 
 
@@ -36,9 +35,7 @@ def pairs(given: argparse.Namespace) -> int:
         "rejected": dict(result.rejected), "faults": result.reasons,
     }  # fmt: skip
     if given.json:
-        import json
-
-        print(json.dumps(said), file=given.stdout, flush=True)
+        print_json(given, said)
     else:
         given.console.print(
             f"{result.pairs} pairs of {result.drafts} drafts in {result.seconds:.0f} s ({result.per_minute:.0f} a minute) in {given.out}"

@@ -13,8 +13,7 @@ from rich.text import Text
 from warpwright import api, bench, doctor, loop
 from warpwright.archive import Archive
 from warpwright.base import PRECISIONS, Budget, Record, Task
-from warpwright.cli.said import DONE, INTERRUPTED, NOT_PASSED, Arguments, console, print_json, tell
-from warpwright.cli.verbs import Verb, positive
+from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments, Verb, console, positive, print_json, tell
 from warpwright.errors import UsageError
 from warpwright.reports import report
 from warpwright.reports.progress import Progress

@@ -9,8 +9,7 @@ from typing import Any
 from warpwright import loop
 from warpwright.archive import Archive
 from warpwright.base import STATUSES, Record, to_json
-from warpwright.cli.said import DONE, NOT_PASSED, Arguments, console, print_json
-from warpwright.cli.verbs import Verb, positive
+from warpwright.cli.common import DONE, NOT_PASSED, Arguments, Verb, console, positive, print_json
 from warpwright.errors import UsageError
 from warpwright.files import make_folder
 from warpwright.reports import page, report

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from warpwright.cli.said import DONE
-from warpwright.cli.verbs import Verb
+from warpwright.cli.common import DONE, Verb, print_json
 from warpwright.errors import UsageError
 
 
@@ -39,7 +37,7 @@ def transpile(given: Any) -> int:
     output.write_text(program.source)
     kernels = [{"kernel": k.name, "line": k.line, "tier": k.tier, "reason": k.reason} for k in program.kernels.values()]
     if given.json:
-        print(json.dumps({"file": str(path), "output": str(output), "kernels": kernels}), file=given.stdout)
+        print_json(given, {"file": str(path), "output": str(output), "kernels": kernels})
     else:
         for kernel in kernels:
             reason = f" ({kernel['reason']})" if kernel["reason"] else ""

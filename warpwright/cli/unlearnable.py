@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 import warpwright
-from warpwright.cli.said import DONE, INTERRUPTED, NOT_PASSED, Arguments
+from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments
 from warpwright.errors import UsageError
 
 if TYPE_CHECKING:

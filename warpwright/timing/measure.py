@@ -31,7 +31,8 @@ QUIET = 0.12
 
 BUSY_MARGIN = 0.5
 """What the spread beyond QUIET adds to the margin of FASTER and SLOWER, in log-ratio. On a busy machine (five to ten programs on two cores)
-the same program in two processes differed, for as long as they lived, by up to half the spread of the pairs: no count of pairs helps then."""
+the same program in two processes differed, for as long as they lived, by up to half the spread of the pairs: no count of pairs helps then.
+Seen before the programs of a pass began on one core (`workers/placement.py`); how much is left was not measured, and the margin is a reserve."""
 
 PRECISE = 1.10
 """A FASTER program is timed on until the interval's ends are this close, so that its speed-up can be quoted ..."""

@@ -16,23 +16,19 @@ from __future__ import annotations
 import os
 import random
 import re
-import statistics
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 from warpwright.base import Build, Case, Source, Task, Verdict
-from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.verifier.aftermath import Aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.judge import TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
-from warpwright.verifier.ledger import Ledger
-from warpwright.workers import exchange, placement
+from warpwright.verifier.rejections import Rejected, as_rejections, census, good, load_state, prepare_call, rejection
 from warpwright.workers.sandbox import CallRaised, Limits, Worker
 
 __all__ = [
-    "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "TimedProgram",
-    "audit", "build", "call_overhead", "cases", "load_timed_state", "verdict_of", "verify",
+    "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "audit", "build", "cases",
+    "verify",
 ]  # fmt: skip
 
 WARM_UP_STATE = 9
@@ -42,11 +38,7 @@ QUIET_SECONDS = 0.05
 WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work go to sleep once and do not wake up
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
-STATE_EXPORT_BYTES = 1 << 28  # state is exported to see that nothing else changed, up to this size
-SETTLED_SECONDS, SETTLED_SHARE = 0.0015, 0.25  # CPU time that the answering thread may use before it sleeps again, and share of the call
 SETTLE_TRIES = 4
-AROUND_SHARE = 0.3  # of the checked timed calls have their inputs compared too
-PEEK_ALL, PEEK_WINDOW, PEEK_WINDOWS = 1 << 16, 1 << 12, 16  # little, so that it is read before anyone can write more
 FORBIDDEN_TEXT = (
     (r"/proc/[^\s\"']*/mem\b", "the memory of a process"),
     (r"\bprocess_vm_(read|write)v\b", "the memory of another process"),
@@ -57,32 +49,6 @@ FRAMES = ((r"\b(f_back|tb_frame|f_locals|gi_frame|cr_frame)\b", "the frames of w
 """Looked for after the warm-up, when the watch has seen what `sys._getframe` was asked for: there are roads to a frame that it does not see."""
 
 
-class Rejected(Exception):
-    """Ends a verification: holds the verdict."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(verdict.reason)
-        self.verdict = verdict
-
-
-def rejection(check: str, reason: str, case: str = "", comparison: Comparison | None = None) -> Verdict:
-    """Return the verdict of a failed check."""
-    errors, original = (comparison.errors, comparison.original) if comparison else (None, None)
-    return Verdict(False, CHECKS[check].status, reason, case, errors, original, check)
-
-
-def verdict_of(error: WorkerError, case: str = "") -> Verdict:
-    """Return the verdict on a candidate whose worker failed in this way."""
-    if isinstance(error, CallRaised):
-        return rejection("raised", f"the call raised: {error}", case)
-    if isinstance(error, WorkerTimeout):
-        return rejection("timeout", str(error), case)
-    if isinstance(error, WorkerProtocol):
-        return rejection("forged_reply", str(error), case)
-    check = "resources" if isinstance(error, WorkerDied) and error.hint else "exited"
-    return rejection(check, str(error), case)
-
-
 # --- build --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -90,21 +56,12 @@ def build(judge: Judge, worker: Worker, entry: str, source: Source) -> tuple[Bui
     """Build `source` in `worker` under the name `entry`, warm it up, and end a candidate's build phase. A verdict is a rejection."""
     start = time.monotonic()
     try:
-        with _as_rejections():
+        with as_rejections():
             resources = _build(judge, worker, entry, source)
     except Rejected as rejected:
         verdict = deliberate(worker, rejected.verdict)
         return Build(False, f"{verdict.reason}\n{worker.log()}".strip(), time.monotonic() - start), verdict
     return Build(True, worker.log(), time.monotonic() - start, resources), None
-
-
-@contextmanager
-def _as_rejections(case: str = "") -> Iterator[None]:
-    """Turn what a candidate's worker did wrong into a rejection. The judge's own failures pass through."""
-    try:
-        yield
-    except WorkerError as error:
-        raise Rejected(verdict_of(error, case)) from error
 
 
 def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str, float]:
@@ -113,17 +70,17 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
         scan(source)
     limit = worker.limits.build_seconds
     facts = judge.facts
-    worker.isolation = tuple(_good(worker.request("hello"), "build")["isolation"])
+    worker.isolation = tuple(good(worker.request("hello"), "build")["isolation"])
     judge.probe(worker)
     files = [list(pair) for pair in source.files]
     reply = worker.request("build", limit, entry=entry, files=files, class_name=source.entry, init=facts["init"], training=facts["training"])
-    seconds = float(_good(reply, "build")["seconds"])
+    seconds = float(good(reply, "build")["seconds"])
     if untrusted:
         _expect_no_children(worker)  # before the first call too: it might wait for such a process for ever
-    _load(judge, worker, entry, "load_state", WARM_UP_STATE if untrusted else TIMED_STATE)
+    load_state(judge, worker, entry, WARM_UP_STATE if untrusted else TIMED_STATE)
     _warm_up(judge, worker, entry)
     if untrusted:
-        filtered = _good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
+        filtered = good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
         worker.isolation += ("filter",) if filtered == "" else ()
         census(worker)
         scan(source, FRAMES)
@@ -140,7 +97,7 @@ def _expect_no_children(worker: Worker) -> None:
 def _warm_up(judge: Judge, worker: Worker, entry: str) -> None:
     shipment = judge.ship(judge.warm_up)
     for _ in range(WARM_UPS):
-        _prepare(worker, entry, shipment)
+        prepare_call(worker, entry, shipment)
         try:
             worker.go(worker.limits.build_seconds)
         except CallRaised as error:
@@ -156,40 +113,6 @@ def scan(source: Source, patterns: tuple[tuple[str, str], ...] = FORBIDDEN_TEXT)
                 raise Rejected(rejection("source", f"{name} names {match[0]!r}: {what}"))
 
 
-def _good(reply: dict[str, Any], check: str) -> dict[str, Any]:
-    """Return a reply that holds no error; reject for `check` otherwise."""
-    if "error" in reply:
-        raise Rejected(rejection(check, str(reply["error"])))
-    return reply
-
-
-def _load(judge: Judge, worker: Worker, entry: str, how: str, which: int) -> None:
-    reply = _good(worker.request(how, worker.limits.build_seconds, entry=entry, state=judge.state(which)), "state_names")
-    if reply.get("mismatch"):
-        raise Rejected(rejection("state_names", f"the original's state does not load: {reply['mismatch']}"))
-
-
-def load_timed_state(judge: Judge, worker: Worker, entry: str) -> None:
-    """Load the state that timed calls are made in: a verification that ended early has not come to it."""
-    _load(judge, worker, entry, "load_state", TIMED_STATE)
-
-
-def _prepare(worker: Worker, entry: str | None, shipment: Shipment | None, **options: Any) -> None:
-    inputs = shipment.inputs if shipment else None
-    _good(worker.request("prepare", worker.limits.build_seconds, entry=entry, inputs=inputs, **options), "resources")
-
-
-def census(worker: Worker) -> dict[str, Any]:
-    """Ask the worker's watch what it found; reject for the first check that found something."""
-    reply = _good(worker.request("census"), "patched")
-    if not isinstance(reply.get("found"), dict):
-        raise Rejected(rejection("patched", "the runner's census did not answer as it should: its code was replaced"))
-    for check, found in reply["found"].items():
-        if found:
-            raise Rejected(rejection(check, f"{CHECKS[check].meaning}; saw: {'; '.join(map(str, found[:5]))}"))
-    return dict(reply["facts"])
-
-
 # --- verify -------------------------------------------------------------------------------------------------------------------------
 
 
@@ -199,7 +122,7 @@ def verify(judge: Judge, worker: Worker, entry: str, task: Task) -> Verdict:
     if reason:
         return Verdict(False, "unscored", f"the task cannot be scored: {reason}")
     try:
-        with _as_rejections():
+        with as_rejections():
             return _Verification(judge, worker, entry).run()
     except Rejected as rejected:
         return deliberate(worker, rejected.verdict)
@@ -218,7 +141,7 @@ def deliberate(worker: Worker, verdict: Verdict) -> Verdict:
     if verdict.status not in ("wrong", "not_built", "crashed") or worker.role != "candidate" or not worker.alive:
         return verdict
     try:
-        with _as_rejections(verdict.case):
+        with as_rejections(verdict.case):
             census(worker)
     except Rejected as rejected:
         if rejected.verdict.status == "cheated":
@@ -238,7 +161,7 @@ class _Verification:
     def run(self) -> Verdict:
         first, second, *others = self.judge.cases
         self.random.shuffle(others)
-        _load(self.judge, self.worker, self.entry, "load_state", 0)
+        load_state(self.judge, self.worker, self.entry, 0)
         self.first_call(first)
         self.worker.request("keep")
         self.call(second, 0, slot="same")
@@ -246,7 +169,7 @@ class _Verification:
         for case in others:
             self.call(case, 0)
         self.second_state(first, others)
-        _load(self.judge, self.worker, self.entry, "load_state", TIMED_STATE)
+        load_state(self.judge, self.worker, self.entry, TIMED_STATE)
         self.call(second, TIMED_STATE, check="stale_state")
         self.kept(first)
         self.idle("")
@@ -264,7 +187,7 @@ class _Verification:
 
     def second_state(self, first: Case, others: list[Case]) -> None:
         """Change the parameters in place; then a few of the cases again."""
-        _load(self.judge, self.worker, self.entry, "set_state", 1)
+        load_state(self.judge, self.worker, self.entry, 1, "set_state")
         chosen = [first, *others[: SECOND_STATE_CASES - 1]]
         for case in chosen:
             if case is first or self.judge.viable(case, 1):
@@ -276,15 +199,15 @@ class _Verification:
         `watched`: look at the process and at the output in its memory for a while before anything is asked of it.
         """
         if self.judge.facts["stateful"] and len(self.seen) > 1:
-            _load(self.judge, self.worker, self.entry, "load_state", which)
+            load_state(self.judge, self.worker, self.entry, which)
         shipment = self.judge.ship(case)
-        with _as_rejections(case.name):
+        with as_rejections(case.name):
             self.after = self.once(shipment, slot)
             for _ in range(SETTLE_TRIES):
                 if not self.after.worked_on:
                     break
                 if self.judge.facts["mutated_state"]:
-                    _load(self.judge, self.worker, self.entry, "load_state", which)
+                    load_state(self.judge, self.worker, self.entry, which)
                 self.after = self.once(shipment, slot)
             else:
                 raise Rejected(rejection("background", self.after.worked_on, case.name))
@@ -306,7 +229,7 @@ class _Verification:
     def once(self, shipment: Shipment, slot: str) -> Aftermath:
         """Make one call; return what it left behind."""
         poison = self.random.choice((0, 0x55, 0xFF))
-        _prepare(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
+        prepare_call(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
         before = self.worker.threads()
         self.worker.go()
         return Aftermath(self.worker, before, self.random)
@@ -324,7 +247,7 @@ class _Verification:
     def depends_on_memory(self, shipment: Shipment) -> bool:
         exports = []
         for poison in (0x11, 0x66) * 3:  # three times, so that dice are not taken for memory
-            _prepare(self.worker, self.entry, shipment, slot="new", poison=poison)
+            prepare_call(self.worker, self.entry, shipment, slot="new", poison=poison)
             self.worker.go()
             exports.append(self.judge.digest(self.export(), self.worker))
         return exports[0] != exports[1] and exports[0] == exports[2] == exports[4] and exports[1] == exports[3] == exports[5]
@@ -348,163 +271,11 @@ class _Verification:
             raise Rejected(rejection("background", f"after the call had returned {seen.children} child processes were alive", case))
 
     def export(self, what: str = "outputs") -> dict[str, Any]:
-        return _good(self.worker.request("export", what=what), "resources")
+        return good(self.worker.request("export", what=what), "resources")
 
     def judged(self, comparison: Comparison, case: Case) -> None:
         if comparison.check:
             raise Rejected(rejection(comparison.check, comparison.reason, case.name, comparison))
-
-
-class Aftermath:
-    """What a call left in the worker's memory when it returned, read at once and without the worker's doing."""
-
-    def __init__(self, worker: Worker, threads_before: frozenset[str], generator: random.Random) -> None:
-        self.worker = worker
-        self.windows: list[tuple[int, int, bytes]] = []
-        """(output, offset, bytes)."""
-        for number, block in enumerate(worker.blocks):
-            for offset, size in _windows(block.bytes, generator):
-                seen = worker.peek(block.address + offset, size)
-                if seen is not None:
-                    self.windows.append((number, offset, seen))
-        self.lingering = worker.device == "cpu" and worker.lingering(threads_before)
-        """Threads that the call started go on."""
-        self.busy = worker.settle()
-        """CPU time that the answering thread used after its answer."""
-
-    @property
-    def worked_on(self) -> str:
-        """What went on after the answer, or "". Once may be chance: time stolen by a hypervisor counts as CPU time."""
-        if self.lingering:
-            return "threads that the call had started went on after it had returned"
-        if self.busy > SETTLED_SECONDS + SETTLED_SHARE * self.worker.call_seconds:
-            return f"after the call had answered, its thread worked on for {self.busy:.4f} s"
-        return ""
-
-    def expect_same_memory(self) -> None:
-        """The output in the worker's memory is what it was when the call returned, though nothing was asked of the worker since."""
-        for number, offset, seen in self.windows:
-            if self.worker.peek(self.worker.blocks[number].address + offset, len(seen)) not in (seen, None):
-                raise Rejected(rejection("background", f"output {number} was still being written after the call had returned"))
-
-    def expect_same_bytes(self, export: dict[str, Any]) -> None:
-        """What the worker exports is what lay in its memory when the call returned."""
-        descriptors = list(exchange.descriptors(export.get("tree")))
-        if self.worker.device == "cpu" and len(descriptors) != len(self.worker.blocks) and not exchange.has_foreign(export.get("tree")):
-            text = f"the call answered with {len(self.worker.blocks)} output tensors, {len(descriptors)} were exported"
-            raise Rejected(rejection("forged_reply", text))
-        for number, offset, seen in self.windows:
-            there = exchange.peek(descriptors[number], offset, len(seen), self.worker.exchange) if number < len(descriptors) else seen
-            if there != seen:
-                text = f"output {number} came out differently from what was in memory when the call returned: it was computed or changed later"
-                raise Rejected(rejection("late_output", text))
-
-
-def _windows(size: int, generator: random.Random) -> list[tuple[int, int]]:
-    """Return what to read of a block: all of a small one, random pieces of a large one."""
-    if size <= PEEK_ALL:
-        return [(0, size)] if size else []
-    places = [size - PEEK_WINDOW, *(generator.randrange(size - PEEK_WINDOW) for _ in range(PEEK_WINDOWS - 1))]
-    return [(place, PEEK_WINDOW) for place in places]
-
-
-# --- timing -------------------------------------------------------------------------------------------------------------------------
-
-
-class TimedProgram:
-    """A built entry that `measure` can time: prepare(shipment), go(), and check() of the very call just timed."""
-
-    def __init__(self, judge: Judge, worker: Worker, entry: str, name: str = "") -> None:
-        self.judge, self.worker, self.entry = judge, worker, entry
-        self.name = name or entry
-        self.ledger = Ledger(worker)
-        self._random = random.Random(os.urandom(16))
-        self._case: Case | None = None
-        self._threads: frozenset[str] = frozenset()
-
-    def prepare(self, inputs: Shipment, place: float) -> None:
-        """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew.
-
-        On a CPU it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core. The program that had
-        the turn before is waited for until its threads sleep: not in `go`, after which an output that is not yet complete has to be seen.
-        """
-        self._case = inputs.case
-        if TimedProgram._last is not None:
-            TimedProgram._last.calm()
-        TimedProgram._last = self.worker
-        if self.worker.device == "cpu":
-            placement.take(self.worker.pid, place)
-        try:
-            self._lay_out(inputs)
-        finally:
-            placement.release(self.worker.pid)
-        self._threads = self.worker.threads()
-
-    def _lay_out(self, inputs: Shipment) -> None:
-        self.ledger.before_preparing(self._switched(inputs))
-        if self.judge.facts["stateful"]:
-            _load(self.judge, self.worker, self.entry, "load_state", TIMED_STATE)
-        _prepare(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
-        self.ledger.after_preparing()
-
-    def _switched(self, inputs: Shipment) -> bool:
-        """Whether another process had the turn before: another's worker, or the judge, who made these inputs."""
-        turn = (self.worker.pid, id(inputs))
-        before, TimedProgram._turn = TimedProgram._turn, turn
-        return turn != before
-
-    _turn: ClassVar[tuple[int, int]] = (0, 0)
-    """Whose turn it was last, on which inputs."""
-
-    _last: ClassVar[Worker | None] = None
-    """Who was called last."""
-
-    def go(self) -> float:
-        """Make one call; return its seconds by this process's clock."""
-        seconds = self.worker.go()
-        self.ledger.after_call()
-        return seconds
-
-    def check(self) -> Verdict | None:
-        """Return the verdict on the call just made."""
-        if self._case is None:
-            return None
-        self.ledger.interrupted()
-        try:
-            with _as_rejections(self._case.name):
-                comparison = self._compared(self._case)
-                if comparison.check:
-                    return rejection(comparison.check, f"in a timed call: {comparison.reason}", self._case.name, comparison)
-                if self.worker.role == "candidate":
-                    census(self.worker)
-        except Rejected as rejected:
-            return rejected.verdict
-        return Verdict(True, "ok", "", self._case.name, comparison.errors, comparison.original)
-
-    def _compared(self, case: Case) -> Comparison:
-        """Compare the call's output; and, now and then, its inputs and its state, which a later call may treat otherwise than the first."""
-        after = Aftermath(self.worker, self._threads, self._random) if self.worker.role == "candidate" else None
-        export = _good(self.worker.request("export"), "resources")
-        if after is not None:
-            after.expect_same_bytes(export)
-        comparison = self.judge.compare(export, case, TIMED_STATE, self.worker)
-        if comparison.check or after is None:
-            return comparison
-        around = comparison
-        if self._random.random() < AROUND_SHARE:
-            around = self.judge.compare_inputs(_good(self.worker.request("export", what="inputs"), "resources"), case, TIMED_STATE, self.worker)
-        if not around.check and self.judge.facts["stateful"] and self.judge.facts["state_tensors"]:
-            around = self.judge.compare_state(_good(self.worker.request("export", what="state"), "resources"), case, TIMED_STATE, self.worker)
-        return around if around.check else comparison
-
-
-def call_overhead(worker: Worker, calls: int = 51) -> float:
-    """Return the seconds that a call of nothing takes: pipe, wake-up and device synchronisation."""
-    seconds = []
-    for _ in range(calls):
-        _prepare(worker, None, None)
-        seconds.append(worker.go())
-    return statistics.median(seconds)
 
 
 # --- all of it ----------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from warpwright.workers.procfs import threads_of
 
 _refused = False
 """Whether this process may not move another's threads (another user's, without CAP_SYS_NICE): then it moves none, its own user's neither."""
@@ -31,21 +33,25 @@ def take(pid: int, place: float) -> None:
     if _refused:
         return
     usable, chosen = set(cores()), {core(place)}
-    for thread in _threads(pid):
+    for thread in threads_of(pid):
         _move(thread, chosen if thread == pid else usable - chosen or chosen)
 
 
 def release(pid: int) -> None:
     """Let all threads of a process go where they like; as a rule they stay."""
     usable = cores()
-    for thread in _threads(pid):
+    for thread in threads_of(pid):
         _move(thread, usable)
 
 
-def _threads(pid: int) -> list[int]:
-    with contextlib.suppress(OSError):
-        return [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
-    return []
+@contextlib.contextmanager
+def started_at(pid: int, place: float) -> Iterator[None]:
+    """Inside, a process is where `take` puts it; afterwards its threads may go where they like."""
+    take(pid, place)
+    try:
+        yield
+    finally:
+        release(pid)
 
 
 def _move(thread: int, wanted: Iterable[int]) -> None:

@@ -24,11 +24,18 @@ def descendants(root: int) -> list[int]:
 
 def _children(pid: int) -> list[int]:
     children: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                children += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+    for thread in threads_of(pid):
+        with contextlib.suppress(OSError):
+            children += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
     return children
+
+
+def threads_of(pid: int) -> frozenset[int]:
+    """Return the ids of a process's threads, none if it is gone."""
+    try:
+        return frozenset(map(int, os.listdir(f"/proc/{pid}/task")))
+    except OSError:
+        return frozenset()
 
 
 def resident_bytes(pid: int) -> int:
@@ -39,10 +46,15 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def stat_fields(folder: str) -> list[str]:
+    """Return the fields of a process's or thread's `stat` from the third of proc(5), the state letter, on. Raises OSError if it is gone."""
+    return Path(folder, "stat").read_text().rpartition(")")[2].split()
+
+
 def state_of(folder: str) -> str:
     """Return the state letter of a process or thread, "" if it is gone."""
     try:
-        return Path(folder, "stat").read_text().rpartition(")")[2].split()[0]
+        return stat_fields(folder)[0]
     except OSError:
         return ""
 
@@ -50,7 +62,7 @@ def state_of(folder: str) -> str:
 def parent_of(pid: int) -> int:
     """Return the parent of a process, or the process itself if it is gone."""
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return int(stat_fields(f"/proc/{pid}")[1])
     except OSError:
         return pid
 
@@ -77,5 +89,5 @@ def thread_seconds(folder: str) -> float:
     try:
         return int(Path(folder, "schedstat").read_text().split()[0]) * 1e-9
     except OSError:
-        fields = Path(folder, "stat").read_text().rpartition(")")[2].split()
+        fields = stat_fields(folder)
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

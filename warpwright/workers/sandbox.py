@@ -23,7 +23,7 @@ from typing import Any, Literal
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.workers import giving_way
 from warpwright.workers.fork_server import ForkServer, the_fork_server
-from warpwright.workers.procfs import descendants, parent_of, peek_memory, state_of, thread_seconds
+from warpwright.workers.procfs import descendants, parent_of, peek_memory, state_of, thread_seconds, threads_of
 
 Role = Literal["judge", "candidate", "baseline"]
 ISOLATIONS = ("auto", "limits", "none")
@@ -346,15 +346,15 @@ class Worker:
         time.sleep(seconds)
         after, later = self._cpu_seconds(), self._switches()
         each = {key: seconds - before.get(key, 0.0) for key, seconds in after.items()}
-        spinning = sum(min(SPIN_SECONDS, seconds) for key, seconds in each.items() if key != (self.pid, str(self.pid)))
+        spinning = sum(min(SPIN_SECONDS, seconds) for key, seconds in each.items() if key != (self.pid, self.pid))
         used = sum(each.values()) - min(spinning, SPIN_SECONDS * ((os.cpu_count() or 1) - 1))
         wakeups = max((later[thread] - switches.get(thread, 0) for thread in later), default=0)
         return Activity(used, time.monotonic() - start, self.children(), wakeups)
 
-    def _switches(self) -> dict[str, int]:
+    def _switches(self) -> dict[int, int]:
         """Return how often each thread but the main one has gone to sleep."""
         found = {}
-        for thread in self.threads() - {str(self.pid)}:
+        for thread in self.threads() - {self.pid}:
             with contextlib.suppress(OSError, IndexError, ValueError):
                 status = Path(f"/proc/{self.pid}/task/{thread}/status").read_text()
                 found[thread] = int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
@@ -364,14 +364,11 @@ class Worker:
         """Return how many processes live that the worker started, daemons included."""
         return sum(pid != self.pid for pid in descendants(self._guard_pid))
 
-    def threads(self) -> frozenset[str]:
+    def threads(self) -> frozenset[int]:
         """Return the ids of the worker's threads."""
-        try:
-            return frozenset(os.listdir(f"/proc/{self.pid}/task"))
-        except OSError:
-            return frozenset()
+        return threads_of(self.pid)
 
-    def lingering(self, before: frozenset[str]) -> bool:
+    def lingering(self, before: frozenset[int]) -> bool:
         """Whether threads that were not there `before` go on: they sleep, or use CPU time.
 
         A thread that was joined is still listed until it has been given the CPU once more, which takes long on a busy machine.
@@ -389,7 +386,7 @@ class Worker:
                 return True
         return bool(new)
 
-    def _thread_times(self, threads: frozenset[str]) -> dict[str, float]:
+    def _thread_times(self, threads: frozenset[int]) -> dict[int, float]:
         found = {}
         for thread in threads:
             with contextlib.suppress(OSError, ValueError, IndexError):
@@ -430,13 +427,12 @@ class Worker:
         except OSError:
             return 0.0
 
-    def _cpu_seconds(self) -> dict[tuple[int, str], float]:
+    def _cpu_seconds(self) -> dict[tuple[int, int], float]:
         used = {}
         for pid in {self.pid, *descendants(self._guard_pid)}:
-            with contextlib.suppress(OSError):
-                for thread in os.listdir(f"/proc/{pid}/task"):
-                    with contextlib.suppress(OSError, ValueError, IndexError):
-                        used[pid, thread] = thread_seconds(f"/proc/{pid}/task/{thread}")
+            for thread in threads_of(pid):
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    used[pid, thread] = thread_seconds(f"/proc/{pid}/task/{thread}")
         return used
 
     def _waiting(self) -> bool:

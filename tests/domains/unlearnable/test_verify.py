@@ -45,7 +45,7 @@ def data(n: int = 160, operator: Operator | None = None, shown: float = 40.0) ->
     return Data(whole.take(train), after.take(train), whole.take(test))
 
 
-@pytest.mark.parametrize(("k", "pb", "side"), [(3, 0.3, 32), (5, 0.15, 32), (9, 0.06, 64)])
+@pytest.mark.parametrize(("k", "pb", "side"), [(3, 0.3, 32), (5, 0.15, 32), (9, 0.06, 40)])
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize("scale", ["sum", "max"])
 def test_one_pair_a_class_tells_the_whole_operator(k: int, pb: float, side: int, pad: str, scale: str) -> None:

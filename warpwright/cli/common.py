@@ -1,11 +1,11 @@
-"""What every verb says alike: exit codes, JSON on standard output, tables."""
+"""What the verbs share: exit codes, JSON on standard output, tables, and how a module adds its verbs."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -17,8 +17,19 @@ DONE, NOT_PASSED, WRONG_USE, INTERRUPTED = 0, 1, 2, 3
 
 Arguments = argparse.Namespace
 
+Verb = Callable[..., argparse.ArgumentParser]
+"""verb(name, function, *parents, under=...): adds a verb whose help is the function's docstring."""
+
+
+def positive(text: str) -> int:
+    """Return the whole number above 0 that an option was given."""
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, saw {text!r}")
+    return int(text)
+
 
 def print_json(given: Arguments, value: Mapping[str, Any]) -> None:
+    """Print one JSON object on a line of standard output, at once; numbers that JSON cannot say become null."""
     print(json.dumps(report.finite(value), allow_nan=False), file=given.stdout, flush=True)
 
 

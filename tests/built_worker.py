@@ -1,0 +1,14 @@
+"""Builds a program without inputs of its constructor in a worker, as the verifier asks for it."""
+
+from __future__ import annotations
+
+from warpwright.workers.sandbox import Worker
+
+NO_INPUTS = {"list": []}
+
+
+def build(worker: Worker, text: str, timeout: float = 60.0) -> None:
+    """Build `text`, whose class is ModelNew, under the name "candidate"."""
+    files = [["optimized.py", text]]
+    reply = worker.request("build", timeout, entry="candidate", files=files, class_name="ModelNew", init=NO_INPUTS, training=False)
+    assert "error" not in reply

@@ -1,0 +1,79 @@
+"""Requests to a worker that holds a program; whatever it does wrong in answering is a rejection. Runs in the parent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from warpwright.base import Verdict
+from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.verifier.checks import CHECKS
+from warpwright.verifier.judge import Comparison, Judge, Shipment
+from warpwright.workers.sandbox import CallRaised, Worker
+
+
+class Rejected(Exception):
+    """Ends a verification: holds the verdict."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.reason)
+        self.verdict = verdict
+
+
+def rejection(check: str, reason: str, case: str = "", comparison: Comparison | None = None) -> Verdict:
+    """Return the verdict of a failed check."""
+    errors, original = (comparison.errors, comparison.original) if comparison else (None, None)
+    return Verdict(False, CHECKS[check].status, reason, case, errors, original, check)
+
+
+def verdict_of(error: WorkerError, case: str = "") -> Verdict:
+    """Return the verdict on a candidate whose worker failed in this way."""
+    if isinstance(error, CallRaised):
+        return rejection("raised", f"the call raised: {error}", case)
+    if isinstance(error, WorkerTimeout):
+        return rejection("timeout", str(error), case)
+    if isinstance(error, WorkerProtocol):
+        return rejection("forged_reply", str(error), case)
+    check = "resources" if isinstance(error, WorkerDied) and error.hint else "exited"
+    return rejection(check, str(error), case)
+
+
+@contextmanager
+def as_rejections(case: str = "") -> Iterator[None]:
+    """Turn what a candidate's worker did wrong into a rejection. The judge's own failures pass through."""
+    try:
+        yield
+    except WorkerError as error:
+        raise Rejected(verdict_of(error, case)) from error
+
+
+def good(reply: dict[str, Any], check: str) -> dict[str, Any]:
+    """Return a reply that holds no error; reject for `check` otherwise."""
+    if "error" in reply:
+        raise Rejected(rejection(check, str(reply["error"])))
+    return reply
+
+
+def load_state(judge: Judge, worker: Worker, entry: str, which: int, how: str = "load_state") -> None:
+    """Load state number `which` of the original's: `how` is "load_state", or "set_state" to write it in place."""
+    reply = good(worker.request(how, worker.limits.build_seconds, entry=entry, state=judge.state(which)), "state_names")
+    if reply.get("mismatch"):
+        raise Rejected(rejection("state_names", f"the original's state does not load: {reply['mismatch']}"))
+
+
+def prepare_call(worker: Worker, entry: str | None, shipment: Shipment | None, **options: Any) -> None:
+    """Lay the inputs out for the next call; without an entry, that is a call of nothing."""
+    inputs = shipment.inputs if shipment else None
+    good(worker.request("prepare", worker.limits.build_seconds, entry=entry, inputs=inputs, **options), "resources")
+
+
+def census(worker: Worker) -> dict[str, Any]:
+    """Ask the worker's watch what it found; reject for the first check that found something."""
+    reply = good(worker.request("census"), "patched")
+    if not isinstance(reply.get("found"), dict):
+        raise Rejected(rejection("patched", "the runner's census did not answer as it should: its code was replaced"))
+    for check, found in reply["found"].items():
+        if found:
+            raise Rejected(rejection(check, f"{CHECKS[check].meaning}; saw: {'; '.join(map(str, found[:5]))}"))
+    return dict(reply["facts"])

@@ -1,0 +1,108 @@
+"""A built and verified program under the timer: inputs laid out, one call, and a look at the outputs of that very call."""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+from contextlib import nullcontext
+from typing import ClassVar
+
+from warpwright.base import Case, Verdict
+from warpwright.verifier.aftermath import Aftermath
+from warpwright.verifier.judge import TIMED_STATE, Comparison, Judge, Shipment
+from warpwright.verifier.ledger import Ledger
+from warpwright.verifier.rejections import Rejected, as_rejections, census, good, load_state, prepare_call, rejection
+from warpwright.workers import placement
+from warpwright.workers.sandbox import Worker
+
+AROUND_SHARE = 0.3  # of the checked timed calls have their inputs compared too
+
+
+class TimedProgram:
+    """A built entry that `measure` can time: prepare(shipment), go(), and check() of the very call just timed."""
+
+    def __init__(self, judge: Judge, worker: Worker, entry: str, name: str = "") -> None:
+        self.judge, self.worker, self.entry = judge, worker, entry
+        self.name = name or entry
+        self.ledger = Ledger(worker)
+        self._random = random.Random(os.urandom(16))
+        self._case: Case | None = None
+        self._threads: frozenset[int] = frozenset()
+
+    def prepare(self, inputs: Shipment, place: float) -> None:
+        """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew.
+
+        On a CPU it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core. The program that had
+        the turn before is waited for until its threads sleep: not in `go`, after which an output that is not yet complete has to be seen.
+        """
+        self._case = inputs.case
+        before, TimedProgram._turn = TimedProgram._turn, (self.worker, inputs)
+        if before is not None:
+            before[0].calm()
+        switched = before is None or before[0] is not self.worker or before[1] is not inputs
+        with placement.started_at(self.worker.pid, place) if self.worker.device == "cpu" else nullcontext():
+            self._lay_out(inputs, switched)
+        self._threads = self.worker.threads()
+
+    def _lay_out(self, inputs: Shipment, switched: bool) -> None:
+        self.ledger.before_preparing(switched)
+        if self.judge.facts["stateful"]:
+            load_state(self.judge, self.worker, self.entry, TIMED_STATE)
+        prepare_call(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
+        self.ledger.after_preparing()
+
+    _turn: ClassVar[tuple[Worker, Shipment] | None] = None
+    """Who was called last, on which inputs. After another program's turn, or with inputs that the judge has just made, another process was last."""
+
+    def go(self) -> float:
+        """Make one call; return its seconds by this process's clock."""
+        seconds = self.worker.go()
+        self.ledger.after_call()
+        return seconds
+
+    def check(self) -> Verdict | None:
+        """Return the verdict on the call just made."""
+        if self._case is None:
+            return None
+        self.ledger.interrupted()
+        try:
+            with as_rejections(self._case.name):
+                comparison = self._compared(self._case)
+                if comparison.check:
+                    return rejection(comparison.check, f"in a timed call: {comparison.reason}", self._case.name, comparison)
+                if self.worker.role == "candidate":
+                    census(self.worker)
+        except Rejected as rejected:
+            return rejected.verdict
+        return Verdict(True, "ok", "", self._case.name, comparison.errors, comparison.original)
+
+    def _compared(self, case: Case) -> Comparison:
+        """Compare the call's output; and, now and then, its inputs and its state, which a later call may treat otherwise than the first."""
+        after = Aftermath(self.worker, self._threads, self._random) if self.worker.role == "candidate" else None
+        export = good(self.worker.request("export"), "resources")
+        if after is not None:
+            after.expect_same_bytes(export)
+        comparison = self.judge.compare(export, case, TIMED_STATE, self.worker)
+        if comparison.check or after is None:
+            return comparison
+        around = comparison
+        if self._random.random() < AROUND_SHARE:
+            around = self.judge.compare_inputs(good(self.worker.request("export", what="inputs"), "resources"), case, TIMED_STATE, self.worker)
+        if not around.check and self.judge.facts["stateful"] and self.judge.facts["state_tensors"]:
+            around = self.judge.compare_state(good(self.worker.request("export", what="state"), "resources"), case, TIMED_STATE, self.worker)
+        return around if around.check else comparison
+
+
+def load_timed_state(judge: Judge, worker: Worker, entry: str) -> None:
+    """Load the state that timed calls are made in: a verification that ended early has not come to it."""
+    load_state(judge, worker, entry, TIMED_STATE)
+
+
+def call_overhead(worker: Worker, calls: int = 51) -> float:
+    """Return the seconds that a call of nothing takes: pipe, wake-up and device synchronisation."""
+    seconds = []
+    for _ in range(calls):
+        prepare_call(worker, None, None)
+        seconds.append(worker.go())
+    return statistics.median(seconds)
