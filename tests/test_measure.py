@@ -209,6 +209,13 @@ def test_a_large_speedup_needs_a_second_block() -> None:
     assert found.interval[0] < 1.2
 
 
+def test_long_calls_are_timed_up_to_the_first_look() -> None:
+    found = two(2.0, 3, seconds=1.0, call=0.1)  # ten pairs take 1.5 s
+    assert found.verdict == "FASTER" and found.conditions["pairs"] == 10
+    found = two(2.0, 3, seconds=1.0, call=1.0)  # and here 15 s
+    assert found.verdict == "UNSURE" and found.conditions["pairs"] < 10
+
+
 def test_overhead_is_subtracted() -> None:
     machine = Machine(Random(9), spread=0.02)
     rows = {"eager": Fake("eager", machine, 3e-4, overhead=1e-4)}
