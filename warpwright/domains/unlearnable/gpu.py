@@ -42,6 +42,13 @@ class GpuTuning:
     """Of mma: build a kernel for the image size where that is one of COMMON_SIDES."""
 
 
+def fastest(k: int, side: int) -> GpuTuning:
+    """Return the constants of mma that were fastest on an H200 for square images (benchmarks/results/classwise_h200.json: 32 and 224, k 3 and 9)."""
+    if k <= 3:
+        return GpuTuning(rows=8, warps=4, blocks=8) if side <= 64 else GpuTuning(rows=8, warps=7, blocks=4)
+    return GpuTuning(rows=16, warps=7, blocks=2) if k >= 7 and side > 64 else GpuTuning()
+
+
 class DeviceBank(NamedTuple):
     """Filters on a device, in units of 1/4096."""
 
@@ -102,10 +109,13 @@ def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: 
 
 
 def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
-    """Return the build line's constants of classwise_mma.cu."""
+    """Return the build line's constants of classwise_mma.cu; where none is given, those that were fastest for images of this size."""
+    fixed = tuning.fixed and height == width and height in COMMON_SIDES
+    if fixed and not (tuning.rows or tuning.warps or tuning.blocks):
+        tuning = fastest(k, height)
     given = {"ROWS": tuning.rows, "WARPS": tuning.warps, "BLOCKS": tuning.blocks}
     constants = [f"K={k}", "TENSOR_CORES", *(f"{name}={value}" for name, value in given.items() if value)]
-    if tuning.fixed and height == width and height in COMMON_SIDES:
+    if fixed:
         constants += [f"HEIGHT={height}", f"WIDTH={width}", f"PAD={PADS.index(operator.pad)}"]
     return tuple(constants)
 
