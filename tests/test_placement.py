@@ -37,6 +37,9 @@ def test_the_main_thread_goes_to_the_place_and_the_others_keep_off_it(place: flo
         assert os.sched_getaffinity(other) == (usable - chosen or chosen)
         placement.release(child.pid)
         assert [os.sched_getaffinity(thread) for thread in (child.pid, other)] == [usable, usable]
+        with placement.started_at(child.pid, place):
+            assert os.sched_getaffinity(child.pid) == chosen
+        assert os.sched_getaffinity(child.pid) == usable
         child.kill()
 
 
