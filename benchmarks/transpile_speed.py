@@ -1,6 +1,8 @@
 """Translated kernels beside OpenMP written by hand, torch and one fiber a thread, interleaved in one run.
 
-    python benchmarks/transpile_speed.py [--repeats 30] [--threads 1] [--only NAME] [--markdown FILE]
+    python benchmarks/transpile_speed.py [--repeats 30] [--threads 1] [--only NAME] [--peer NAME=LIBRARY ...] [--markdown FILE]
+
+A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the hand-written twins' arguments.
 
 Every answer is checked against numpy in float64 before anything is timed. Times are wall clock, the minimum and the median over the repeats.
 """
@@ -254,21 +256,18 @@ def works() -> list[Work]:
     return made
 
 
-def callers(work: Work, tiers: dict[str, Any], hand: ctypes.CDLL) -> dict[str, Callable[[], Any]]:
-    """Return what is timed, by name; each clears the output where the kernel adds to it."""
-
-    def prepared(call: Callable[[], Any]) -> Callable[[], Any]:
-        return call
-
+def callers(work: Work, tiers: dict[str, Any], hand: ctypes.CDLL, peers: dict[str, ctypes.CDLL]) -> dict[str, Callable[[], Any]]:
+    """Return what is timed, by name."""
     by_name: dict[str, Callable[[], Any]] = {}
     for tier, kernels in tiers.items():
         launcher = kernels[work.name][work.grid, BLOCKS[work.name]]
-        by_name[tier] = prepared(lambda launcher=launcher: launcher(*work.arguments))
-    function = hand[work.name]
+        by_name[tier] = lambda launcher=launcher: launcher(*work.arguments)
     converted = [
         ctypes.c_void_p(v.ctypes.data) if isinstance(v, np.ndarray) else ctypes.c_float(v) if isinstance(v, float) else v for v in work.hand_arguments
     ]
-    by_name["hand OpenMP"] = lambda: function(*converted)
+    by_name["hand OpenMP"] = lambda function=hand[work.name]: function(*converted)
+    for name, library in peers.items():
+        by_name[name] = lambda function=library[f"peer_{work.name}"]: function(*converted)
     if work.torch is not None:
         by_name["torch"] = work.torch
     return by_name
@@ -287,11 +286,11 @@ def verify(work: Work, name: str, call: Callable[[], Any]) -> None:
 
 
 def measure(work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_share: int) -> dict[str, list[float]]:
-    """Return the times of each program in ms, taken in turn; fibers run in every `slow_share`-th round."""
+    """Return the times of each program in ms, taken in turn; one that takes over 50 ms runs in every `slow_share`-th round."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for round_number in range(repeats):
         for name, call in calls.items():
-            if name == "fibers" and round_number % slow_share:
+            if round_number % slow_share and times[name][0] > 50:
                 continue
             work.output[...] = 0
             begun = time.perf_counter()
@@ -305,6 +304,7 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=30)
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--only")
+    options.add_argument("--peer", action="append", default=[], metavar="NAME=LIBRARY")
     options.add_argument("--markdown", type=Path)
     given = options.parse_args()
     torch.set_num_threads(given.threads)
@@ -312,13 +312,14 @@ def main() -> None:
     for tier in ("vectors", "loops", "fibers"):
         tiers[tier] = transpile.compile_text(CUDA, "micro.cu", tier=tier, blocks=BLOCKS).load()
     hand = ctypes.CDLL(str(native.build(HAND)))
+    peers = {name: ctypes.CDLL(path) for name, path in (peer.split("=", 1) for peer in given.peer)}
     set_threads = ctypes.CDLL("libgomp.so.1").omp_set_num_threads
     set_threads(given.threads)
     lines = ["| kernel | size | program | min ms | median ms | hand / this | torch / this |", "|---|---|---|---|---|---|---|"]
     for work in works():
         if given.only and given.only != work.name:
             continue
-        calls = callers(work, tiers, hand)
+        calls = callers(work, tiers, hand, peers)
         for name, call in calls.items():
             verify(work, name, call)
         times = measure(work, calls, given.repeats, 10)
