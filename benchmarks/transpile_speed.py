@@ -184,6 +184,8 @@ void transpose(const float* __restrict in, float* __restrict out, int n) {
 }
 """
 
+LARGEST_ERROR = 2e-4
+
 BLOCKS = {
     "saxpy": (256, 1, 1),
     "gemm": (16, 16, 1),
@@ -273,16 +275,12 @@ def callers(work: Work, tiers: dict[str, Any], hand: ctypes.CDLL, peers: dict[st
     return by_name
 
 
-def verify(work: Work, name: str, call: Callable[[], Any]) -> None:
-    """Raise when a program's answer is not numpy's."""
+def error_of(work: Work, name: str, call: Callable[[], Any]) -> float:
+    """Return the largest error over the largest value, 0 for torch, which writes elsewhere."""
     work.output[...] = 0
     call()
-    if name == "torch":
-        return
     scale = max(1.0, float(np.abs(work.expected).max()))
-    error = float(np.abs(work.output - work.expected).max()) / scale
-    if error > 2e-4:
-        raise SystemExit(f"{work.name} by {name} is wrong: relative error {error}")
+    return 0.0 if name == "torch" else float(np.abs(work.output - work.expected).max()) / scale
 
 
 def measure(work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_share: int) -> dict[str, list[float]]:
@@ -320,8 +318,13 @@ def main() -> None:
         if given.only and given.only != work.name:
             continue
         calls = callers(work, tiers, hand, peers)
-        for name, call in calls.items():
-            verify(work, name, call)
+        for name in list(calls):
+            error = error_of(work, name, calls[name])
+            if error > LARGEST_ERROR:
+                if name not in peers:
+                    raise SystemExit(f"{work.name} by {name} is wrong: relative error {error}")
+                lines.append(f"| {work.name} | {work.size} | {name} | wrong: relative error {error:.2g} | | | |")
+                del calls[name]
         times = measure(work, calls, given.repeats, 10)
         best = {name: min(t) for name, t in times.items()}
         for name, taken in times.items():
