@@ -29,9 +29,6 @@
 #define __maxnreg__(...)
 #define __cluster_dims__(...)
 #define __forceinline__ inline
-#ifndef __noinline__
-#define __noinline__ __attribute__((noinline))
-#endif
 #define __align__(n) alignas(n)
 #define __shared__ static thread_local
 #define CUDART_INF_F INFINITY

@@ -50,6 +50,11 @@ template <class T> __device__ T __reduce_and_sync(unsigned, T); template <class 
 #define A(N) template <class T, class V> __device__ T N(T*, V); template <class T, class V> __device__ T N##_block(T*, V); template <class T, class V> __device__ T N##_system(T*, V);
 A(atomicAdd) A(atomicSub) A(atomicMax) A(atomicMin) A(atomicExch) A(atomicAnd) A(atomicOr) A(atomicXor) A(atomicInc) A(atomicDec)
 #undef A
+template <class T> __device__ T __nv_atomic_load_n(const T*, int, int = 3); template <class T, class V> __device__ void __nv_atomic_store_n(T*, V, int, int = 3); template <class T, class V> __device__ T __nv_atomic_exchange_n(T*, V, int, int = 3);
+#define A(N) template <class T, class V> __device__ T __nv_atomic_fetch_##N(T*, V, int, int = 3);
+A(add) A(sub) A(min) A(max)
+#undef A
+enum { __NV_ATOMIC_RELAXED, __NV_ATOMIC_CONSUME, __NV_ATOMIC_ACQUIRE, __NV_ATOMIC_RELEASE, __NV_ATOMIC_ACQ_REL, __NV_ATOMIC_SEQ_CST, __NV_THREAD_SCOPE_THREAD = 0, __NV_THREAD_SCOPE_BLOCK, __NV_THREAD_SCOPE_CLUSTER, __NV_THREAD_SCOPE_DEVICE, __NV_THREAD_SCOPE_SYSTEM };
 template <class T, class C, class V> __device__ T atomicCAS(T*, C, V); template <class T, class C, class V> __device__ T atomicCAS_block(T*, C, V);
 #define L(N) template <class T> __device__ T N(const T*);
 L(__ldg) L(__ldcs) L(__ldca) L(__ldcg) L(__ldlu) L(__ldcv)
