@@ -19,7 +19,7 @@ DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12
 
 PROVIDED = re.compile(
     r"^(cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|vector_types|vector_functions|math_functions|device_functions|math_constants"
-    r"|cuda_fp16|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|sm_\w+"
+    r"|cuda_fp16|cuComplex|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|sm_\w+"
     r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives)(\.h|\.hpp)?$"
 )
 """CUDA headers whose content the runtime gives (or whose absence the C++ compiler reports)."""

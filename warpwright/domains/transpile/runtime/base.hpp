@@ -169,12 +169,6 @@ static inline int __dp4a(int a, int b, int c) {
   for (int i = 0; i < 4; ++i) c += (int)(signed char)(a >> (8 * i)) * (int)(signed char)(b >> (8 * i));
   return c;
 }
-static inline unsigned __vabsdiffu4(unsigned a, unsigned b) {
-  unsigned r = 0;
-  for (int i = 0; i < 4; ++i) { const int x = (a >> (8 * i)) & 255, y = (b >> (8 * i)) & 255; r |= (unsigned)(x > y ? x - y : y - x) << (8 * i); }
-  return r;
-}
-static inline unsigned __vadd4(unsigned a, unsigned b) { return ((a & 0x7f7f7f7fu) + (b & 0x7f7f7f7fu)) ^ ((a ^ b) & 0x80808080u); }
 
 // Reinterpretation and conversion.
 static inline int __float_as_int(float v) { return ww::bits<int>(v); }
