@@ -13,7 +13,7 @@ TIMING = re.compile(
     r"time|elapsed|\bsec|seconds?\b|\(?\b(ms|us|ns|s)\b\)?|/s\b|flop|bandwidth|throughput|speed|per iteration|rate|device|latency|duration|clock|perf",  # noqa: E501
     re.I,
 )
-NO_FILE = re.compile(r"no such file|(can ?not|unable to|could not|couldn't|error|fail\w*)\s+(to\s+)?(open|read|load)(ing)?\b|file not found", re.I)
+NO_FILE = re.compile(r"no such file|(can ?not|unable to|could not|couldn't|error|fail\w*)\s+(to\s+|be\s+)?(open|read|load|import|find)(ed|ing)?\b|file not found|invalid (in|input )file", re.I)
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])|\b[-+]?(?:nan|inf)\b", re.I)
 
 
@@ -30,6 +30,15 @@ def values(text: str) -> list[float]:
     return [float(number) for line in kept for number in NUMBER.findall(line)]
 
 
+def labelled(text: str) -> dict[str, list[float]]:
+    """Return the numbers of the lines that do not speak of time, by the words of their line."""
+    found: dict[str, list[float]] = {}
+    for line in text.splitlines():
+        if not TIMING.search(line) and (numbers := NUMBER.findall(line)):
+            found.setdefault(" ".join(re.findall(r"[A-Za-z_]+", NUMBER.sub(" ", line))), []).extend(map(float, numbers))
+    return found
+
+
 def beside(mine: str, twin: str, tolerance: float = 1e-3) -> tuple[str, str]:
     """Return (`same`, `differs` or `nothing`, reason): do the numbers that both print agree, relative to `tolerance`?
 
@@ -38,7 +47,11 @@ def beside(mine: str, twin: str, tolerance: float = 1e-3) -> tuple[str, str]:
     if not a or not b:
         return "nothing", "prints no results"
     if len(a) != len(b):
-        return "nothing", f"prints {len(a)} numbers, the twin {len(b)}"
+        first, second = labelled(mine), labelled(twin)
+        shared = [label for label in first if label in second and len(first[label]) == len(second[label])]
+        if not any(x != int(x) for label in shared for x in first[label] if abs(x) < 1e300):  # whole numbers are sizes as a rule
+            return "nothing", f"prints {len(a)} numbers, the twin {len(b)}"
+        a, b = [x for label in shared for x in first[label]], [x for label in shared for x in second[label]]
     for at, (x, y) in enumerate(zip(a, b, strict=True)):
         if x != x and y != y:
             continue

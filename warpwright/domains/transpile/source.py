@@ -79,7 +79,7 @@ def _inline(text: str, name: str, folders: list[Path], aside: list[tuple[str, in
     def replaced(match: re.Match[str]) -> str:
         header, line = match[2], text.count("\n", 0, match.start()) + 1
         path = next((folder / header for folder in folders if (folder / header).is_file()), None)
-        if path is not None and not PROVIDED.match(header):
+        if path is not None and (not PROVIDED.match(header) or header.endswith("helper_math.h")):  # its operators are not the runtime's
             resolved = path.resolve()
             if resolved in seen:
                 return ""

@@ -38,6 +38,7 @@
 #define CUDART_PI 3.1415926535897931
 #define CUDART_MAX_NORMAL_F FLT_MAX
 
+using std::signbit;
 typedef unsigned char uchar;
 using uint = unsigned int;
 using ushort = unsigned short;
