@@ -13,7 +13,11 @@ TIMING = re.compile(
     r"time|elapsed|\bsec|seconds?\b|\(?\b(ms|us|ns|s)\b\)?|/s\b|flop|bandwidth|throughput|speed|per iteration|rate|device|latency|duration|clock|perf",  # noqa: E501
     re.I,
 )
-NO_FILE = re.compile(r"no such file|(can ?not|unable to|could not|couldn't|error|fail\w*)\s+(to\s+|be\s+)?(open|read|load|import|find)(ed|ing)?\b|file not found|invalid (in|input )file", re.I)
+NO_FILE = re.compile(
+    r"no such file|(can ?not|unable to|could not|couldn't|error|fail\w*)\s+(to\s+|be\s+)?(open|read|load|import|find)(ed|ing)?\b|file not found"
+    r"|invalid (in|input )file",
+    re.I,
+)
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])|\b[-+]?(?:nan|inf)\b", re.I)
 
 

@@ -35,6 +35,10 @@ class Unit:
     path: Path
     folders: tuple[Path, ...]
     defines: tuple[str, ...]
+    plain: bool = False
+    """C, not C++."""
+    cuda: bool = False
+    """CUDA by its name or by -x cu."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class Plan:
     arguments: tuple[str, ...]
     """Of the first line that runs the program."""
     problem: str = ""
+    libraries: tuple[str, ...] = ()
+    """-l flags, but CUDA's."""
 
 
 def plan(folder: Path, *overrides: str) -> Plan:
@@ -57,18 +63,21 @@ def plan(folder: Path, *overrides: str) -> Plan:
         return Plan(name, folder, (), (), f"its Makefile has no usable run: {(done.stderr.strip().splitlines() or [''])[-1][:150]}")
     units: dict[Path, Unit] = {}
     arguments: tuple[str, ...] | None = None
+    libraries: list[str] = []
     where = folder
     for words in commands(done.stdout):
         if words[0] == "cd" and len(words) > 1:
             where = (where / words[1]).resolve()
         elif COMPILERS.match(Path(words[0]).name):
-            for unit in compiled(words[1:], where):
+            for unit in compiled(words, where):
                 units.setdefault(unit.path, unit)
+            libraries += [word for word in words if re.match(r"-l(?!cu|nv)\w+$", word) and word not in libraries]
         elif re.match(r"^\.?/?[\w./-]+$", words[0]) and (words[0].startswith("./") or "/bin/" in words[0]) and not words[0].endswith((".o", ".sh")):
             arguments = tuple(words[1:]) if arguments is None else arguments
     if not units:
         return Plan(name, folder, (), arguments or (), "its Makefile shows no sources")
-    return Plan(name, folder, tuple(units.values()), arguments or (), "" if arguments is not None else "its Makefile does not run it")
+    problem = "" if arguments is not None else "its Makefile does not run it"
+    return Plan(name, folder, tuple(units.values()), arguments or (), problem, tuple(libraries))
 
 
 def commands(text: str) -> list[list[str]]:
@@ -91,7 +100,7 @@ def commands(text: str) -> list[list[str]]:
 def compiled(words: list[str], folder: Path) -> list[Unit]:
     """Return the sources of one compiler call, with its -I and -D."""
     folders, defines, sources = [], [], []
-    at = 0
+    at = 1
     while at < len(words):
         word = words[at]
         for flag, into in (("-I", folders), ("-D", defines)):
@@ -103,7 +112,12 @@ def compiled(words: list[str], folder: Path) -> list[Unit]:
             sources.append((folder / word).resolve())
         at += 1
     inside = tuple((folder / one).resolve() for one in folders)
-    return [Unit(path, (path.parent, folder, *inside), tuple(defines)) for path in dict.fromkeys(sources)]
+    plain = Path(words[0]).name in ("gcc", "cc", "nvcc", "clang", "icx", "icc") and not {"cu", "c++"} & set(words)
+    around = folder, *inside
+    return [
+        Unit(path, (path.parent, *around), tuple(defines), plain and path.suffix == ".c", path.suffix == ".cu" or "cu" in words)
+        for path in dict.fromkeys(sources)
+    ]
 
 
 def features(plan: Plan) -> list[str]:

@@ -11,6 +11,7 @@ from warpwright import cli, native
 
 KERNELS = r"""
 #include <cstdio>
+#include <cuComplex.h>
 #ifdef NEVER_DEFINED
 #include <no_such_header.h>
 #endif
@@ -41,6 +42,17 @@ template <class T> __global__ void punned(const T* x, T* y, T by) {
   reinterpret_cast<uint4*>(y)[threadIdx.x] = made;
 }
 void run_punned(const float* x, float* y) { punned<float><<<1, 16>>>(x, y, 3.f); }
+__device__ float4 expf(float4 v) { v.x = expf(v.x); return v; }
+__global__ void own_function(float* x, const float4* v) {
+  if (threadIdx.x >= 8) return;
+  extern __shared__ float kept[];
+  kept[threadIdx.x] = expf(v[threadIdx.x]).x;
+  x[threadIdx.x] = isnan(kept[threadIdx.x]) || signbit(kept[threadIdx.x]) ? 0.f : kept[threadIdx.x];
+}
+__global__ void words(unsigned* x) {
+  x[threadIdx.x] = __vadd4(x[threadIdx.x], 0x01ff0203u) ^ __vmaxs2(0x8000ffffu, 0x00010002u) ^ __vcmpgtu4(0x01020304u, 0x02020202u);
+}
+__global__ void complex_numbers(cuFloatComplex* z) { *z = cuCdivf(cuCmulf(*z, *z), make_cuFloatComplex(0.f, 2.f)); }
 __global__ void counted(int* x) { if (__nv_atomic_fetch_add(x, 1, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE) == 0) atomicMax_system(x + 1, 7); }
 __global__ void pitched(cudaPitchedPtr p, int width) {
   float* row = (float*)((char*)p.ptr + blockIdx.x * p.pitch);
@@ -79,6 +91,12 @@ int main() {
   CHECK(cudaDeviceGetStreamPriorityRange(&low, &high));
   CHECK(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, 0));
   printf("%g %d %d\n", *(float*)((char*)p.ptr + 2 * p.pitch + 4 * sizeof(float)), low >= high, pools);
+  own_function<<<1, 32, 64>>>(f, (const float4*)f);
+  words<<<1, 1>>>((unsigned*)x);
+  f[8] = 1; f[9] = 1;
+  complex_numbers<<<1, 1>>>((cuFloatComplex*)(f + 8));
+  CHECK(cudaDeviceSynchronize());
+  printf("%d %x %g %g\n", f[0] == 1.f, x[0], f[8], f[9]);
   return helper(x[1]) - 8;
 }
 """
@@ -86,12 +104,16 @@ int main() {
 HEADER = r"""
 #pragma once
 #include <cuda_runtime.h>
+#include <cuComplex.h>
 __global__ void scaled(int* x, int n, int index, int launch);
 __global__ void permuted(int* x);
 __global__ void reduced(int* x);
 __global__ void counted(int* x);
 __global__ void pitched(cudaPitchedPtr p, int width);
 void run_punned(const float* x, float* y);
+__global__ void own_function(float* x, const float4* v);
+__global__ void words(unsigned* x);
+__global__ void complex_numbers(cuFloatComplex* z);
 int helper(int v);
 """
 
@@ -118,6 +140,6 @@ def test_a_program_of_several_sources(tmp_path: Path, tier: str) -> None:
     x = [2 * i + 7 for i in range(256)]
     mixed = [x[4 * (i // 4) + i % 4] + 3 - i % 4 for i in range(256)]
     assert done.stdout.splitlines() == [
-        f"{x[0]} {x[255]}", f"{mixed[0]} {mixed[255]}", f"{sum(mixed[:64])}", "3 189", "128 7", "24 1 1",
+        f"{x[0]} {x[255]}", f"{mixed[0]} {mixed[255]}", f"{sum(mixed[:64])}", "3 189", "128 7", "24 1 1", "1 1fefdfa 1 0",
     ]  # fmt: skip
     assert done.returncode == 0

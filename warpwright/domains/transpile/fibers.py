@@ -68,10 +68,12 @@ def value_edits(found: Sequence[Token], known: Sequence[Kernel]) -> list[Edit]:
     return edits
 
 
-def with_linkage(text: str, known: Sequence[Kernel]) -> str:
-    """Make launch functions of kernels that the text also declares visible to the program's other sources."""
-    for name in dict.fromkeys(kernel.name for kernel in known if not kernel.defined and not kernel.template):
-        text = re.sub(rf"\bstatic (void {name}_launch\()", r"\1", text)
+def with_linkage(text: str, original: str, known: Sequence[Kernel]) -> str:
+    """Make the launch functions of kernels that are not static visible to the program's other sources."""
+    for kernel in known:
+        head = original[max(kernel.start, original.rfind("\n", 0, kernel.start)) : kernel.open_parenthesis]
+        if not kernel.template and not re.search(r"\b(static|inline|__forceinline__)\b", head):
+            text = re.sub(rf"\bstatic (void {kernel.name}_launch\()", r"\1", text)
     return text
 
 

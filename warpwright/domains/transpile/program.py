@@ -95,7 +95,8 @@ def compile_text(
     if not host:
         edits += host_edits(source.text, found, known)
     edits += drop_edits(source.text, found, dropped)
-    body = fibers.with_linkage(fibers.apply(source.text, edits), known)
+    body = fibers.apply(source.text, edits)
+    body = fibers.with_linkage(body, source.text, known) if host else body
     exports = exported(known, sites, instances)
     return Program(name, assemble(source, kernels, body, exports, known), kernels, exports)
 
@@ -300,8 +301,8 @@ def assemble(
 _ALIASING = ("#if defined(__GNUC__) && !defined(__clang__)", '#pragma GCC optimize("no-strict-aliasing")', "#endif")
 """CUDA sources read a float4 as floats, or a uint4 as halves, and nvcc lets them."""
 
-_OPTIONAL = {"complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_", "groups": r"\bcooperative_groups\b",
-             "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
+_OPTIONAL = {"complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
+             "groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
              "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b"}  # fmt: skip
 """Parts of the runtime that are written only where the text matches."""
 

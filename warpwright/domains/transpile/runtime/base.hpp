@@ -38,7 +38,7 @@
 #define CUDART_PI 3.1415926535897931
 #define CUDART_MAX_NORMAL_F FLT_MAX
 
-using std::signbit;
+using std::signbit, std::isnan, std::isinf, std::isfinite;  // global in CUDA, also where a program does not include math.h
 typedef unsigned char uchar;
 using uint = unsigned int;
 using ushort = unsigned short;
