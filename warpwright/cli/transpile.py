@@ -42,5 +42,5 @@ def transpile(given: Any) -> int:
         for kernel in kernels:
             reason = f" ({kernel['reason']})" if kernel["reason"] else ""
             print(f"{path.name}:{kernel['line']}: {kernel['kernel']}: {kernel['tier']}{reason}", file=given.stdout)
-        print(f"wrote {output}; build it with: c++ -O3 -march=native -std=c++17 -fopenmp {output}", file=given.stdout)
+        print(f"wrote {output}; build it with: c++ -O3 -march=native -std=c++17 -fopenmp -fno-strict-aliasing {output}", file=given.stdout)
     return DONE

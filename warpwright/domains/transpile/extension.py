@@ -63,7 +63,7 @@ def compile_extension(text: str, functions: Sequence[str] = (), name: str = "ext
     """Translate, build (cached) and load an extension. Refusal when a construct, or a part of torch's interface, is not translated."""
     program = translate_extension(text, functions, name, **options)
     try:
-        path = native.build(program.source, flags=[*native.FLAGS, "-w"])
+        path = native.build(program.source, flags=[*native.FLAGS, "-fno-strict-aliasing", "-w"])
     except native.BuildError as error:
         found = re.search(r":(\d+):\d+: error: (.*)", str(error))
         what = found[2] if found else str(error)[-300:]

@@ -51,6 +51,32 @@ def launch_edits(text: str, sites: Sequence[LaunchSite], known: Sequence[Kernel]
     return edits
 
 
+def value_edits(found: Sequence[Token], known: Sequence[Kernel]) -> list[Edit]:
+    """Give calls such as `cudaFuncSetAttribute(k, ...)` the kernel's launch function: the kernel itself may not be in the output."""
+    names = {kernel.name for kernel in known if kernel.defined}
+    edits = []
+    for index, token in enumerate(found):
+        if not re.match(r"cuda(Func|Occupancy)\w+$", token.text):
+            continue
+        depth, at = 0, index
+        while (at := at + 1) < len(found) and found[at].text != ";":
+            depth += (found[at].text == "(") - (found[at].text == ")")
+            if depth <= 0 and found[at].text == ")":
+                break
+            if found[at].text in names:
+                edits.append(Edit(found[at].start, found[at].end, f"{found[at].text}_launch"))
+    return edits
+
+
+def with_linkage(text: str, original: str, known: Sequence[Kernel]) -> str:
+    """Make the launch functions of kernels that are not static visible to the program's other sources."""
+    for kernel in known:
+        head = original[max(kernel.start, original.rfind("\n", 0, kernel.start)) : kernel.open_parenthesis]
+        if not kernel.template and not re.search(r"\b(static|inline|__forceinline__)\b", head):
+            text = re.sub(rf"\bstatic (void {kernel.name}_launch\()", r"\1", text)
+    return text
+
+
 def dynamic_shared_edits(text: str, found: Sequence[Token]) -> list[Edit]:
     """Turn `extern __shared__ T name[];` into a pointer to the launch's dynamic shared memory."""
     edits = []
@@ -99,9 +125,14 @@ def _depth(found: Sequence[Token], index: int) -> int:
 
 def launch_head(kernel: Kernel) -> str:
     """Return the head of the function that launches a kernel, up to its body."""
-    parameters = ", ".join(["const ww::Launch& launch", *(p.text for p in kernel.parameters)])
+    parameters = ", ".join([f"const ww::Launch& {shape_name(kernel)}", *(p.text for p in kernel.parameters)])
     template = f"{kernel.template} " if kernel.template else ""
     return f"{template}static void {kernel.name}_launch({parameters})"
+
+
+def shape_name(kernel: Kernel) -> str:
+    """Return what a kernel's launch function calls the launch: not as one of the kernel's own parameters is called."""
+    return "launch_shape" if any(p.name == "launch" for p in kernel.parameters) else "launch"
 
 
 def call(kernel: Kernel) -> str:
@@ -115,7 +146,7 @@ def launch_function(kernel: Kernel) -> str:
     """Return the function that runs a kernel on fibers; of a declaration, the declaration of it."""
     if not kernel.defined:
         return f"\n{launch_head(kernel)};"
-    return f"\n{launch_head(kernel)} {{\n  ww::run_fibers(launch, [&] {{ {call(kernel)}; }});\n}}"
+    return f"\n{launch_head(kernel)} {{\n  ww::run_fibers({shape_name(kernel)}, [&] {{ {call(kernel)}; }});\n}}"
 
 
 def device_edits(text: str, known: Sequence[Kernel], replaced: dict[int, str] | None = None) -> list[Edit]:

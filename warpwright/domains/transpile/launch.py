@@ -15,7 +15,7 @@ from warpwright.domains.transpile.errors import LaunchFailed
 from warpwright.domains.transpile.sanitize import Finding, findings
 from warpwright.errors import UsageError
 
-FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math")
+FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing")
 """errno and floating-point exceptions are nobody's business here, and they keep loops from being vectorised; Inf and NaN stay what they are."""
 
 Shape = int | Sequence[int]

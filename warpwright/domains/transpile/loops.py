@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import emit, fission, ir
 from warpwright.domains.transpile.fission import Callees
@@ -45,6 +45,15 @@ def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset
     return simple
 
 
+def named(kernel: Kernel, parsed: Function) -> Kernel:
+    """Return the kernel with the names that the parser gave its parameters: one that is called `index`, as the output's own, has another."""
+    made = []
+    for given, var in zip(kernel.parameters, parsed.parameters, strict=False):
+        head, found, tail = given.text.rpartition(given.name)
+        made.append(given if not found or given.name == var.name else replace(given, text=f"{head}{var.name}{tail}", name=var.name))
+    return replace(kernel, parameters=tuple(made) + tuple(kernel.parameters[len(made) :]))
+
+
 def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line: int, blocks: Sequence[emit.Shape], vectors: bool) -> Written:
     """Return the kernel in the fastest of the two tiers that takes it. Raises NotFissionable with the reason."""
     if parsed.problem:
@@ -54,7 +63,7 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     body, variables = normalise(parsed, functions)
     made = fission.plan(body, variables, known, stride=vectors)
     writer = emit.Writer(made, emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known)), CALLS if vectors else {})
-    text = emit.functions(kernel, writer, line)
+    text = emit.functions(named(kernel, parsed), writer, line)
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")
     reason = writer.scalar[0] if writer.scalar else ("asked for" if not vectors else "warps in lockstep")

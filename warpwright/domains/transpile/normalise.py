@@ -105,6 +105,8 @@ class _Normaliser:
         if isinstance(stmt, Declare):
             init = self.take(stmt.init, before) if stmt.init is not None else None
             return [*before, replace(stmt, init=init)]
+        if isinstance(stmt, Evaluate) and len(parts := _commas(stmt.expr)) > 1 and self.in_expression(stmt.expr):
+            return list(self.block([replace(stmt, expr=part) for part in parts]))
         if isinstance(stmt, Evaluate):
             expr = self.take(stmt.expr, before, statement=True)
             return [*before, replace(stmt, expr=expr)] if expr.parts else before
@@ -130,6 +132,10 @@ class _Normaliser:
         return [stmt]
 
     def loop(self, stmt: For) -> list[Stmt]:
+        if any(self.syncs(s) for s in stmt.init) and not any(isinstance(s, Declare) for s in stmt.init):
+            return [*self.block(stmt.init), *self.loop(replace(stmt, init=()))]
+        if stmt.step is not None and len(steps := _commas(stmt.step)) > 1 and self.in_expression(stmt.step) and not _continues(stmt):
+            return self.loop(replace(stmt, step=None, body=(*stmt.body, *(Evaluate(e, stmt.line) for e in steps))))
         in_head: list[Stmt] = []
         cond = self.take(stmt.cond, in_head) if stmt.cond is not None else None
         in_step: list[Stmt] = []
@@ -137,14 +143,14 @@ class _Normaliser:
         init, body = self.block(stmt.init), self.block(stmt.body)
         if not in_head and not in_step:
             return [replace(stmt, init=init, cond=cond, step=step, body=body)]
-        if any(isinstance(s, Jump) and s.word == "continue" for s in ir.walk(stmt.body)) or cond is None:
+        if _continues(stmt) or cond is None:
             raise NotFissionable(stmt.line, "a synchronisation in the head of a loop with `continue`")
         leave = If(_not(cond), (Jump("break", stmt.line),), line=stmt.line)
         tail = (*in_step, *((Evaluate(step, stmt.line),) if step is not None else ()))
         return [replace(stmt, init=init, cond=None, step=None, body=(*in_head, leave, *body, *tail))]
 
     def do_while(self, stmt: ir.DoWhile, cond: Expr, before: Sequence[Stmt]) -> list[Stmt]:
-        if any(isinstance(s, Jump) and s.word == "continue" for s in ir.walk(stmt.body)):
+        if _continues(stmt):
             raise NotFissionable(stmt.line, "a synchronisation in a do-while loop with `continue`")
         leave = If(_not(cond), (Jump("break", stmt.line),), line=stmt.line)
         return [For((), None, None, (*self.block(stmt.body), *before, leave), stmt.line, stmt.comment)]
@@ -331,6 +337,17 @@ class _Normaliser:
             replace(stmt, cond=leaves, then=gone, other=()),
             If(_not(leaves), stay, (), exits=True, line=stmt.line),
         ]
+
+
+def _commas(expr: Expr) -> list[Expr]:
+    """Return the parts of `a, b, c` in order; of another expression, itself."""
+    if expr.kind == "binary" and expr.name == ",":
+        return [*_commas(expr.children[0]), *_commas(expr.children[1])]
+    return [expr]
+
+
+def _continues(stmt: For | ir.DoWhile) -> bool:
+    return any(isinstance(s, Jump) and s.word == "continue" for s in ir.walk(stmt.body))
 
 
 def _not(cond: Expr) -> Expr:

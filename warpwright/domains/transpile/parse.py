@@ -247,6 +247,8 @@ class _Reader:
             dims.append(plain(tail[found.end() : close]).strip())
             at, tail = at + close + 1, tail[close + 1 :]
         element = cursor.type
+        if dims and not dims[0] and (size := element.get_array_size()) > 0:
+            dims[0] = str(size)  # int a[] = {1, 2}
         for _ in dims:
             element = element.element_type
         const = element.is_const_qualified() or "constexpr" in head

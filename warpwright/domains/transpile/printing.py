@@ -74,7 +74,7 @@ class Printer:
                 arguments = ", ".join(self.expr(c) for c in expr.children[1:])
                 return f"ww::private_{kind.lower()}({arguments})"
         instead = self.calls.get(name)
-        if instead is not None:
+        if instead is not None and not re.search(r"\d$", expr.type):  # a program may have its own expf of float4
             return f"{instead}({', '.join(self.expr(c) for c in expr.children[1:])})"
         return self.parts(expr, False)
 
@@ -164,6 +164,8 @@ class Printer:
     def declaration(self, stmt: Declare, const: bool = False) -> str:
         """Return `type name[dims] = init` without a semicolon."""
         var = stmt.var
+        if var.space == "dynamic":
+            return f"{var.type}* const {var.name} = ({var.type}*)ww::dynamic_shared()"
         head = declarator(var)
         if (const or var.const) and not var.reference and "*" not in var.type and stmt.init is not None:
             head = f"const {head}"

@@ -77,7 +77,7 @@ def compile_text(
     source = reading.read(text, name, defines, folders)
     found = scan.tokens(source.text)
     known = scan.kernels(source.text, found)
-    if not known:
+    if not known and not host:
         raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
     sites = scan.launches(source.text, found, known)
     refuse(source, sites)
@@ -88,6 +88,7 @@ def compile_text(
     edits = [
         *lockstep.edits(source, known, functions, set(better)),
         *fibers.launch_edits(source.text, sites, known),
+        *fibers.value_edits(found, known),
         *fibers.dynamic_shared_edits(source.text, found),
         *fibers.device_edits(source.text, known, better),
     ]
@@ -95,6 +96,7 @@ def compile_text(
         edits += host_edits(source.text, found, known)
     edits += drop_edits(source.text, found, dropped)
     body = fibers.apply(source.text, edits)
+    body = fibers.with_linkage(body, source.text, known) if host else body
     exports = exported(known, sites, instances)
     return Program(name, assemble(source, kernels, body, exports, known), kernels, exports)
 
@@ -285,8 +287,10 @@ def assemble(
     source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], known: Sequence[Kernel], more: tuple[str, ...] = ()
 ) -> str:
     """Return the whole output: head, runtime, translated text, entries."""
+    body = re.sub(r"(?<!\()\b__noinline__\b", "__attribute__((noinline))", body)  # as a macro it would break the standard library's headers
     head = [
-        f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math"  # noqa: E501
+        f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing",  # noqa: E501
+        *_ALIASING,
     ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
@@ -294,7 +298,11 @@ def assemble(
     return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
 
 
-_OPTIONAL = {"groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
+_ALIASING = ("#if defined(__GNUC__) && !defined(__clang__)", '#pragma GCC optimize("no-strict-aliasing")', "#endif")
+"""CUDA sources read a float4 as floats, or a uint4 as halves, and nvcc lets them."""
+
+_OPTIONAL = {"complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
+             "groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
              "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b"}  # fmt: skip
 """Parts of the runtime that are written only where the text matches."""
 
@@ -309,13 +317,14 @@ def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
     if not exports:
         return []
     scopes = {k.name: k.scope for k in known}
-    lines = ["\n// ---- entries for a foreign caller ----"]
+    lines = ["\n// ---- entries for a foreign caller; weak, since each source of a program has its own ----"]
+    outside = 'extern "C" __attribute__((weak))'
     for name, number in exports.items():
         base, angle, arguments = name.partition("<")
         base = base.strip()
         function = f"&{scopes[base]}{base}_launch{angle}{arguments}"
         lines.append(
-            f'extern "C" int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}'
+            f'{outside} int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}'
         )
-        lines.append(f'extern "C" const char* ww_signature_{number}() {{ return ww::signature({function}); }}')
+        lines.append(f'{outside} const char* ww_signature_{number}() {{ return ww::signature({function}); }}')
     return lines

@@ -19,7 +19,7 @@ DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12
 
 PROVIDED = re.compile(
     r"^(cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|vector_types|vector_functions|math_functions|device_functions|math_constants"
-    r"|cuda_fp16|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|sm_\w+"
+    r"|cuda_fp16|cuComplex|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|sm_\w+"
     r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives)(\.h|\.hpp)?$"
 )
 """CUDA headers whose content the runtime gives (or whose absence the C++ compiler reports)."""
@@ -29,6 +29,7 @@ TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
 
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"][^\n]*$', re.M)
+_KEPT = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+ww_include[ \t]+(\S+)[^\n]*$", re.M)
 
 
 @dataclass(frozen=True)
@@ -63,22 +64,22 @@ class Source:
 
 def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = ()) -> Source:
     """Return the source after the preprocessor. `folders` are searched for files in quotes (and in <> when they are there)."""
-    includes: list[str] = []
     aside: list[tuple[str, int]] = []
     seen: set[Path] = set()
-    marked = _inline(text, name, list(folders), includes, aside, seen)
+    marked = _inline(text, name, list(folders), aside, seen)
     expanded = _expand(marked, name, [*DEFINES, *defines])
-    body, starts, places = _strip_markers(ptx.translate(expanded))
+    includes = [match[1] for match in _KEPT.finditer(expanded)]
+    body, starts, places = _strip_markers(ptx.translate(_KEPT.sub("", expanded)))
     return Source(name, body, tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
 
 
-def _inline(text: str, name: str, folders: list[Path], includes: list[str], aside: list[tuple[str, int]], seen: set[Path], depth: int = 0) -> str:
-    """Replace each include: an own file by its text between line markers, a system header by nothing (kept in `includes`)."""
+def _inline(text: str, name: str, folders: list[Path], aside: list[tuple[str, int]], seen: set[Path], depth: int = 0) -> str:
+    """Replace each include: an own file by its text between line markers, a system header by a pragma, which stays where an #if's branch is taken."""
 
     def replaced(match: re.Match[str]) -> str:
         header, line = match[2], text.count("\n", 0, match.start()) + 1
         path = next((folder / header for folder in folders if (folder / header).is_file()), None)
-        if path is not None and not PROVIDED.match(header):
+        if path is not None and (not PROVIDED.match(header) or header.endswith("helper_math.h")):  # its operators are not the runtime's
             resolved = path.resolve()
             if resolved in seen:
                 return ""
@@ -87,12 +88,12 @@ def _inline(text: str, name: str, folders: list[Path], includes: list[str], asid
                 seen.add(resolved)
             if depth > 50:
                 raise Refusal(name, line, "front-end", f"includes nest more than 50 deep at {header!r}")
-            inner = _inline(own, str(path), [path.parent, *folders], includes, aside, seen, depth + 1)
+            inner = _inline(own, str(path), [path.parent, *folders], aside, seen, depth + 1)
             return f'# 1 "{path}"\n{inner}\n# {line + 1} "{name}"'
         if LIBRARY.match(header) or TORCH.match(header):
             aside.append((header, line))
         elif not PROVIDED.match(header):
-            includes.append(header)
+            return f"#pragma ww_include {header}"
         return ""
 
     text = re.sub(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", "", _INCLUDE.sub(replaced, text), flags=re.M)

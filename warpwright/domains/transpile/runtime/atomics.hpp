@@ -52,3 +52,18 @@ template <class T, class C, class V> static inline T private_cas(T* p, C compare
   template <class... A> static inline auto NAME##_system(A... a) { return NAME(a...); }
 WW_SCOPED(atomicAdd) WW_SCOPED(atomicSub) WW_SCOPED(atomicMax) WW_SCOPED(atomicMin) WW_SCOPED(atomicExch) WW_SCOPED(atomicCAS)
 WW_SCOPED(atomicAnd) WW_SCOPED(atomicOr) WW_SCOPED(atomicXor)
+
+#define __NV_ATOMIC_RELAXED __ATOMIC_RELAXED
+#define __NV_ATOMIC_CONSUME __ATOMIC_CONSUME
+#define __NV_ATOMIC_ACQUIRE __ATOMIC_ACQUIRE
+#define __NV_ATOMIC_RELEASE __ATOMIC_RELEASE
+#define __NV_ATOMIC_ACQ_REL __ATOMIC_ACQ_REL
+#define __NV_ATOMIC_SEQ_CST __ATOMIC_SEQ_CST
+enum { __NV_THREAD_SCOPE_THREAD, __NV_THREAD_SCOPE_BLOCK, __NV_THREAD_SCOPE_CLUSTER, __NV_THREAD_SCOPE_DEVICE, __NV_THREAD_SCOPE_SYSTEM };
+template <class T> static inline T __nv_atomic_load_n(const T* p, int, int = 3) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
+template <class T, class V> static inline void __nv_atomic_store_n(T* p, V v, int, int = 3) { __atomic_store_n(p, (T)v, __ATOMIC_SEQ_CST); }
+template <class T, class V> static inline T __nv_atomic_exchange_n(T* p, V v, int, int = 3) { return __atomic_exchange_n(p, (T)v, __ATOMIC_SEQ_CST); }
+template <class T, class V> static inline T __nv_atomic_fetch_add(T* p, V v, int, int = 3) { return atomicAdd(p, v); }
+template <class T, class V> static inline T __nv_atomic_fetch_sub(T* p, V v, int, int = 3) { return atomicSub(p, v); }
+template <class T, class V> static inline T __nv_atomic_fetch_min(T* p, V v, int, int = 3) { return atomicMin(p, v); }
+template <class T, class V> static inline T __nv_atomic_fetch_max(T* p, V v, int, int = 3) { return atomicMax(p, v); }

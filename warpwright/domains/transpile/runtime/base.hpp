@@ -29,9 +29,6 @@
 #define __maxnreg__(...)
 #define __cluster_dims__(...)
 #define __forceinline__ inline
-#ifndef __noinline__
-#define __noinline__ __attribute__((noinline))
-#endif
 #define __align__(n) alignas(n)
 #define __shared__ static thread_local
 #define CUDART_INF_F INFINITY
@@ -41,6 +38,7 @@
 #define CUDART_PI 3.1415926535897931
 #define CUDART_MAX_NORMAL_F FLT_MAX
 
+using std::signbit, std::isnan, std::isinf, std::isfinite;  // global in CUDA, also where a program does not include math.h
 typedef unsigned char uchar;
 using uint = unsigned int;
 using ushort = unsigned short;
@@ -172,12 +170,6 @@ static inline int __dp4a(int a, int b, int c) {
   for (int i = 0; i < 4; ++i) c += (int)(signed char)(a >> (8 * i)) * (int)(signed char)(b >> (8 * i));
   return c;
 }
-static inline unsigned __vabsdiffu4(unsigned a, unsigned b) {
-  unsigned r = 0;
-  for (int i = 0; i < 4; ++i) { const int x = (a >> (8 * i)) & 255, y = (b >> (8 * i)) & 255; r |= (unsigned)(x > y ? x - y : y - x) << (8 * i); }
-  return r;
-}
-static inline unsigned __vadd4(unsigned a, unsigned b) { return ((a & 0x7f7f7f7fu) + (b & 0x7f7f7f7fu)) ^ ((a ^ b) & 0x80808080u); }
 
 // Reinterpretation and conversion.
 static inline int __float_as_int(float v) { return ww::bits<int>(v); }

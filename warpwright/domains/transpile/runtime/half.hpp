@@ -88,6 +88,13 @@ using __nv_bfloat16_raw = __nv_bfloat16;
   static inline T hsqrt(T a) { return T(std::sqrt((float)a)); } \
   static inline T hrsqrt(T a) { return T(1.0f / std::sqrt((float)a)); } \
   static inline T hrcp(T a) { return T(1.0f / (float)a); } \
+  static inline T hlog2(T a) { return T(std::log2((float)a)); } \
+  static inline T hlog10(T a) { return T(std::log10((float)a)); } \
+  static inline T hexp2(T a) { return T(std::exp2((float)a)); } \
+  static inline T hfloor(T a) { return T(std::floor((float)a)); } \
+  static inline T hceil(T a) { return T(std::ceil((float)a)); } \
+  static inline T htrunc(T a) { return T(std::trunc((float)a)); } \
+  static inline T hrint(T a) { return T(std::nearbyint((float)a)); } \
   static inline T hsin(T a) { return T(std::sin((float)a)); } \
   static inline T hcos(T a) { return T(std::cos((float)a)); } \
   static inline T htanh(T a) { return T(std::tanh((float)a)); } \
@@ -98,6 +105,13 @@ using __nv_bfloat16_raw = __nv_bfloat16;
   static inline T2 __hfma2(T2 a, T2 b, T2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; } \
   static inline T2 __hmax2(T2 a, T2 b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; } \
   static inline T2 __hmin2(T2 a, T2 b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; } \
+  static inline T2 __hneg2(T2 a) { return {-a.x, -a.y}; } \
+  static inline T2 __habs2(T2 a) { return {__habs(a.x), __habs(a.y)}; } \
+  static inline T2 __hgt2(T2 a, T2 b) { return {T(a.x > b.x ? 1.f : 0.f), T(a.y > b.y ? 1.f : 0.f)}; } \
+  static inline T2 __hge2(T2 a, T2 b) { return {T(a.x >= b.x ? 1.f : 0.f), T(a.y >= b.y ? 1.f : 0.f)}; } \
+  static inline T2 __hlt2(T2 a, T2 b) { return {T(a.x < b.x ? 1.f : 0.f), T(a.y < b.y ? 1.f : 0.f)}; } \
+  static inline T2 __hle2(T2 a, T2 b) { return {T(a.x <= b.x ? 1.f : 0.f), T(a.y <= b.y ? 1.f : 0.f)}; } \
+  static inline T2 __heq2(T2 a, T2 b) { return {T(a.x == b.x ? 1.f : 0.f), T(a.y == b.y ? 1.f : 0.f)}; } \
   static inline T2 h2exp(T2 a) { return {hexp(a.x), hexp(a.y)}; }
 WW_SMALL_FLOAT_FUNCTIONS(__half, __half2)
 WW_SMALL_FLOAT_FUNCTIONS(__nv_bfloat16, __nv_bfloat162)
@@ -121,6 +135,15 @@ static inline float __low2float(__half2 v) { return v.x; }
 static inline float __high2float(__half2 v) { return v.y; }
 static inline unsigned short __half_as_ushort(__half v) { return v.stored; }
 static inline __half __ushort_as_half(unsigned short v) { __half h; h.stored = v; return h; }
+static inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 v) { return v.stored; }
+static inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short v) { __nv_bfloat16 h; h.stored = v; return h; }
+static inline int __bfloat162int_rn(__nv_bfloat16 v) { return (int)std::nearbyint((float)v); }
+static inline int __bfloat162int_rz(__nv_bfloat16 v) { return (int)(float)v; }
+static inline __nv_bfloat16 __int2bfloat16_rn(int v) { return (float)v; }
+static inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 v) { return {v, v}; }
+static inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return {a, b}; }
+static inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 v) { return v.x; }
+static inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 v) { return v.y; }
 static inline float __bfloat162float(__nv_bfloat16 v) { return v; }
 static inline __nv_bfloat16 __float2bfloat16(float v) { return v; }
 static inline __nv_bfloat16 __float2bfloat16_rn(float v) { return v; }

@@ -3,14 +3,22 @@
 #include <thread>
 typedef int cudaError_t;
 typedef int CUresult;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorLaunchFailure = 719, cudaErrorNotReady = 600, cudaErrorNoDevice = 100, cudaErrorPeerAccessAlreadyEnabled = 704 };
+enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorLaunchFailure = 719, cudaErrorNotReady = 600, cudaErrorNoDevice = 100, cudaErrorPeerAccessAlreadyEnabled = 704, cudaErrorPeerAccessNotEnabled = 705, cudaErrorAssert = 710, cudaErrorInvalidConfiguration = 9, cudaErrorInvalidDevice = 101, cudaErrorIllegalAddress = 700, cudaErrorLaunchOutOfResources = 701, cudaErrorLaunchTimeout = 702, cudaErrorNotSupported = 801, cudaErrorInitializationError = 3, cudaErrorInvalidDevicePointer = 17, cudaErrorUnknown = 999 };
 typedef cudaError_t cudaError;
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaDevAttrClockRate = 13, cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81 };
-enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseSetPreferredLocation = 3 };
-enum { cudaMemAttachGlobal = 1, cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4, cudaHostRegisterDefault = 0, cudaStreamNonBlocking = 1, cudaStreamDefault = 0, cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaDeviceScheduleAuto = 0, cudaDeviceMapHost = 8, cudaCpuDeviceId = -1 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaDevAttrClockRate = 13, cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrComputeMode = 20, cudaDevAttrConcurrentKernels = 31, cudaDevAttrManagedMemory = 83, cudaDevAttrConcurrentManagedAccess = 89, cudaDevAttrCooperativeLaunch = 95, cudaDevAttrMemoryPoolsSupported = 115, cudaDevAttrMaxThreadsPerMultiProcessor = 39 };
+enum { cudaComputeModeDefault = 0, cudaComputeModeExclusive = 1, cudaComputeModeProhibited = 2 };
+enum cudaMemLocationType { cudaMemLocationTypeInvalid, cudaMemLocationTypeDevice, cudaMemLocationTypeHost };
+struct cudaMemLocation { cudaMemLocationType type; int id; };
+enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
+typedef struct CUmemPool_st* cudaMemPool_t;
+struct cudaExtent { size_t width, height, depth; };
+struct cudaPos { size_t x, y, z; };
+struct cudaPitchedPtr { void* ptr; size_t pitch, xsize, ysize; };
+enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseUnsetReadMostly, cudaMemAdviseSetPreferredLocation, cudaMemAdviseUnsetPreferredLocation, cudaMemAdviseSetAccessedBy, cudaMemAdviseUnsetAccessedBy };
+enum { cudaMemAttachGlobal = 1, cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4, cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2, cudaMemAttachHost = 2, cudaMemAttachSingle = 4, cudaStreamNonBlocking = 1, cudaStreamDefault = 0, cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaDeviceScheduleAuto = 0, cudaDeviceMapHost = 8, cudaCpuDeviceId = -1 };
 struct CUstream_st { int unused; };
 struct CUevent_st { double when = 0; };
 typedef CUstream_st* cudaStream_t;
@@ -36,7 +44,9 @@ static inline int status() {
 static inline double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 static inline int allocate(void** p, size_t bytes) {
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
-  return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+  if (*p) return cudaSuccess;
+  std::fprintf(stderr, "out of memory: %zu bytes are not to be had\n", bytes);
+  return cudaErrorMemoryAllocation;
 }
 }  // namespace ww
 
@@ -69,7 +79,23 @@ template <class T> static inline cudaError_t cudaMemcpyFromSymbolAsync(void* t, 
 template <class P, class T> static inline cudaError_t cudaGetSymbolAddress(P** p, T& symbol) { *p = (P*)&symbol; return cudaSuccess; }
 static inline cudaError_t cudaMemGetInfo(size_t* available, size_t* total) { *available = *total = (size_t)8 << 30; return cudaSuccess; }
 static inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) { return cudaSuccess; }
+static inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t = nullptr) { return cudaSuccess; }
 static inline cudaError_t cudaMemAdvise(const void*, size_t, int, int) { return cudaSuccess; }
+static inline cudaError_t cudaMemAdvise(const void*, size_t, int, cudaMemLocation) { return cudaSuccess; }
+static inline cudaExtent make_cudaExtent(size_t w, size_t h, size_t d) { return {w, h, d}; }
+static inline cudaPos make_cudaPos(size_t x, size_t y, size_t z) { return {x, y, z}; }
+static inline cudaPitchedPtr make_cudaPitchedPtr(void* p, size_t pitch, size_t xsize, size_t ysize) { return {p, pitch, xsize, ysize}; }
+static inline cudaError_t cudaMalloc3D(cudaPitchedPtr* p, cudaExtent e) {
+  p->pitch = (e.width + 255) / 256 * 256; p->xsize = e.width; p->ysize = e.height;
+  return ww::allocate(&p->ptr, p->pitch * e.height * e.depth);
+}
+static inline cudaError_t cudaMemset3D(cudaPitchedPtr p, int v, cudaExtent e) {
+  for (size_t r = 0; r < e.height * e.depth; ++r) std::memset((char*)p.ptr + r / e.height * p.pitch * p.ysize + r % e.height * p.pitch, v, e.width);
+  return cudaSuccess;
+}
+static inline cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) { *pool = nullptr; return cudaSuccess; }
+static inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, int, void*) { return cudaSuccess; }
+static inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 
 static inline cudaError_t cudaDeviceSynchronize() { return ww::status(); }
 static inline cudaError_t cudaThreadSynchronize() { return ww::status(); }
@@ -88,7 +114,7 @@ static inline cudaError_t cudaDeviceSetSharedMemConfig(int) { return cudaSuccess
 template <class F> static inline cudaError_t cudaFuncSetCacheConfig(F, int) { return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetAttribute(F, int, int) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceGetAttribute(int* v, int a, int) {
-  static const std::map<int, int> known = {{16, 16}, {1, 1024}, {8, 49152}, {10, 32}, {75, 8}, {76, 0}, {97, 166912}, {13, 1000000}, {38, 1 << 20}, {81, 167936}};
+  static const std::map<int, int> known = {{16, 16}, {1, 1024}, {8, 49152}, {10, 32}, {75, 8}, {76, 0}, {97, 166912}, {13, 1000000}, {38, 1 << 20}, {81, 167936}, {31, 1}, {83, 1}, {89, 1}, {39, 2048}, {115, 1}};
   const auto at = known.find(a);
   *v = at == known.end() ? 0 : at->second;
   return cudaSuccess;
@@ -105,6 +131,9 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
 template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F) { std::memset(a, 0, sizeof *a); a->maxThreadsPerBlock = 1024; return cudaSuccess; }
 template <class F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, F, int, size_t) { *n = 2; return cudaSuccess; }
 template <class F> static inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F, size_t = 0, int = 0) { *grid = 32; *block = 256; return cudaSuccess; }
+static inline cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaErrorInvalidDevice; }
+static inline cudaError_t cudaDeviceDisablePeerAccess(int) { return cudaErrorPeerAccessNotEnabled; }
+static inline cudaError_t cudaDeviceGetStreamPriorityRange(int* low, int* high) { *low = 0; *high = -1; return cudaSuccess; }
 static inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { *can = 0; return cudaSuccess; }
 static inline cudaError_t cudaDriverGetVersion(int* v) { *v = 12000; return cudaSuccess; }
 static inline cudaError_t cudaRuntimeGetVersion(int* v) { *v = 12000; return cudaSuccess; }

@@ -71,4 +71,6 @@ static inline unsigned lane_up(unsigned lane, unsigned delta, int width) { retur
 static inline unsigned lane_down(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) + delta < (unsigned)width ? lane + delta : lane; }
 static inline unsigned lane_xor(unsigned lane, int bits, int width) { return (lane ^ (unsigned)bits) < (lane & ~(unsigned)(width - 1)) + (unsigned)width ? lane ^ (unsigned)bits : lane; }
 }  // namespace ww
-extern "C" const char* ww_error() { return ww::error_text().c_str(); }
+extern "C" __attribute__((weak)) const char* ww_error() {  // weak: each source of a program has it
+  return ww::error_text().c_str();
+}

@@ -8,7 +8,6 @@ enum cudaTextureReadMode { cudaReadModeElementType, cudaReadModeNormalizedFloat 
 enum cudaResourceType { cudaResourceTypeArray, cudaResourceTypeMipmappedArray, cudaResourceTypeLinear, cudaResourceTypePitch2D };
 enum { cudaArrayDefault = 0 };
 struct cudaChannelFormatDesc { int x, y, z, w; cudaChannelFormatKind f; };
-struct cudaExtent { size_t width, height, depth; };
 struct cudaArray {
   char* data;
   size_t width, height, depth;
@@ -129,7 +128,6 @@ WW_CHANNEL(char, 8, 1, cudaChannelFormatKindSigned) WW_CHANNEL(short, 16, 1, cud
 #undef WW_CHANNEL
 }  // namespace ww
 template <class T> static inline cudaChannelFormatDesc cudaCreateChannelDesc() { return ww::Channel<T>::get(); }
-static inline cudaExtent make_cudaExtent(size_t w, size_t h, size_t d) { return {w, h, d}; }
 static inline int cudaMalloc3DArray(cudaArray_t* a, const cudaChannelFormatDesc* d, cudaExtent e, unsigned = 0) {
   *a = new cudaArray{nullptr, e.width, e.height, e.depth, *d};
   (*a)->data = (char*)std::calloc(e.width * (e.height ? e.height : 1) * (e.depth ? e.depth : 1), (*a)->texel());

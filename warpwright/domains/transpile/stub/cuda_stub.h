@@ -50,6 +50,11 @@ template <class T> __device__ T __reduce_and_sync(unsigned, T); template <class 
 #define A(N) template <class T, class V> __device__ T N(T*, V); template <class T, class V> __device__ T N##_block(T*, V); template <class T, class V> __device__ T N##_system(T*, V);
 A(atomicAdd) A(atomicSub) A(atomicMax) A(atomicMin) A(atomicExch) A(atomicAnd) A(atomicOr) A(atomicXor) A(atomicInc) A(atomicDec)
 #undef A
+template <class T> __device__ T __nv_atomic_load_n(const T*, int, int = 3); template <class T, class V> __device__ void __nv_atomic_store_n(T*, V, int, int = 3); template <class T, class V> __device__ T __nv_atomic_exchange_n(T*, V, int, int = 3);
+#define A(N) template <class T, class V> __device__ T __nv_atomic_fetch_##N(T*, V, int, int = 3);
+A(add) A(sub) A(min) A(max)
+#undef A
+enum { __NV_ATOMIC_RELAXED, __NV_ATOMIC_CONSUME, __NV_ATOMIC_ACQUIRE, __NV_ATOMIC_RELEASE, __NV_ATOMIC_ACQ_REL, __NV_ATOMIC_SEQ_CST, __NV_THREAD_SCOPE_THREAD = 0, __NV_THREAD_SCOPE_BLOCK, __NV_THREAD_SCOPE_CLUSTER, __NV_THREAD_SCOPE_DEVICE, __NV_THREAD_SCOPE_SYSTEM };
 template <class T, class C, class V> __device__ T atomicCAS(T*, C, V); template <class T, class C, class V> __device__ T atomicCAS_block(T*, C, V);
 #define L(N) template <class T> __device__ T N(const T*);
 L(__ldg) L(__ldcs) L(__ldca) L(__ldcg) L(__ldlu) L(__ldcv)
@@ -88,7 +93,23 @@ HD int __popc(unsigned); HD int __popcll(unsigned long long); HD int __clz(int);
 HD unsigned long long __brevll(unsigned long long); HD unsigned __funnelshift_l(unsigned, unsigned, unsigned); HD unsigned __funnelshift_r(unsigned, unsigned, unsigned);
 HD unsigned __byte_perm(unsigned, unsigned, unsigned); HD int __mul24(int, int); HD unsigned __umul24(unsigned, unsigned); HD int __mulhi(int, int); HD unsigned __umulhi(unsigned, unsigned);
 HD long long __mul64hi(long long, long long); HD unsigned long long __umul64hi(unsigned long long, unsigned long long); HD unsigned __sad(int, int, unsigned); HD unsigned __usad(unsigned, unsigned, unsigned);
-HD int __dp4a(int, int, int); HD unsigned __vabsdiffu4(unsigned, unsigned); HD unsigned __vadd4(unsigned, unsigned); HD int __hadd(int, int);
+HD int __dp4a(int, int, int); HD int __hadd(int, int);
+#define V1(N) HD unsigned N##2(unsigned); HD unsigned N##4(unsigned);
+#define V2(N) HD unsigned N##2(unsigned, unsigned); HD unsigned N##4(unsigned, unsigned);
+#define VC(N) V2(__vcmp##N) V2(__vset##N)
+V1(__vabs) V1(__vabsss) V1(__vneg) V1(__vnegss) V2(__vadd) V2(__vaddss) V2(__vaddus) V2(__vsub) V2(__vsubss) V2(__vsubus) V2(__vavgs) V2(__vavgu) V2(__vhaddu) V2(__vabsdiffs) V2(__vabsdiffu) V2(__vsads) V2(__vsadu)
+V2(__vmaxs) V2(__vmaxu) V2(__vmins) V2(__vminu) VC(eq) VC(ne) VC(ges) VC(geu) VC(gts) VC(gtu) VC(les) VC(leu) VC(lts) VC(ltu)
+#define VI(M, N, T) HD T __vi##M##_##N(T, T); HD T __vi##M##3_##N(T, T, T); HD T __viadd##M##_##N(T, T, T);
+#define VR(M, N, T) VI(M, N, T) VI(M, N##_relu, T)
+VR(max, s32, int) VR(min, s32, int) VI(max, u32, unsigned) VI(min, u32, unsigned) VR(max, s16x2, unsigned) VR(min, s16x2, unsigned) VI(max, u16x2, unsigned) VI(min, u16x2, unsigned)
+HD int __vibmax_s32(int, int, bool*); HD int __vibmin_s32(int, int, bool*); HD unsigned __vibmax_u32(unsigned, unsigned, bool*); HD unsigned __vibmin_u32(unsigned, unsigned, bool*);
+HD unsigned __vibmax_s16x2(unsigned, unsigned, bool*, bool*); HD unsigned __vibmin_s16x2(unsigned, unsigned, bool*, bool*); HD unsigned __vibmax_u16x2(unsigned, unsigned, bool*, bool*); HD unsigned __vibmin_u16x2(unsigned, unsigned, bool*, bool*);
+#undef V1
+#undef V2
+#undef VC
+#undef VI
+#undef VR
+
 HD int __float_as_int(float); HD unsigned __float_as_uint(float); HD float __int_as_float(int); HD float __uint_as_float(unsigned); HD long long __double_as_longlong(double); HD double __longlong_as_double(long long);
 HD int __double2hiint(double); HD int __double2loint(double); HD double __hiloint2double(int, int);
 #define R(F, T, N) HD T N##_rn(F); HD T N##_rz(F); HD T N##_ru(F); HD T N##_rd(F);
@@ -106,13 +127,16 @@ extern "C" HD void* malloc(size_t); extern "C" HD void free(void*); extern "C" v
   struct alignas(4) P { N x, y; HD P(); HD P(N, N); }; HD P operator+(P, P); HD P operator*(P, P); HD P operator-(P, P); \
   HD N __hadd(N, N); HD N __hsub(N, N); HD N __hmul(N, N); HD N __hdiv(N, N); HD N __hfma(N, N, N); HD N __hneg(N); HD N __habs(N); HD N __hmax(N, N); HD N __hmin(N, N); \
   HD bool __hgt(N, N); HD bool __hge(N, N); HD bool __hlt(N, N); HD bool __hle(N, N); HD bool __heq(N, N); HD bool __hne(N, N); HD bool __hisnan(N); HD N hexp(N); HD N hlog(N); HD N hsqrt(N); HD N hrsqrt(N); HD N hrcp(N); HD N htanh(N); \
-  HD P __hadd2(P, P); HD P __hsub2(P, P); HD P __hmul2(P, P); HD P __h2div(P, P); HD P __hfma2(P, P, P); HD P __hmax2(P, P); HD P __hmin2(P, P); HD P h2exp(P);
+  HD P __hadd2(P, P); HD P __hsub2(P, P); HD P __hmul2(P, P); HD P __h2div(P, P); HD P __hfma2(P, P, P); HD P __hmax2(P, P); HD P __hmin2(P, P); HD P h2exp(P); \
+  HD N hlog2(N); HD N hlog10(N); HD N hexp2(N); HD N hfloor(N); HD N hceil(N); HD N htrunc(N); HD N hrint(N); HD N hsin(N); HD N hcos(N); HD P __hneg2(P); HD P __habs2(P); HD P __hgt2(P, P); HD P __hge2(P, P); HD P __hlt2(P, P); HD P __hle2(P, P); HD P __heq2(P, P);
 SMALL(__half, __half2) SMALL(__nv_bfloat16, __nv_bfloat162)
 #undef SMALL
 typedef __half half; typedef __half2 half2; typedef __nv_bfloat16 nv_bfloat16; typedef __nv_bfloat162 nv_bfloat162;
 HD float __half2float(__half); HD __half __float2half(float); HD __half __float2half_rn(float); HD __half __double2half(double); HD __half __int2half_rn(int); HD int __half2int_rn(__half); HD int __half2int_rz(__half);
 HD __half2 __floats2half2_rn(float, float); HD __half2 __float2half2_rn(float); HD float2 __half22float2(__half2); HD __half2 __halves2half2(__half, __half); HD __half2 __half2half2(__half); HD __half2 make_half2(__half, __half);
 HD __half __low2half(__half2); HD __half __high2half(__half2); HD float __low2float(__half2); HD float __high2float(__half2); HD unsigned short __half_as_ushort(__half); HD __half __ushort_as_half(unsigned short);
+HD unsigned short __bfloat16_as_ushort(__nv_bfloat16); HD __nv_bfloat16 __ushort_as_bfloat16(unsigned short); HD int __bfloat162int_rn(__nv_bfloat16); HD int __bfloat162int_rz(__nv_bfloat16); HD __nv_bfloat16 __int2bfloat16_rn(int);
+HD __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16); HD __nv_bfloat162 __halves2bfloat162(__nv_bfloat16, __nv_bfloat16); HD __nv_bfloat16 __low2bfloat16(__nv_bfloat162); HD __nv_bfloat16 __high2bfloat16(__nv_bfloat162);
 HD float __bfloat162float(__nv_bfloat16); HD __nv_bfloat16 __float2bfloat16(float); HD __nv_bfloat16 __float2bfloat16_rn(float); HD __nv_bfloat162 __floats2bfloat162_rn(float, float); HD float2 __bfloat1622float2(__nv_bfloat162);
 
 namespace std {
@@ -136,6 +160,12 @@ K(float, CUDART_INF_F, __builtin_inff()) K(double, CUDART_INF, __builtin_inf()) 
 K(float, INFINITY, __builtin_inff()) K(float, HUGE_VALF, __builtin_inff()) K(double, HUGE_VAL, __builtin_inf()) K(float, NAN, __builtin_nanf("")) K(int, EXIT_SUCCESS, 0) K(int, EXIT_FAILURE, 1) K(int, RAND_MAX, 2147483647)
 #undef K
 #define NULL __null
+typedef float2 cuFloatComplex; typedef double2 cuDoubleComplex; typedef cuFloatComplex cuComplex;
+#define C(T, R, M, S) HD T M(R, R); HD R cuCreal##S(T); HD R cuCimag##S(T); HD T cuConj##S(T); HD T cuCadd##S(T, T); HD T cuCsub##S(T, T); HD T cuCmul##S(T, T); HD T cuCdiv##S(T, T); HD R cuCabs##S(T); HD T cuCfma##S(T, T, T);
+C(cuFloatComplex, float, make_cuFloatComplex, f) C(cuDoubleComplex, double, make_cuDoubleComplex, )
+#undef C
+HD cuComplex make_cuComplex(float, float); HD cuDoubleComplex cuComplexFloatToDouble(cuFloatComplex); HD cuFloatComplex cuComplexDoubleToFloat(cuDoubleComplex);
+struct cudaExtent { size_t width, height, depth; }; struct cudaPitchedPtr { void* ptr; size_t pitch, xsize, ysize; };
 typedef struct CUstream_st* cudaStream_t; typedef struct CUevent_st* cudaEvent_t; typedef int cudaError_t;
 extern "C" HD cudaError_t cudaConfigureCall(dim3, dim3, size_t = 0, cudaStream_t = 0); extern "C" unsigned __cudaPushCallConfiguration(dim3, dim3, size_t = 0, void* = 0);
 extern "C" cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t);

@@ -1,0 +1,297 @@
+"""How many of HeCBench's CUDA programs run, whole and unmodified, as translated C++, and give right results; each miss with its cause.
+
+    python benchmarks/transpile_hecbench.py --hecbench /path/to/HeCBench/src --out results.jsonl [--only a,b] [--until translate|compile]
+    python benchmarks/transpile_hecbench.py --table results.jsonl
+
+Nothing of HeCBench is shipped; it is brought by the user. Programs write into their own folders, so give a copy. For each `NAME-cuda`:
+
+1. Sources, flags and arguments come from its Makefile (`make -n run`). Sources with CUDA in them are translated; all are compiled (g++ -O2), linked.
+2. It runs with the Makefile's arguments; only counts of repetitions and steps (by the variable's name) are lowered. One that outlives the limit runs
+   again with its sizes divided by 32, up to `--smaller` times; the arguments used are in the file. Few programs are made for any size: one that fails
+   with smaller sizes only counts as over the limit.
+3. It is `verified` by its own check (it prints PASS or the like, no FAIL, and exits with 0), or when it has none by its twin: `NAME-omp` compiled for
+   the host and run with the same arguments prints the same numbers to 1e-3 (lines about time left out).
+
+Statuses: verified; ran (nothing to compare); wrong; crashed; timeout; not compiled; refused (by the translator); needs data; needs library; no plan
+(its Makefile).
+Lines are added to --out as programs end; what is in the file already is left out (`--redo STATUS,...` does those again; the last line counts).
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import transpile_hecbench_judge as judge
+import transpile_hecbench_load as load
+
+from warpwright.domains import transpile
+from warpwright.errors import WarpwrightError
+
+COMPILE = ["g++", "-O2", "-march=native", "-fopenmp", "-w", "-fno-math-errno", "-fno-trapping-math"]
+REPEATS = 1
+MEMORY = 8 << 30
+
+
+class Ended(Exception):
+    """A program's way ends here, with this status and reason."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+def run(command: list[str], folder: Path, seconds: float) -> tuple[int | None, str]:
+    """Run a command in its own process group; return (exit code or None after the limit, output of both streams)."""
+
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits
+        )
+        try:
+            code: int | None = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        said.seek(0)
+        return code, said.read(2_000_000).decode(errors="replace")
+
+
+def translate(plan: load.Plan, into: Path, entry: dict[str, object]) -> list[tuple[load.Unit, Path]]:
+    """Translate the program's sources that hold CUDA; return each unit with the file to compile."""
+    files = []
+    tiers: collections.Counter[str] = collections.Counter()
+    for number, unit in enumerate(plan.units):
+        text = unit.path.read_text(errors="replace")
+        if not unit.cuda and not re.search(r"cuda_runtime|<cuda\.h>|\bcuda[A-Z]\w+\(|<<<|__global__|__device__", text):
+            files.append((unit, unit.path))
+            continue
+        signal.signal(signal.SIGALRM, slow)
+        signal.alarm(180)
+        try:
+            program = transpile.compile_text(text, str(unit.path), unit.defines, folders=unit.folders, host=True)
+        except WarpwrightError as error:
+            raise Ended("refused", str(error).splitlines()[0][:300].replace(str(plan.folder.parent) + "/", "")) from error
+        except Exception as error:
+            raise Ended("refused", f"the translator failed: {type(error).__name__}: {error}"[:300]) from error
+        finally:
+            signal.alarm(0)
+        tiers.update(kernel.tier for kernel in program.kernels.values())
+        file = into / f"{number}_{unit.path.stem}.cpp"
+        file.write_text(program.source)
+        files.append((unit, file))
+    entry["tiers"] = dict(tiers)
+    return files
+
+
+def slow(*_: object) -> None:
+    raise TimeoutError("over 180 s")
+
+
+def build(files: list[tuple[load.Unit, Path]], libraries: tuple[str, ...], into: Path, base: Path, flags: list[str]) -> Path:
+    """Compile and link; raise Ended with the first error."""
+    objects = []
+    for number, (unit, file) in enumerate(files):
+        target = into / f"{number}.o"
+        language = ["gcc", *flags[1:]] if unit.plain else [*flags, "-std=c++17", "-x", "c++"]
+        command = [*language, *(f"-I{one}" for one in unit.folders), *(f"-D{one}" for one in unit.defines), "-c", str(file), "-o", str(target)]
+        done_with(command, base)
+        objects.append(str(target))
+    program = into / "program"
+    done_with([*flags, *objects, "-o", str(program), *libraries, "-lm", "-lpthread"], base)
+    return program
+
+
+def done_with(command: list[str], base: Path) -> None:
+    code, said = run(command, base, 300)
+    if code != 0:
+        first = next((line for line in said.splitlines() if re.search(r"error|undefined reference|multiple definition", line)), said[:200])
+        raise Ended("not compiled", "the compiler took over 300 s" if code is None else first.replace(str(base) + "/", "")[:300])
+
+
+def reduced(argument: str, shift: int) -> str:
+    """Return a size divided by 2**shift; 20 to 32 is taken for the logarithm of one, less than 64 for no size."""
+    if not shift or not argument.isdigit() or int(argument) < 20 or 32 < int(argument) < 64:
+        return argument
+    return str(int(argument) - shift if int(argument) <= 32 else int(argument) >> shift)
+
+
+def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object], limit: float, smaller: int, whole: bool = False) -> tuple[str, str]:
+    """Run the program (`whole`: with all repetitions) and judge it; return status and reason."""
+    arguments = previous = plan.arguments if whole else load.shortened(plan, REPEATS)
+    for shift in range(0, 5 * smaller + 1, 5):
+        used = tuple(reduced(a, shift) for a in arguments)
+        entry["arguments"], entry["reduced"] = " ".join(used), used != arguments
+        if shift and used == previous:
+            break
+        previous = used
+        begun = time.perf_counter()
+        code, said = run([str(program), *used], plan.folder, limit)
+        entry["run_s"] = round(time.perf_counter() - begun, 2)
+        if code == 0 or (code is not None and not re.search(r"out of memory|bad_alloc", said)):
+            break
+    entry["said"] = said[-600:]
+    if code is None:
+        return "timeout", f"over {limit:g} s" + (f", also with sizes divided by {32**smaller}" if smaller else "")
+    if judge.NO_FILE.search(said):
+        return "needs data", "it finds no file"
+    own = judge.own_check(said)
+    if code and re.search(r"out of memory|bad_alloc", said):
+        return "timeout", f"needs over {MEMORY >> 30} GiB"
+    if code < 0:
+        return "crashed", f"signal {signal.Signals(-code).name}"
+    if own == "fail" and arguments != plan.arguments and not entry["reduced"]:  # its check may count on the repetitions
+        return judged(plan, program, into, entry, limit, 0, True)
+    if own == "fail":
+        return "wrong", "own check"
+    if code:
+        return "crashed", f"exit code {code}"
+    if own == "pass":
+        return "verified", "own check"
+    return beside_twin(plan, said, used, into, entry, limit)
+
+
+def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Path, entry: dict[str, object], limit: float) -> tuple[str, str]:
+    """Compare with the OpenMP twin."""
+    folder = plan.folder.parent / f"{plan.name}-omp"
+    if not folder.is_dir():
+        return "ran", "no check of its own and no twin"
+    twin = load.plan(folder, "CC=g++", "DEVICE=cpu")
+    if twin.problem:
+        return "ran", f"twin: {twin.problem}"
+    (into / "twin").mkdir(exist_ok=True)
+    try:
+        program = build([(unit, unit.path) for unit in twin.units], twin.libraries, into / "twin", into, COMPILE)
+    except Ended as ended:
+        return "ran", f"twin not compiled: {ended.reason}"
+    begun = time.perf_counter()
+    code, other = run([str(program), *arguments], folder, 3 * limit)
+    entry["twin_s"] = round(time.perf_counter() - begun, 2)
+    entry["twin_said"] = other[-600:]
+    if code != 0:
+        return "ran", f"the twin {'takes too long' if code is None else f'exits with {code}'}"
+    verdict, reason = judge.beside(said, other)
+    if verdict == "differs" and judge.beside(run(["env", "OMP_NUM_THREADS=1", str(program), *arguments], folder, 3 * limit)[1], other)[0] != "same":
+        return "ran", "the twin's own answer depends on the number of threads"
+    return {"same": "verified", "differs": "wrong", "nothing": "ran"}[verdict], f"twin: {reason}"
+
+
+def attempt(folder: Path, until: str, limit: float, smaller: int) -> dict[str, object]:
+    """Take one program as far as it goes."""
+    plan = load.plan(folder)
+    plan = replace(plan, folder=folder)
+    found = load.features(plan)
+    twin = (folder.parent / f"{plan.name}-omp").is_dir()
+    entry: dict[str, object] = {"name": plan.name, "core": not found, "features": found, "twin": twin}
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="hecbench_") as made:
+        into = Path(made)
+        try:
+            if {"CUDA library", "other library", "driver interface"} & set(found) or found == ["no kernel"]:
+                raise Ended("needs library", ", ".join(found))
+            if plan.problem:
+                raise Ended("no plan", plan.problem)
+            files = translate(plan, into, entry)
+            entry["translate_s"] = round(time.perf_counter() - begun, 2)
+            if until == "translate":
+                raise Ended("translated", "")
+            begun = time.perf_counter()
+            program = build(files, plan.libraries, into, into, COMPILE)
+            entry["compile_s"] = round(time.perf_counter() - begun, 2)
+            if until == "compile":
+                raise Ended("compiled", "")
+            if missing := load.missing_data(plan):
+                raise Ended("needs data", missing)
+            status, reason = judged(plan, program, into, entry, limit, smaller)
+            if status in ("wrong", "crashed") and entry.get("reduced"):  # few programs are made for any size
+                status, reason = "timeout", f"over {limit:g} s; with smaller sizes {status}: {reason}"
+            entry["status"], entry["reason"] = status, reason
+        except Ended as ended:
+            entry["status"], entry["reason"] = ended.status, ended.reason
+    return entry
+
+
+def read(path: Path) -> dict[str, dict[str, object]]:
+    """Return the last line of each program."""
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return {entry["name"]: entry for entry in map(json.loads, lines)}
+
+
+def table(entries: list[dict[str, object]]) -> str:
+    """Return the counts and the misses as markdown."""
+    groups = {
+        "core features, with a twin": [e for e in entries if e["core"] and e["twin"]],
+        "core features, no twin": [e for e in entries if e["core"] and not e["twin"]],
+        "beyond the core": [e for e in entries if not e["core"]],
+    }
+    order = ("verified ran wrong crashed timeout", "not compiled", "refused", "needs data", "needs library", "no plan", "translated", "compiled")
+    order = (*order[0].split(), *order[1:])
+    statuses = [s for s in order if any(e["status"] == s for e in entries)]
+    lines = ["| programs | all | " + " | ".join(statuses) + " |", "|---" * (len(statuses) + 2) + "|"]
+    for title, group in groups.items():
+        counts = collections.Counter(str(e["status"]) for e in group)
+        lines.append(f"| {title} | {len(group)} | " + " | ".join(str(counts[s]) for s in statuses) + " |")
+    by = collections.Counter("its twin" if str(e["reason"]).startswith("twin") else "its own check" for e in entries if e["status"] == "verified")
+    tiers: collections.Counter[str] = collections.Counter()
+    for entry in entries:
+        tiers.update(entry.get("tiers", {}))  # type: ignore[call-overload]
+    lines += ["", f"Verified by: {dict(by)}. Kernels by tier: {dict(tiers)}.", ""]
+    lines += ["| miss (core features) | twin | status | reason |", "|---|---|---|---|"]
+    for e in sorted((e for e in entries if e["core"] and e["status"] != "verified"), key=lambda e: (order.index(str(e["status"])), str(e["name"]))):
+        reason = re.sub(r"(signal \w+|exit code \d+):.*|(needs data):.*", r"\1", str(e["reason"]), flags=re.S)  # what the program said is not kept
+        reason = " ".join(re.sub(r"/tmp/\S*/", "", reason).replace("|", "\\|").split())[:160]
+        lines.append(f"| {e['name']} | {'yes' if e['twin'] else 'no'} | {e['status']} | {reason} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--hecbench", type=Path, help="HeCBench's src folder, a copy that may be written to")
+    options.add_argument("--out", type=Path, default=Path("hecbench.jsonl"))
+    options.add_argument("--table", type=Path, help="only print the table of this file")
+    options.add_argument("--only", default="", help="names, with commas")
+    options.add_argument("--redo", default="", help="statuses to do again, with commas")
+    options.add_argument("--core", action="store_true", help="only programs of the core features that have a twin")
+    options.add_argument("--until", choices=("translate", "compile", "run"), default="run")
+    options.add_argument("--seconds", type=float, default=30.0, help="limit for one run")
+    options.add_argument("--smaller", type=int, default=0, help="how often the sizes may be divided by 32 after a timeout")
+    options.add_argument("--part", default="0/1", help="I/N: every N-th program, from the I-th")
+    given = options.parse_args()
+    if given.table:
+        print(table(list(read(given.table).values())))
+        return
+    known = read(given.out)
+    only, redo = set(filter(None, given.only.split(","))), set(filter(None, given.redo.split(",")))
+    part, parts = map(int, given.part.split("/"))
+    for folder in sorted(given.hecbench.resolve().glob("*-cuda"))[part::parts]:
+        name = folder.name.removesuffix("-cuda")
+        if (only and name not in only) or (not only and name in known and known[name]["status"] not in redo):
+            continue
+        if given.core and not ((folder.parent / f"{name}-omp").is_dir() and not load.features(load.plan(folder))):
+            continue
+        entry = attempt(folder, given.until, given.seconds, given.smaller)
+        with given.out.open("a") as lines:
+            lines.write(json.dumps(entry) + "\n")
+        print(f"{entry['name']}: {entry['status']}: {str(entry['reason'])[:150]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

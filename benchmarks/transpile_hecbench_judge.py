@@ -1,0 +1,64 @@
+"""Judge what a HeCBench program printed: by its own check, or beside the output of its OpenMP twin."""
+
+from __future__ import annotations
+
+import re
+
+FAIL = re.compile(
+    r"\bFAIL(ED|URE|S)?\b|\b(test|check|verification|validation)\w*\s+(has\s+)?(failed|fails|error)|\bfailed\b|\bmismatch(ed|es)?\b(?!\w*\s*[:=]\s*0)|\bincorrect\b|\bnot\s+(correct|passed)|\berror at\b|\bwrong\b|results? (do|does) not match",  # noqa: E501
+    re.I,
+)
+PASS = re.compile(r"\bPASS(ED|ES)?\b|\bsucc?ess(ful|fully|ful!)?\b|\bcorrect\b|\bverified\b|\bresults? match|\bOK\b|matches the", re.I)
+TIMING = re.compile(
+    r"time|elapsed|\bsec|seconds?\b|\(?\b(ms|us|ns|s)\b\)?|/s\b|flop|bandwidth|throughput|speed|per iteration|rate|device|latency|duration|clock|perf",  # noqa: E501
+    re.I,
+)
+NO_FILE = re.compile(
+    r"no such file|(can ?not|unable to|could not|couldn't|error|fail\w*)\s+(to\s+|be\s+)?(open|read|load|import|find)(ed|ing)?\b|file not found"
+    r"|invalid (in|input )file",
+    re.I,
+)
+NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])|\b[-+]?(?:nan|inf)\b", re.I)
+
+
+def own_check(text: str) -> str:
+    """Return `pass`, `fail` or an empty string: what the program says of itself."""
+    if any(FAIL.search(line) and not re.search(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)", line, re.I) for line in text.splitlines()):
+        return "fail"
+    return "pass" if PASS.search(text) else ""
+
+
+def values(text: str) -> list[float]:
+    """Return the numbers of the lines that do not speak of time."""
+    kept = [line for line in text.splitlines() if not TIMING.search(line)]
+    return [float(number) for line in kept for number in NUMBER.findall(line)]
+
+
+def labelled(text: str) -> dict[str, list[float]]:
+    """Return the numbers of the lines that do not speak of time, by the words of their line."""
+    found: dict[str, list[float]] = {}
+    for line in text.splitlines():
+        if not TIMING.search(line) and (numbers := NUMBER.findall(line)):
+            found.setdefault(" ".join(re.findall(r"[A-Za-z_]+", NUMBER.sub(" ", line))), []).extend(map(float, numbers))
+    return found
+
+
+def beside(mine: str, twin: str, tolerance: float = 1e-3) -> tuple[str, str]:
+    """Return (`same`, `differs` or `nothing`, reason): do the numbers that both print agree, relative to `tolerance`?
+
+    `nothing`: no numbers but times. Of the two lists the longer may go on where the other ends only if neither is empty and the counts are equal."""
+    a, b = values(mine), values(twin)
+    if not a or not b:
+        return "nothing", "prints no results"
+    if len(a) != len(b):
+        first, second = labelled(mine), labelled(twin)
+        shared = [label for label in first if label in second and len(first[label]) == len(second[label])]
+        if not any(x != int(x) for label in shared for x in first[label] if abs(x) < 1e300):  # whole numbers are sizes as a rule
+            return "nothing", f"prints {len(a)} numbers, the twin {len(b)}"
+        a, b = [x for label in shared for x in first[label]], [x for label in shared for x in second[label]]
+    for at, (x, y) in enumerate(zip(a, b, strict=True)):
+        if x != x and y != y:
+            continue
+        if not abs(x - y) <= tolerance * max(abs(x), abs(y)) + 1e-6:
+            return "differs", f"number {at + 1} of {len(a)} is {x:g}, the twin's {y:g}"
+    return "same", f"{len(a)} numbers"
