@@ -31,6 +31,9 @@ _INTEGERS = (
 )
 
 
+LAUNCH = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+
+
 @dataclass
 class Bounds:
     """What became of the guards of a region."""
@@ -119,7 +122,9 @@ def _whole_number(expr: Expr, plan: Plan) -> bool:
 
 def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
     """Return the expression with local values replaced by what they are computed from; None where that is not fixed."""
-    if depth > 12 or expr.kind in ("index", "lane", "lambda", "assign", "call", "other", "conditional", "cast"):
+    if depth > 12 or expr.kind in ("index", "lane", "lambda", "assign", "call", "other", "conditional"):
+        return None
+    if expr.kind == "cast" and not is_index_as_signed(expr):
         return None
     if expr.kind == "unary" and expr.name in ("*", "&", "++", "--"):
         return None
@@ -132,6 +137,15 @@ def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
             return None
         parts.append(new)
     return replace(expr, parts=tuple(parts))
+
+
+def is_index_as_signed(expr: Expr) -> bool:
+    """Is this `(int)threadIdx.x` or the like? Indices and sizes of a launch fit, so that the cast changes nothing; others may cut a value off."""
+    given = expr.children[-1]
+    while given.kind == "paren" and len(given.children) == 1:
+        given = given.children[0]
+    of_launch = given.kind == "member" and bool(given.children) and given.children[0].name in LAUNCH
+    return of_launch and expr.type in ("int", "long", "long long")
 
 
 def _definition(expr: Expr, plan: Plan, depth: int) -> Expr | None:
@@ -168,8 +182,8 @@ def coefficient(expr: Expr) -> int | None:
         return 1
     if not mentions_x(expr):
         return 0
-    if expr.kind == "paren" and len(expr.children) == 1:
-        return coefficient(expr.children[0])
+    if (expr.kind == "paren" and len(expr.children) == 1) or expr.kind == "cast":
+        return coefficient(expr.children[-1])
     if expr.kind == "binary" and expr.name in ("+", "-") and len(expr.children) == 2:
         left, right = (coefficient(c) for c in expr.children)
         if left is None or right is None:
@@ -197,11 +211,11 @@ def at_thread(expr: Expr, last: bool) -> Expr:
 def grows(expr: Expr) -> bool:
     """Say whether an expanded expression is smallest for the block's first thread: sums and products of indices, sizes and positive numbers."""
     if expr.kind == "member":
-        return bool(expr.children) and expr.children[0].name in ("threadIdx", "blockIdx", "blockDim", "gridDim")
+        return bool(expr.children) and expr.children[0].name in LAUNCH
     if expr.kind == "literal":
         return ir.text_of(expr).rstrip("uUlL").isdigit()
-    if expr.kind == "paren" and len(expr.children) == 1:
-        return grows(expr.children[0])
+    if (expr.kind == "paren" and len(expr.children) == 1) or expr.kind == "cast":
+        return grows(expr.children[-1])
     if expr.kind == "binary" and expr.name in ("+", "*"):
         if expr.name == "+":
             return all(grows(c) or not _mentions_thread(c) for c in expr.children)

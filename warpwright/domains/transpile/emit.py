@@ -35,6 +35,8 @@ class Options:
     """Device functions that read the thread's index: it is set before they are called."""
     simple: frozenset[str] = frozenset()
     """Device functions without loops and jumps, which the compiler inlines."""
+    one_row: str | None = None
+    """Size of the blocks that may run as one row of threads (`coalesce.block_size`)."""
 
 
 class Writer:
@@ -51,6 +53,7 @@ class Writer:
         self.vectorised = 0
         self.scalar: list[str] = []
         self.labels = iter(range(1, 1_000_000))
+        self.row = "row_x" if options.one_row else "dim_x"
 
     def line(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text if text else "")
@@ -308,7 +311,7 @@ class Writer:
             if simd:
                 self.lines.append("#pragma omp simd")
             low = "first_x" if limits.low else "0"
-            high = "last_x" if limits.high else "dim_x"
+            high = "last_x" if limits.high else self.row
             self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
             if keys & self.plan.arrays or self.closure(keys) & self.plan.arrays:
                 self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
@@ -328,7 +331,7 @@ class Writer:
         if limits.low:
             self.line(f"const int first_x = (int)ww::largest<long>({{0, {', '.join(limits.low)}}});")
         if limits.high:
-            self.line(f"const int last_x = (int)ww::smallest<long>({{dim_x, {', '.join(limits.high)}}});")
+            self.line(f"const int last_x = (int)ww::smallest<long>({{{self.row}, {', '.join(limits.high)}}});")
 
     def loop_tail(self, limits: Bounds | None = None) -> None:
         limits = limits if limits is not None else Bounds(rest=list(self.masks))
@@ -486,7 +489,7 @@ def functions(kernel: Kernel, writer: Writer, line: int) -> str:
     shape = "int BX, int BY, int BZ"
     template = f"template <{shape}{', ' + _without_defaults(inside) if inside else ''}>"
     parameters = ", ".join(["const ww::Launch& launch", "const uint3 index", *(p.text.partition("=")[0] for p in kernel.parameters)])
-    arguments = ", ".join(["launch", "launch.block_index(i)", *(p.name + ("..." if p.pack else "") for p in kernel.parameters)])
+    arguments = ", ".join(["launch", "index", *(p.name + ("..." if p.pack else "") for p in kernel.parameters)])
     given = f", {names}" if names and not pack else (f", {names}" if names else "")
     head = [
         f"{template} static void {kernel.name}_block({parameters}) {{  // line {line}",
@@ -497,22 +500,24 @@ def functions(kernel: Kernel, writer: Writer, line: int) -> str:
         "  [[maybe_unused]] const bool one_row = BX ? BY * BZ == 1 : dim_y * dim_z == 1;",
         "  [[maybe_unused]] constexpr int threads_max = BX ? BX * BY * BZ : 1024;",
     ]
+    size = writer.options.one_row
+    if size:
+        head.append("  const int row_x = BX ? BX : (int)launch.row;  // threads of all blocks that run as one row")
     grid = [
         f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",  # noqa: E501
         "  if (ww::failed() || !ww::acceptable(launch)) return;",
-        "#pragma omp parallel if (launch.worth_threads())",
-        "  {",
-        "    ww::reserve_dynamic_shared(launch.shared);",
-        "#pragma omp for schedule(static)",
-        "    for (long i = 0; i < launch.blocks(); ++i) {",
     ]
+    if size:
+        wide = f"{kernel.name}_block<0, 0, 0{given}>(wide{arguments.removeprefix('launch')});"
+        grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, [&](const ww::Launch& wide, const uint3 index) {{ {wide} }});")
+    grid.append("  ww::each_block(launch, [&](const uint3 index) {")
     keyword = "if"
     for x, y, z in writer.options.blocks:
-        grid.append(f"      {keyword} (launch.is({x}, {y}, {z})) {kernel.name}_block<{x}, {y}, {z}{given}>({arguments});")
+        grid.append(f"    {keyword} (launch.is({x}, {y}, {z})) {kernel.name}_block<{x}, {y}, {z}{given}>({arguments});")
         keyword = "else if"
     general = f"{kernel.name}_block<0, 0, 0{given}>({arguments});"
-    grid.append(f"      else {general}" if writer.options.blocks else f"      {general}")
-    return "\n".join([*head, *body, "}", *grid, "    }", "  }", "}"])
+    grid.append(f"    else {general}" if writer.options.blocks else f"    {general}")
+    return "\n".join([*head, *body, "}", *grid, "  });", "}"])
 
 
 def _without_defaults(inside: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import emit, fission, ir
+from warpwright.domains.transpile import coalesce, emit, fission, ir
 from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.ir import Function
 from warpwright.domains.transpile.normalise import SYNC_CALLS, NotFissionable, normalise, synchronising
@@ -62,7 +62,9 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     _check(parsed, functions)
     body, variables = normalise(parsed, functions)
     made = fission.plan(body, variables, known, stride=vectors)
-    writer = emit.Writer(made, emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known)), CALLS if vectors else {})
+    one_row = coalesce.block_size(body, made, known.impure) if vectors else None
+    options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row)
+    writer = emit.Writer(made, options, CALLS if vectors else {})
     text = emit.functions(named(kernel, parsed), writer, line)
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")

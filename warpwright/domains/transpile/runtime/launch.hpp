@@ -3,15 +3,17 @@ namespace ww {
 struct Launch {
   dim3 grid, block;
   size_t shared;
-  template <class... Stream> Launch(dim3 g, dim3 b, size_t s = 0, Stream...) : grid(g), block(b), shared(s) {}
+  long row;  // threads along x that a call of the block function runs: those of a block, or of all blocks of a stretch
+  template <class... Stream> Launch(dim3 g, dim3 b, size_t s = 0, Stream...) : grid(g), block(b), shared(s), row(b.x) {}
   long blocks() const { return (long)grid.x * grid.y * grid.z; }
   int threads() const { return (int)(block.x * block.y * block.z); }
-  uint3 block_index(long i) const {  // the divisions cost as much as a small block does
+  uint3 block_index(long i) const {
     if (grid.y * grid.z == 1) return {(unsigned)i, 0, 0};
     return {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)};
   }
   bool is(unsigned x, unsigned y, unsigned z) const { return block.x == x && block.y == y && block.z == z; }
-  bool worth_threads() const { return blocks() > 1 && (double)blocks() * threads() >= 4096; }  // starting a team costs some microseconds
+  bool is_row(unsigned size) const { return is(size, 1, 1) && grid.y * grid.z == 1 && (double)grid.x * size < 1 << 30; }
+  bool worth_threads() const { return blocks() > 1 && (double)blocks() * threads() >= 4096 && omp_get_max_threads() > 1; }  // a team costs microseconds
 };
 
 inline std::string& error_text() { static std::string text; return text; }
@@ -34,7 +36,47 @@ static inline char* dynamic_shared() {
   return (char*)(((size_t)dynamic_store().data() + 63) / 64 * 64);
 }
 static inline void reserve_dynamic_shared(size_t bytes) {
-  if (dynamic_store().size() < bytes + 128) dynamic_store().resize(bytes + 128);
+  if (bytes && dynamic_store().size() < bytes + 128) dynamic_store().resize(bytes + 128);
+}
+
+// Blocks `first` to `last`, in order. The index is counted on: to divide for each block would cost as much as a small block does.
+template <class F> __attribute__((noinline)) static void blocks_from(const Launch& launch, long first, long last, F& block) {
+  uint3 index = launch.block_index(first);
+  for (long i = first; i < last; ++i) {
+    block(index);
+    if (++index.x < launch.grid.x) continue;
+    index.x = 0;
+    if (++index.y == launch.grid.y) { index.y = 0; ++index.z; }
+  }
+}
+// Runs block(index) for every block: on this thread where a team does not pay (a parallel region costs a microsecond even alone), else in one
+// stretch of blocks for each thread.
+template <class F> static void each_block(const Launch& launch, F block) {
+  const long all = launch.blocks();
+  if (!launch.worth_threads()) {
+    reserve_dynamic_shared(launch.shared);
+    return blocks_from(launch, 0, all, block);
+  }
+#pragma omp parallel
+  {
+    reserve_dynamic_shared(launch.shared);
+    const long team = omp_get_num_threads(), mine = omp_get_thread_num();
+    blocks_from(launch, all * mine / team, all * (mine + 1) / team, block);
+  }
+}
+// The same for blocks that may run as one row of threads: one call for all of a thread's blocks.
+template <class F> static void each_stretch(const Launch& launch, F run) {
+  const auto stretch = [&](long first, long last) {
+    Launch wide = launch;
+    wide.row = (last - first) * launch.block.x;
+    if (last > first) run(wide, uint3{(unsigned)first, 0, 0});
+  };
+  if (!launch.worth_threads()) return stretch(0, launch.blocks());
+#pragma omp parallel
+  {
+    const long all = launch.blocks(), team = omp_get_num_threads(), mine = omp_get_thread_num();
+    stretch(all * mine / team, all * (mine + 1) / team);
+  }
 }
 
 // What Python asks: one code for each parameter, "p" + element or the scalar itself, then the size in bytes.

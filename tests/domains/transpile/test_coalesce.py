@@ -1,0 +1,94 @@
+"""Blocks that run as one row of threads: the forms that allow it, what refuses it, and random kernels against one fiber a thread."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from warpwright.domains import transpile
+
+HEAD = 'extern "C" __global__ void {name}(const int* __restrict__ a, int* __restrict__ out, int n) {{\n'
+NUMBER = "((((int)blockIdx.x) * 24) + ((int)threadIdx.x))"
+
+
+def program(bodies: dict[str, str], tier: str = "vectors") -> transpile.Program:
+    text = "__device__ int mine() { return threadIdx.x; }\n"
+    return transpile.compile_text(text + "".join(HEAD.format(name=name) + body + "\n}\n" for name, body in bodies.items()), tier=tier)
+
+
+def in_one_row(body: str) -> bool:
+    return "each_stretch(launch" in program({"k": body}).source.partition("// ---- entries")[0].partition("void k_launch")[2]
+
+
+ALLOWED = {
+    "any size": "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) out[i] = a[i];",
+    "the other way round": "int i = threadIdx.x + blockDim.x * blockIdx.x; if (i >= n) return; out[i] = a[i];",
+    "a number": f"out[{NUMBER}] = a[{NUMBER}] + 1;",
+    "a share of it": f"if (((((int)blockIdx.x) * 6) + (((int)threadIdx.x) >> 2)) < n / 4) out[{NUMBER}] = 1;",
+    "a quotient": f"out[{NUMBER}] = a[((((int)blockIdx.x) * 8) + (((int)threadIdx.x) / 3)) % 7];",
+    "a rest": f"out[{NUMBER}] = a[(((int)threadIdx.x) & 7)] + (((int)threadIdx.x) % 6);",
+}
+
+REFUSED = {
+    "the block alone": f"out[{NUMBER}] = blockIdx.x;",
+    "the thread alone": f"out[{NUMBER}] = threadIdx.x;",
+    "a rest that does not fit": f"out[{NUMBER}] = (((int)threadIdx.x) % 7);",
+    "a quotient that does not fit": f"out[{NUMBER}] = a[((((int)blockIdx.x) * 4) + (((int)threadIdx.x) / 5)) % 7];",
+    "two sizes": f"out[{NUMBER}] = a[((((int)blockIdx.x) * 12) + ((int)threadIdx.x))];",
+    "the grid": "int i = blockIdx.x * blockDim.x + threadIdx.x; for (; i < n; i += blockDim.x * gridDim.x) out[i] = a[i];",
+    "another axis": f"out[{NUMBER}] = threadIdx.y;",
+    "a function that looks itself": f"out[{NUMBER}] = mine();",
+    "shared memory": f"__shared__ int s[24]; s[threadIdx.x] = a[{NUMBER}]; __syncthreads(); out[{NUMBER}] = s[23 - threadIdx.x];",
+    "an atomic": f"atomicAdd(&out[0], a[{NUMBER}]);",
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_forms_that_allow_it(name: str) -> None:
+    assert in_one_row(ALLOWED[name])
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_refuses_it(name: str) -> None:
+    assert not in_one_row(REFUSED[name])
+
+
+def random_body(random: Random, size: int) -> str:
+    """Return a kernel of blocks of `size` threads whose every look at the launch is one of the forms."""
+    divisors = [m for m in range(1, size + 1) if size % m == 0]
+    forms = [f"((((int)blockIdx.x) * {size // m}) + (((int)threadIdx.x) / {m}))" for m in divisors]
+    forms += [f"(((int)threadIdx.x) % {m})" for m in divisors]
+    forms += [f"((((int)threadIdx.x) >> {s}) + ((int)blockIdx.x) * {size >> s})" for s in (1, 2, 3) if size % (1 << s) == 0]
+    forms += [f"(((int)threadIdx.x) & {(1 << s) - 1})" for s in (1, 2, 3) if size % (1 << s) == 0]
+    number = f"(((int)blockIdx.x) * {size} + (int)threadIdx.x)"
+    value = " + ".join(random.choice((f"a[{form} % 64]", f"{form} * {random.randint(-3, 9)}")) for form in random.choices(forms, k=3))
+    guard = random.choice(("", f"if ({number} < n) ", f"if ({number} >= 3 && {random.choice(forms)} <= n) "))
+    return f"{guard}out[{number}] = {value};"
+
+
+@pytest.mark.compiler
+def test_random_kernels_agree_with_fibers() -> None:
+    random = Random(7)
+    sizes = {f"k{i}": random.choice((1, 2, 12, 15, 24, 32, 96)) for i in range(60)}
+    bodies = {name: random_body(random, size) for name, size in sizes.items()}
+    made = program(bodies)
+    assert made.source.count("each_stretch(launch, [&]") == len(bodies)
+    rows, fibers = made.load(), program(bodies, "fibers").load()
+    a = np.random.default_rng(0).integers(-99, 99, 64).astype(np.int32)
+    for name, size in sizes.items():
+        for blocks, n in ((1, size), (7, 5 * size - 1), (400, 133 * size)):
+            seen, expected = (np.full(blocks * size + 8, -7, np.int32) for _ in range(2))
+            rows[name][blocks, size](a, seen, n)
+            fibers[name][blocks, size](a, expected, n)
+            assert np.array_equal(seen, expected), (bodies[name], blocks, n)
+
+
+@pytest.mark.compiler
+def test_blocks_of_another_size_run_one_by_one() -> None:
+    body = f"if ({NUMBER} < n) out[{NUMBER}] = a[{NUMBER} % 64] + 1;"
+    a, seen, expected = np.arange(64, dtype=np.int32), np.zeros(200, np.int32), np.zeros(200, np.int32)
+    program({"k": body}).load()["k"][5, 32](a, seen, 110)
+    program({"k": body}, "fibers").load()["k"][5, 32](a, expected, 110)
+    assert np.array_equal(seen, expected) and seen[:110].all() and not seen[110:].any()
