@@ -49,9 +49,10 @@ def as_rejections(case: str = "") -> Iterator[None]:
 
 
 def good(reply: dict[str, Any], check: str) -> dict[str, Any]:
-    """Return a reply that holds no error; reject for `check` otherwise."""
+    """Return a reply that holds no error; reject for `check` otherwise, or for want of memory where that was the error."""
     if "error" in reply:
-        raise Rejected(rejection(check, str(reply["error"])))
+        reason = str(reply["error"])
+        raise Rejected(rejection("resources" if "OutOfMemoryError" in reason else check, reason))
     return reply
 
 
