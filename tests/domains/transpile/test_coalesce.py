@@ -14,7 +14,8 @@ NUMBER = "((((int)blockIdx.x) * 24) + ((int)threadIdx.x))"
 
 
 def program(bodies: dict[str, str], tier: str = "vectors") -> transpile.Program:
-    text = "__device__ int mine() { return threadIdx.x; }\n"
+    text = "#include <cooperative_groups.h>\n__device__ int mine() { return threadIdx.x; }\n"
+    text += "__device__ int place() { return cooperative_groups::this_thread_block().thread_rank(); }\n"
     return transpile.compile_text(text + "".join(HEAD.format(name=name) + body + "\n}\n" for name, body in bodies.items()), tier=tier)
 
 
@@ -40,6 +41,7 @@ REFUSED = {
     "the grid": "int i = blockIdx.x * blockDim.x + threadIdx.x; for (; i < n; i += blockDim.x * gridDim.x) out[i] = a[i];",
     "another axis": f"out[{NUMBER}] = threadIdx.y;",
     "a function that looks itself": f"out[{NUMBER}] = mine();",
+    "a function that asks for its place": f"out[{NUMBER}] = place();",
     "shared memory": f"__shared__ int s[24]; s[threadIdx.x] = a[{NUMBER}]; __syncthreads(); out[{NUMBER}] = s[23 - threadIdx.x];",
     "an atomic": f"atomicAdd(&out[0], a[{NUMBER}]);",
 }
@@ -83,6 +85,14 @@ def test_random_kernels_agree_with_fibers() -> None:
             rows[name][blocks, size](a, seen, n)
             fibers[name][blocks, size](a, expected, n)
             assert np.array_equal(seen, expected), (bodies[name], blocks, n)
+
+
+@pytest.mark.compiler
+def test_a_function_that_asks_for_its_place_is_told() -> None:
+    bodies = {"k": f"out[{NUMBER}] = place();"}
+    a, seen = np.zeros(64, np.int32), np.zeros(120, np.int32)
+    program(bodies).load()["k"][5, 24](a, seen, 120)
+    assert np.array_equal(seen, np.tile(np.arange(24), 5))
 
 
 @pytest.mark.compiler

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import coalesce, emit, fission, ir
+from warpwright.domains.transpile.bounds import LAUNCH
 from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.ir import Function
 from warpwright.domains.transpile.normalise import SYNC_CALLS, NotFissionable, normalise, synchronising
 from warpwright.domains.transpile.scan import Kernel
+
+LOOKS_AT_THREAD = frozenset({*LAUNCH, "this_thread_block", "this_thread", "this_grid", "tiled_partition", "coalesced_threads", "__activemask"})
+"""Names by which a function learns which thread runs it."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,12 @@ class Written:
 def callees(functions: Sequence[Function]) -> Callees:
     """Return what the kernels have to know of the device functions."""
     impure: set[str] = set()
+    words = {f.name: set(re.findall(r"\w+", " ".join(ir.text_of(e) for s in ir.walk(f.body) for e in ir.own_expressions(s)))) for f in functions}
     grew = True
     while grew:
         grew = False
         for function in functions:
-            names = {e.name for e in ir.expressions(function.body) if e.kind in ("name", "call")}
-            if function.name not in impure and names & ({"threadIdx", "blockIdx", "blockDim", "gridDim"} | impure):
+            if function.name not in impure and (function.problem or words[function.name] & (LOOKS_AT_THREAD | impure)):
                 impure.add(function.name)
                 grew = True
     references = {f.name: tuple(i for i, p in enumerate(f.parameters) if p.reference and not p.type.startswith("const")) for f in functions}
