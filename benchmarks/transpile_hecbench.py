@@ -41,6 +41,7 @@ from warpwright.domains import transpile
 from warpwright.errors import WarpwrightError
 
 COMPILE = ["g++", "-O2", "-march=native", "-fopenmp", "-w", "-fno-math-errno", "-fno-trapping-math"]
+CUDA = r"cuda_runtime|<cuda\.h>|\bcuda[A-Z]\w+\(|<<<|__global__|__device__"
 REPEATS = 1
 MEMORY = 8 << 30
 
@@ -81,7 +82,7 @@ def translate(plan: load.Plan, into: Path, entry: dict[str, object]) -> list[tup
     tiers: collections.Counter[str] = collections.Counter()
     for number, unit in enumerate(plan.units):
         text = unit.path.read_text(errors="replace")
-        if not unit.cuda and not re.search(r"cuda_runtime|<cuda\.h>|\bcuda[A-Z]\w+\(|<<<|__global__|__device__", text):
+        if not unit.cuda and not re.search(CUDA, load.with_headers(unit)):
             files.append((unit, unit.path))
             continue
         signal.signal(signal.SIGALRM, slow)
@@ -189,8 +190,10 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
     if code != 0:
         return "ran", f"the twin {'takes too long' if code is None else f'exits with {code}'}"
     verdict, reason = judge.beside(said, other)
+    if verdict == "differs" and any("omp_get_thread_num" in f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS):
+        return "ran", f"the twin counts on as many threads as a GPU has ({reason})"
     if verdict == "differs" and judge.beside(run(["env", "OMP_NUM_THREADS=1", str(program), *arguments], folder, 3 * limit)[1], other)[0] != "same":
-        return "ran", "the twin's own answer depends on the number of threads"
+        return "ran", f"the twin's own answer depends on the number of threads ({reason})"
     return {"same": "verified", "differs": "wrong", "nothing": "ran"}[verdict], f"twin: {reason}"
 
 

@@ -120,10 +120,23 @@ def compiled(words: list[str], folder: Path) -> list[Unit]:
     ]
 
 
+def with_headers(unit: Unit) -> str:
+    """Return the text of a source and of the own headers that it includes, and that they include."""
+    texts: dict[Path, str] = {}
+    todo = [unit.path]
+    while todo:
+        path = todo.pop()
+        texts[path] = path.read_text(errors="replace")
+        for name in re.findall(r'#[ \t]*include[ \t]*"([^"]+)"', texts[path]):
+            found = next((f for f in ((folder / name).resolve() for folder in (path.parent, *unit.folders)) if f.is_file()), None)
+            todo += [found] if found is not None and found not in texts else []
+    return "\n".join(texts.values())
+
+
 def features(plan: Plan) -> list[str]:
     """Return which entries of NOT_CORE a program uses; `no kernel` when it has none."""
     texts = [f.read_text(errors="replace") for f in sorted(plan.folder.rglob("*")) if f.suffix in TEXTS and f.is_file()]
-    texts += [unit.path.read_text(errors="replace") for unit in plan.units if plan.folder not in unit.path.parents]
+    texts += [with_headers(unit) for unit in plan.units]
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", "\n".join(texts), flags=re.S)
     found = [name for name, pattern in NOT_CORE.items() if re.search(pattern, text)]
     return found + ([] if "__global__" in text else ["no kernel"])

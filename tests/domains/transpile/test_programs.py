@@ -29,7 +29,7 @@ __global__ void permuted(int* x) {
   for (int k = 0; k < 4; ++k) x[4 * threadIdx.x + k] = kept[order[k]] + order[k];
 }
 __global__ void reduced(int* x) {
-  __shared__ int buffer[64];
+  static __shared__ int buffer[64];
   buffer[threadIdx.x] = x[threadIdx.x];
   int nt = blockDim.x;
   for (nt /= 2, __syncthreads(); nt > 0; nt /= 2, __syncthreads())
@@ -42,6 +42,30 @@ template <class T> __global__ void punned(const T* x, T* y, T by) {
   reinterpret_cast<uint4*>(y)[threadIdx.x] = made;
 }
 void run_punned(const float* x, float* y) { punned<float><<<1, 16>>>(x, y, 3.f); }
+__device__ int scan_warp(int v, volatile int* s) {
+  int i = 32 + threadIdx.x;
+  s[threadIdx.x] = 0;
+  s[i] = v;
+  s[i] += s[i - 1]; s[i] += s[i - 2]; s[i] += s[i - 4]; s[i] += s[i - 8]; s[i] += s[i - 16];
+  return s[i];
+}
+__device__ int scan_block(int v, int* s) { v = scan_warp(v, s); __syncthreads(); return v; }
+__global__ void scanned(int* x) { __shared__ int s[64]; x[threadIdx.x] = scan_block(x[threadIdx.x], s); }
+template <class T> struct Sum { __device__ T operator()(T a, T b) const { return a + b; } };
+template <template <class> class Op, class T> __device__ T together(T v) {
+  __shared__ T kept[32];
+  kept[threadIdx.x] = v;
+  __syncthreads();
+  T all = T(0);
+  for (int k = 0; k < 32; ++k) all = Op<T>()(all, kept[k]);
+  return all;
+}
+template <class V> __global__ void summed(V* x) {
+  V sum = together<Sum, V>(x[threadIdx.x]);
+  const V more = __logf(sum) + sum * V(0.5);
+  x[threadIdx.x] = more > sum ? sum : -more;
+}
+void run_summed(float* x) { summed<float><<<1, 32>>>(x); }
 __device__ float4 expf(float4 v) { v.x = expf(v.x); return v; }
 __global__ void own_function(float* x, const float4* v) {
   if (threadIdx.x >= 8) return;
@@ -97,6 +121,12 @@ int main() {
   complex_numbers<<<1, 1>>>((cuFloatComplex*)(f + 8));
   CHECK(cudaDeviceSynchronize());
   printf("%d %x %g %g\n", f[0] == 1.f, x[0], f[8], f[9]);
+  for (int i = 0; i < 32; ++i) x[i] = i, f[i] = 0.25f;
+  scanned<<<1, 32>>>(x);
+  run_summed(f);
+  CHECK(cudaDeviceSynchronize());
+  printf("%d %d %.4f\n", x[4], x[31], f[3]);
+  x[1] = 7;
   return helper(x[1]) - 8;
 }
 """
@@ -113,6 +143,8 @@ __global__ void pitched(cudaPitchedPtr p, int width);
 void run_punned(const float* x, float* y);
 __global__ void own_function(float* x, const float4* v);
 __global__ void words(unsigned* x);
+__global__ void scanned(int* x);
+void run_summed(float* x);
 __global__ void complex_numbers(cuFloatComplex* z);
 int helper(int v);
 """
@@ -140,6 +172,6 @@ def test_a_program_of_several_sources(tmp_path: Path, tier: str) -> None:
     x = [2 * i + 7 for i in range(256)]
     mixed = [x[4 * (i // 4) + i % 4] + 3 - i % 4 for i in range(256)]
     assert done.stdout.splitlines() == [
-        f"{x[0]} {x[255]}", f"{mixed[0]} {mixed[255]}", f"{sum(mixed[:64])}", "3 189", "128 7", "24 1 1", "1 1fefd7e 1 0",
+        f"{x[0]} {x[255]}", f"{mixed[0]} {mixed[255]}", f"{sum(mixed[:64])}", "3 189", "128 7", "24 1 1", "1 1fefd7e 1 0", "10 496 -6.0794",
     ]  # fmt: skip
     assert done.returncode == 0

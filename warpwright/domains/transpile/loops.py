@@ -10,6 +10,7 @@ from warpwright.domains.transpile import coalesce, emit, fission, ir
 from warpwright.domains.transpile.bounds import LAUNCH
 from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.ir import Function
+from warpwright.domains.transpile.lockstep import relies_on_lockstep
 from warpwright.domains.transpile.normalise import SYNC_CALLS, NotFissionable, normalise, synchronising
 from warpwright.domains.transpile.scan import Kernel
 
@@ -96,9 +97,16 @@ def _check(parsed: Function, functions: Sequence[Function]) -> None:
         if isinstance(stmt, ir.Declare) and "volatile" in stmt.var.type and (stmt.var.space in ("shared", "dynamic") or "*" in stmt.var.type):
             raise NotFissionable(stmt.line, f"{stmt.var.name} is volatile: the kernel may rely on warps that run in lockstep")
     by_name = {f.name: f for f in functions}
-    for expr in ir.expressions(parsed.body):
-        if expr.kind == "call" and expr.name in by_name and any("volatile" in p.type for p in by_name[expr.name].parameters):
-            raise NotFissionable(expr.line, f"{expr.name} takes volatile memory: it may rely on warps that run in lockstep")
+    seen: set[str] = set()
+    todo = [parsed]
+    while todo:  # what the kernel calls, and what that calls
+        for expr in ir.expressions(todo.pop().body):
+            if expr.kind != "call" or expr.name not in by_name or expr.name in seen:
+                continue
+            seen.add(expr.name)
+            if relies_on_lockstep(by_name[expr.name]):
+                raise NotFissionable(expr.line, f"{expr.name} uses volatile memory: it may rely on warps that run in lockstep")
+            todo.append(by_name[expr.name])
 
 
 def is_needed_by_fibers(function: Function) -> bool:

@@ -99,7 +99,7 @@ class _Reader:
     def function(self) -> Function:
         cursor = self.cursor
         parts = list(cursor.get_children())
-        template = tuple(c.spelling for c in parts if c.kind.name in ("TEMPLATE_TYPE_PARAMETER", "TEMPLATE_NON_TYPE_PARAMETER"))
+        template = tuple(c.spelling for c in parts if c.kind.name.startswith("TEMPLATE_") and c.kind.name.endswith("_PARAMETER"))
         body: tuple[Stmt, ...] = ()
         parameters: tuple[Var, ...] = ()
         try:
@@ -297,8 +297,7 @@ class _Reader:
                 var = declared.location.offset
                 made = Expr("name", (name,), made.line)
         elif kind == "CALL_EXPR":
-            found = re.match(r"[\w:]+", self.text[start:end])
-            name = cursor.spelling or (found[0].rpartition("::")[2] if found else "")
+            name = cursor.spelling or _callee(self.text[start:end])
         elif kind == "MEMBER_REF_EXPR":
             name = cursor.spelling
         elif kind in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR") or kind == "UNARY_OPERATOR":
@@ -328,6 +327,17 @@ class _Reader:
         if at < end:
             parts.append(self.text[at:end])
         return Expr(kind, tuple(parts), line)
+
+
+def _callee(text: str) -> str:
+    """Return what a call in a template calls; nothing for `f(a) + b`, which the parser shows as a call too where types are open."""
+    found = re.match(r"([\w:]+)\s*(?:<[^()]*>\s*)?\(", text)
+    if found is None:
+        return ""
+    depth, end = 0, found.end() - 1
+    while end < len(text) and (depth := depth + (text[end] == "(") - (text[end] == ")")):
+        end += 1
+    return found[1].rpartition("::")[2] if end >= len(text.rstrip()) - 1 else ""
 
 
 def _commented(stmt: Stmt, comment: str) -> Stmt:

@@ -245,7 +245,8 @@ def exported(known: Sequence[Kernel], sites: Sequence[LaunchSite], instances: Se
     defined = [k for k in known if k.defined]
     plain = {k.name: k for k in defined if not k.template}
     templates = {k.name: k for k in defined if k.template}
-    names = [n for n in plain if sum(k.name == n for k in defined) == 1]
+    overloaded = {k.name for k in known for other in known if k.name == other.name and len(k.parameters) != len(other.parameters)}
+    names = [n for n in plain if sum(k.name == n for k in defined) == 1 and n not in overloaded]
     for site in sites:
         base = site.callee.rpartition("::")[2]
         if base in templates and site.template_arguments and _closed(site.template_arguments):
@@ -288,6 +289,7 @@ def assemble(
 ) -> str:
     """Return the whole output: head, runtime, translated text, entries."""
     body = re.sub(r"(?<!\()\b__noinline__\b", "__attribute__((noinline))", body)  # as a macro it would break the standard library's headers
+    body = re.sub(r"\bstatic\s+__shared__|\b__shared__\s+static\b", "__shared__", body)
     head = [
         f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing",  # noqa: E501
         *_ALIASING,

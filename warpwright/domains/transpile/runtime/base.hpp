@@ -29,7 +29,7 @@
 #define __maxnreg__(...)
 #define __cluster_dims__(...)
 #define __forceinline__ inline
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static thread_local
 #define CUDART_INF_F INFINITY
 #define CUDART_INF ((double)INFINITY)
