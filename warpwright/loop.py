@@ -178,7 +178,7 @@ class _Run:
         """Drive `search` until it ends or the budget does; return why."""
         self.began, self.proposer = self.clock(), name
         repeated, size = 0, len(self.known)
-        proposer = search(self.space, rng, batch)
+        proposer = search(replace(self.space, baselines=frozenset(self.beside)), rng, batch)
         try:
             recipes = next(proposer)
             while True:

@@ -39,6 +39,8 @@ class Space(Generic[IR]):
     start: IR
     techniques: Sequence[Technique[IR]]
     lower: Callable[[IR, tuple[Action, ...]], Candidate]
+    baselines: frozenset[str] = frozenset()
+    """Names of the baselines that are timed anyway: a search does not propose what only makes one of them (a technique says so by `baseline`)."""
 
     def actions(self, ir: IR) -> list[Action]:
         """Return the legal actions on `ir`, in a fixed order."""

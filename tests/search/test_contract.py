@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -115,3 +116,26 @@ def test_unknown_name() -> None:
 
 def test_measured_helper_is_consistent() -> None:
     assert measured(2.0).verdict == "FASTER" and measured(1.0).verdict == "SAME"
+
+
+def test_what_only_makes_a_baseline_is_not_proposed() -> None:
+    class Compiled:
+        """Alone, it is the baseline `compile`."""
+
+        name, legality = "compiled", "S"
+
+        def baseline(self, action: Action) -> str:
+            return "compile"
+
+        def sites(self, ir: frozenset[str]) -> list[Action]:
+            return [] if "compiled" in ir else [Action("compiled")]
+
+        def apply(self, ir: frozenset[str], action: Action) -> frozenset[str]:
+            return ir | {"compiled"}
+
+    alone, merged = (Action("compiled"),), (Action("merge"), Action("compiled"))
+    space = toy((Step("merge", "S", 1.1), Compiled()))
+    for baselines, proposed in ((frozenset({"eager"}), True), (frozenset({"eager", "compile"}), False)):
+        additions = Moves(replace(space, baselines=baselines)).additions(())
+        assert (alone in additions) == proposed
+    assert Moves(replace(space, baselines=frozenset({"compile"}))).legal(merged)

@@ -63,9 +63,12 @@ class Moves:
         return True
 
     def additions(self, recipe: Recipe) -> list[Recipe]:
-        """Return `recipe` with one more legal action, for each of them; without those that would only make a baseline of the original."""
-        actions = self.actions(recipe)
-        return [(*recipe, action) for action in actions if recipe or not getattr(self.space.technique(action.technique), "in_baselines", False)]
+        """Return `recipe` with one more legal action, for each of them; without those that only make a baseline of the original."""
+        return [(*recipe, action) for action in self.actions(recipe) if recipe or not self._makes_baseline(action)]
+
+    def _makes_baseline(self, action: Action) -> bool:
+        name = getattr(self.space.technique(action.technique), "baseline", None)
+        return name is not None and name(action) in self.space.baselines
 
     def removals(self, recipe: Recipe) -> list[Recipe]:
         """Return `recipe` with one action taken out (and whatever depended on it), for each of them."""

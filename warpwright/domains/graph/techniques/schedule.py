@@ -21,7 +21,11 @@ class Compile:
     legality: str = "S"
     modes: tuple[str, ...] = ("default", "max-autotune-no-cudagraphs")
     in_baselines: bool = True
-    """Alone, it is a baseline: a search need not propose it on the unchanged original."""
+    """Alone, it makes a baseline: what whole programs profit from."""
+
+    def baseline(self, action: Action) -> str:
+        """Return the name of the baseline that the original becomes by it."""
+        return "compile" if dict(action.params).get("mode") == "default" else "compile_max_autotune"
 
     def slow_to_build(self, action: Action) -> bool:
         """Does this mode try kernels out? On an H200 that took 20 to 60 s a program."""
@@ -49,6 +53,10 @@ class CudaGraph:
     name: str = "cuda_graph"
     legality: str = "S"
     in_baselines: bool = True
+
+    def baseline(self, action: Action) -> str:
+        """Return the name of the baseline that the original becomes by it."""
+        return "cuda_graph"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action where a recording means the same as the calls."""
