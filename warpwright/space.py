@@ -16,7 +16,19 @@ IR = TypeVar("IR")
 
 
 class Technique(Protocol[IR]):
-    """One kind of rewrite. Its docstring gives before -> after."""
+    """One kind of rewrite. Its docstring gives before -> after.
+
+    It may also have what the ladder looks at, each False or missing as a rule:
+
+        enabling              a form that other rewrites need, and that may lose alone: the recipe is tried without it as well
+        settled               measured never to lose: a recipe is not tried without it at first
+        tried_first           the schedule that gains most where it is legal
+        in_baselines          whole programs profit from it: tried before schedules of one kind of call
+        baseline(action)      name of the baseline that the original becomes by it alone
+        best_with             actions to try together with it
+        more_exact            what to try when a rewrite failed by its error
+        slow_to_build(action) takes tens of seconds: tried last
+    """
 
     name: str
     legality: str
