@@ -19,6 +19,11 @@
 #include <vector>
 #include <omp.h>
 
+#if defined(__GLIBC__) && defined(__GNUC__)
+extern "C" float sqrtf(float) noexcept __attribute__((const));  // sets no errno: gcc reads its pragma for that too late to vectorise square roots
+extern "C" double sqrt(double) noexcept __attribute__((const));
+#endif
+
 #define __global__
 #define __device__
 #define __host__
