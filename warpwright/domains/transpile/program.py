@@ -292,7 +292,7 @@ def assemble(
     body = re.sub(r"\bstatic\s+__shared__|\b__shared__\s+static\b", "__shared__", body)
     head = [
         f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing",  # noqa: E501
-        *_ALIASING,
+        *_ASKED,
     ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
@@ -300,8 +300,10 @@ def assemble(
     return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
 
 
-_ALIASING = ("#if defined(__GNUC__) && !defined(__clang__)", '#pragma GCC optimize("no-strict-aliasing")', "#endif")
-"""CUDA sources read a float4 as floats, or a uint4 as halves, and nvcc lets them."""
+_ASKED = (
+    "#if defined(__GNUC__) && !defined(__clang__)", '#pragma GCC optimize("no-strict-aliasing", "no-math-errno", "no-trapping-math")', "#endif",
+)  # fmt: skip
+"""CUDA sources read a float4 as floats, or a uint4 as halves, and nvcc lets them; with errno or traps, floorf or a select keeps a loop scalar."""
 
 _OPTIONAL = {"complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
              "groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
