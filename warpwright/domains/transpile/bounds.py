@@ -15,7 +15,6 @@ from warpwright.domains.transpile.ir import Expr
 from warpwright.domains.transpile.printing import Printer
 from warpwright.domains.transpile.regions import Plan, changed
 
-
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -223,16 +222,16 @@ def _definition(expr: Expr, plan: Plan, depth: int) -> Expr | None:
 
 def mentions_x(expr: Expr) -> bool:
     """Say whether an expanded expression depends on threadIdx.x."""
-    return any(_is_x(node) or (node.kind == "name" and node.name == "threadIdx" and expr.kind == "name") for node in expr.walk())
+    return any(is_x(node) or (node.kind == "name" and node.name == "threadIdx" and expr.kind == "name") for node in expr.walk())
 
 
-def _is_x(expr: Expr) -> bool:
+def is_x(expr: Expr) -> bool:
     return expr.kind == "member" and expr.name == "x" and bool(expr.children) and expr.children[0].name == "threadIdx"
 
 
 def coefficient(expr: Expr) -> int | None:
     """Return how often thread_x counts in an expanded expression that is linear in it; None where it is not, or not known to be."""
-    if _is_x(expr):
+    if is_x(expr):
         return 1
     if not mentions_x(expr):
         return 0
@@ -253,7 +252,7 @@ def coefficient(expr: Expr) -> int | None:
 
 def at_zero(expr: Expr) -> Expr:
     """Return an expanded expression for thread_x = 0."""
-    return expr.map(lambda node: Expr("literal", ("0",), node.line, "", None, "int") if _is_x(node) else None)
+    return expr.map(lambda node: Expr("literal", ("0",), node.line, "", None, "int") if is_x(node) else None)
 
 
 def at_thread(expr: Expr, last: bool) -> Expr:
