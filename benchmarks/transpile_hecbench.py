@@ -96,7 +96,8 @@ def frames(process: int) -> list[str]:
         said = subprocess.run(command, capture_output=True, text=True, timeout=20, errors="replace").stdout
     except subprocess.TimeoutExpired:
         return []
-    return re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?([\w:~]+)", said, re.M)
+    names = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(?:(?:void|int|static|double|float) )?([\w:~]+)", said, re.M)
+    return [name for name in names if not name.startswith("0x")]
 
 
 def translate(plan: load.Plan, into: Path, entry: dict[str, object], cache: Path | None = None) -> list[tuple[load.Unit, Path]]:

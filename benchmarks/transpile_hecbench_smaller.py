@@ -5,8 +5,8 @@ Sizes made for a GPU stand in the arguments or in the source. At `shift` s, in e
 - a named integer constant (`#define N (1 << 24)`, `const int N = 4096;`, `int rows = 4096;`) that is even, at least 256 and below 2**31, written
   in decimals, and whose name does not speak of blocks, threads, seeds or moduli, is divided by 2**s, but not below 64;
 - one whose name speaks of repetitions or steps becomes `count` (at most itself);
-- a loop with a decimal bound of at least 10 whose body launches a kernel (`<<<`, or in the twin `omp target`) runs to `count`, and one whose variable is
-  multiplied (`n *= 2`) has its bound of at least 1024 divided by 2**s;
+- a loop with a decimal bound of at least 10 whose body launches a kernel (`<<<`, or in the twin `omp target`), itself or by a function of the same
+  text, runs to `count`, and one whose variable is multiplied (`n *= 2`) has its bound of at least 1024 divided by 2**s;
 - sizes among the arguments are divided alike (transpile_hecbench.reduced).
 
 What was changed is kept in the result. Nothing else is: a program that is not made for other sizes fails here and counts as a miss.
@@ -25,7 +25,9 @@ _DEFINE = re.compile(rf"^([ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+)({_VALUE})(?=[ \t
 _TYPE = r"(?:(?:static|const|constexpr|unsigned|signed|int|long|short|size_t|u?int(?:32|64)_t|uint|std::size_t|auto|__device__|__constant__)\s+)+"
 _VARIABLE = re.compile(rf"(^[ \t]*{_TYPE}(\w+)\s*=\s*)({_VALUE})(?=\s*;)", re.M)
 _LOOP = re.compile(r"\bfor\s*\(([^;{}()]*;\s*\w+\s*<=?\s*)(\d+)(\s*;\s*([^(){};]*)\))")
-_NOT_SIZE = re.compile(r"block|thread|nthr|warp|wave|tpb|wgs|local|work_?group|seed|prime|mod|mask|mult|rand|lcg|inc\b|hash|tile|version|chunk", re.I)
+_LAUNCH = r"<<<|omp\s+target"
+_FUNCTION = re.compile(r"\b(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?\{")
+_NOT_SIZE = re.compile(r"block|thread|nthr|warp|wave|tpb|wgs|local|work_?group|seed|prime|mod|mask|mult|rand|lcg|inc\b|hash|tile|version|chunk|histo|bin|^tb|_tb|b_?size$|_b[xyz]$", re.I)
 
 
 def number(text: str) -> int:
@@ -58,15 +60,16 @@ def smaller(text: str, shift: int, count: int, changes: list[str]) -> str:
     def loop(match: re.Match[str]) -> str:
         bound, body = int(match[2]), _body(text_now, match.end())
         new = bound
-        if re.search(r"\*=|<<=", match[4]):
+        if re.search(r"\*=|<<=|=\s*\w+\s*\*", match[4]):
             new = max(bound >> shift, FLOOR) if bound >= 1024 else bound
-        elif bound >= 10 and re.search(r"<<<|omp\s+target", body):
+        elif bound >= 10 and "++" in match[4] and (re.search(_LAUNCH, body) or launchers & set(re.findall(r"\w+", body))):
             new = count
         if new == bound:
             return match[0]
         changes.append(f"loop: {bound} -> {new}")
         return f"for ({match[1]}{new}{match[3]}"
 
+    launchers = {found[1] for found in _FUNCTION.finditer(text) if re.search(_LAUNCH, _body(text, found.end() - 1))} - {"if", "for", "while", "main"}
     text_now = _VARIABLE.sub(constant, _DEFINE.sub(constant, text))
     return _LOOP.sub(loop, text_now)
 
