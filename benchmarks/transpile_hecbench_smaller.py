@@ -27,7 +27,11 @@ _VARIABLE = re.compile(rf"(^[ \t]*{_TYPE}(\w+)\s*=\s*)({_VALUE})(?=\s*;)", re.M)
 _LOOP = re.compile(r"\bfor\s*\(([^;{}()]*;\s*\w+\s*<=?\s*)(\d+)(\s*;\s*([^(){};]*)\))")
 _LAUNCH = r"<<<|omp\s+target"
 _FUNCTION = re.compile(r"\b(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?\{")
-_NOT_SIZE = re.compile(r"block|thread|nthr|warp|wave|tpb|wgs|local|work_?group|seed|prime|mod|mask|mult|rand|lcg|inc\b|hash|tile|version|chunk|histo|bin|^tb|_tb|b_?size$|_b[xyz]$", re.I)
+_NOT_SIZE = re.compile(
+    r"block|thread|nthr|warp|wave|tpb|wgs|local|work_?group|seed|prime|mod|mask|mult|rand|lcg|inc\b|hash|tile|version|chunk|histo|bin"
+    r"|^tb|_tb|b_?size$|_b[xyz]$",
+    re.I,
+)
 
 
 def number(text: str) -> int:
