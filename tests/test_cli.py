@@ -129,6 +129,29 @@ def test_optimize_writes_program_report_and_archive(run: Run) -> None:
         assert archive.best("task") is not None
 
 
+START = """
+import torch
+from torch.utils.cpp_extension import load_inline
+
+built = load_inline("k", "", "__global__ void k(float* x, int n) { int i = threadIdx.x; if (i < n) for (int j = 0; j < 9; ++j) x[i] += j; }", functions=[])
+
+
+class ModelNew(torch.nn.Module):
+    pass
+"""
+
+
+def test_the_translation_of_a_given_program_is_tuned(run: Run) -> None:
+    Path("start.py").write_text(START)
+    code, said, _ = run("optimize", "task.py", "--start", "start.py", "--target", "cpu", "--budget", "30", "--json")
+    assert code == cli.DONE and said["recipe"][0] == "translate()" and len(said["recipe"]) >= 2
+    assert "/* warpwright: " in Path(said["artifact"]).read_text()
+    Path("plain.py").write_text("class ModelNew: pass")
+    for arguments, word in ((("plain.py", "--target", "cpu"), "cpp_extension"), (("start.py", "--target", "cuda"), "--target cpu"), (("no.py",), "no.py")):
+        code, _, err = run("optimize", "task.py", "--start", *arguments)
+        assert code == cli.WRONG_USE and word in err, err
+
+
 def test_a_second_run_measures_nothing_again(run: Run) -> None:
     first = run("optimize", "task.py", "--budget", "30", "--json")[1]
     evaluated = StandIn.evaluated

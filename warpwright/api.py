@@ -48,9 +48,14 @@ def default_target() -> str:
 
 
 def optimize_task(
-    task: Task, settings: bench.Settings, archive_path: str | Path = ARCHIVE, out: str | Path | None = None, on_record: OnRecord | None = None
-) -> Result:
-    """Search for a faster program of `task`; write optimized.py, report.html and report.json into `out`, also when interrupted."""
+    task: Task, settings: bench.Settings, archive_path: str | Path = ARCHIVE, out: str | Path | None = None, on_record: OnRecord | None = None,
+    start: str | Path | None = None,
+) -> Result:  # fmt: skip
+    """Search for a faster program of `task`; write optimized.py, report.html and report.json into `out`, also when interrupted.
+
+    start: a file with a ModelNew that builds CUDA kernels: what is tried then is how these are translated for the CPU (domains/transpile/tuning.py).
+    """
+    begun = _start(start, loop.target_of(settings.device)) if start is not None else ""
     folder = make_folder(out if out is not None else OUT / task.name)
     records: list[Record] = []
 
@@ -62,7 +67,7 @@ def optimize_task(
     interrupted, reason = False, ""
     with Archive(archive_path) as archive:
         try:
-            interrupted, reason = _search(task, settings, archive, remember)
+            interrupted, reason = _search(task, settings, archive, remember, begun)
         except KeyboardInterrupt:
             interrupted, reason = True, "interrupted"
         finally:
@@ -70,12 +75,22 @@ def optimize_task(
     return replace(result, interrupted=interrupted)
 
 
-def _search(task: Task, settings: bench.Settings, archive: Archive, remember: OnRecord) -> tuple[bool, str]:
+def _start(path: str | Path, target: str) -> str:
+    """Return the text of the program to start from."""
+    if target != "cpu":
+        raise UsageError("expected --target cpu beside --start, which tunes how CUDA kernels run on a CPU, saw a GPU as the target")
+    candidate = program(path, target)
+    if cuda_on_cpu.MODULE not in candidate.source.text:
+        raise UsageError(f"expected a program that builds CUDA kernels with torch.utils.cpp_extension in {path}, saw none")
+    return candidate.source.text
+
+
+def _search(task: Task, settings: bench.Settings, archive: Archive, remember: OnRecord, begun: str = "") -> tuple[bool, str]:
     """Run the loop, then the ablation of its best; return whether it was interrupted, and what the reader should know of the run."""
     budget = Budget.parse(settings.budget)
     reserve = ABLATION_SHARE * budget.seconds if budget.seconds is not None else None
     start_fork_server()
-    space, why_not = bench.open_space(task, loop.target_of(settings.device))
+    space, why_not = bench.open_space(task, loop.target_of(settings.device), begun)
     limited = replace(budget, seconds=budget.seconds - reserve) if budget.seconds is not None and reserve is not None else budget
     with bench.local_evaluator(settings, task) as evaluator:
         outcome = loop.optimize(task, space, evaluator, settings.search, limited, archive, remember, seed=settings.seed)
@@ -151,6 +166,8 @@ def replay(record: Record) -> tuple[Candidate, str]:
     space, why_not = bench.open_space(record.task, loop.target_of(record.device))
     if why_not is not None:
         return recorded, f"the recipe cannot be replayed ({why_not}): the recorded text is measured"
+    if not {action.technique for action in recorded.actions} <= {technique.name for technique in space.techniques}:
+        return recorded, "the recipe starts from a program of its own (--start): the recorded text is measured"
     replayed = space.candidate(recorded.actions)
     note = "" if replayed.key == recorded.key else "the recipe gives another text today than was recorded: today's text is measured"
     return replayed, note

@@ -269,8 +269,15 @@ def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -
     return line, not outcome.interrupted and outcome.failure is None and not failed
 
 
-def open_space(task: Task, target: str = "cpu") -> tuple[Space[Any], str | None]:
-    """Return the task's search space, and the reason why its program was not captured (then only whole-program actions are in it)."""
+def open_space(task: Task, target: str = "cpu", start: str = "") -> tuple[Space[Any], str | None]:
+    """Return the task's search space, and the reason why its program was not captured (then only whole-program actions are in it).
+
+    start: text of a program with CUDA kernels: the space is then how these are translated for the CPU.
+    """
+    if start:
+        from warpwright.domains.transpile import tuning
+
+        return tuning.space(taskfile.source_text(task), start), None
     from warpwright.domains import graph
 
     space = graph.space(task, target)

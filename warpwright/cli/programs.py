@@ -30,7 +30,7 @@ def optimize(given: Arguments) -> int:
     task = _task(given)
     settings = _settings(given)
     with Progress(given.console, Budget.parse(given.budget).seconds) as progress:
-        result = api.optimize_task(task, settings, given.archive, given.out, progress.record)
+        result = api.optimize_task(task, settings, given.archive, given.out, progress.record, given.start)
     tell(given, [result.line])
     if result.line["artifact"]:
         given.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
@@ -206,6 +206,7 @@ def register(verb: Verb) -> None:
     made.add_argument("task", help="task file: KernelBench form, a function under @warpwright.task, or a saved module")
     made.add_argument("--entry", help="class or function, where the file has several")
     made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
+    made.add_argument("--start", metavar="FILE", help="program with CUDA kernels that computes the same: tune how they are translated for the CPU")
 
     made = verb("audit", audit, task)
     made.add_argument("candidate", help="file with the program to judge")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir, regions, registers, stretches, uniform
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
+from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
 from warpwright.domains.transpile.regions import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
@@ -37,6 +38,7 @@ class Options:
     """Device functions without loops and jumps, which the compiler inlines."""
     one_row: str | None = None
     """Size of the blocks that may run as one row of threads (`coalesce.block_size`)."""
+    choices: Choices = BY_RULE
 
 
 class Writer:
@@ -45,7 +47,7 @@ class Writer:
     def __init__(self, plan: Plan, options: Options, calls: Mapping[str, str]) -> None:
         self.plan = plan
         self.options = options
-        self.printer = Printer(plan.variables, plan.arrays | plan.lane_arrays, calls)
+        self.printer = Printer(plan.variables, plan.arrays | plan.lane_arrays, calls, unroll=options.choices.unroll)
         self.lines: list[str] = []
         self.depth = 1
         self.masks: list[Expr] = []
@@ -302,7 +304,7 @@ class Writer:
             f"const {self.printer.declaration(s)};".replace("const const", "const") for s in stmts if isinstance(s, Declare) and s.init is not None
         ]
         self.open("if constexpr (BX && ww::fits_registers(BX))")
-        for text in registers.lines(loop, self.plan, self.printer, values):
+        for text in registers.lines(loop, self.plan, self.printer, values, self.options.choices):
             self.lines.append(text if text.strip().startswith("#") else INDENT * self.depth + text)
         self.depth -= 1
         self.line("} else {")
@@ -351,7 +353,7 @@ class Writer:
     def thread_head(self, stmts: Sequence[Stmt], simd: bool, guards: Sequence[Expr], low: str, high: str) -> None:
         """Open the loop over the threads of a row, or of a stretch of it."""
         if simd:
-            self.lines.append("#pragma omp simd")
+            self.lines.append("#pragma omp simd" + (f" simdlen({self.options.choices.lanes})" if self.options.choices.lanes > 0 else ""))
         keys = regions.used(stmts)
         self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
         if keys & self.plan.arrays or self.closure(keys) & self.plan.arrays:

@@ -58,14 +58,17 @@ class Callees:
     references: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Callees(), stride: bool = False) -> Plan:
-    """Return the plan of a kernel in normal form. `stride`: put the steps of strided loops outside of the loop over threads."""
+def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Callees(), stride: bool = False, recompute: int = -1) -> Plan:
+    """Return the plan of a kernel in normal form.
+
+    stride: put the steps of strided loops outside of the loop over threads; recompute: instead of RECOMPUTE_NODES, where not negative.
+    """
     forced: set[int] = set()
     scalars: set[int] = set()
     for _ in range(200):
         facts = uniform.analyse(body, variables, frozenset(forced), callees.impure, callees.references)
         scalars -= facts.varying
-        builder = _Builder(facts, dict(variables), scalars, callees, stride)
+        builder = _Builder(facts, dict(variables), scalars, callees, stride, recompute if recompute >= 0 else RECOMPUTE_NODES)
         try:
             nodes = builder.group(builder.schedule(body, False, False))
             grown = scalars | _needed_scalars(nodes, facts, builder.variables)
@@ -81,12 +84,13 @@ def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Cal
 
 
 class _Builder:
-    def __init__(self, facts: Facts, variables: dict[int, Var], scalars: set[int], callees: Callees, stride: bool) -> None:
+    def __init__(self, facts: Facts, variables: dict[int, Var], scalars: set[int], callees: Callees, stride: bool, recompute: int) -> None:
         self.facts = facts
         self.variables = variables
         self.scalars = scalars
         self.callees = callees
         self.stride = stride
+        self.recompute = recompute
         self.hoisted: list[Stmt] = []
         self.numbers = iter(range(1, 1_000_000))
         self.fresh_key = min([0, *variables]) - 1
@@ -533,7 +537,7 @@ def _recomputable(key: int, builder: _Builder, depth: int = 0) -> bool:
         return False
     if builder.variables[key].reference:
         return _stable_place(declaration.init, builder, depth)
-    if sum(1 for _ in declaration.init.walk()) > RECOMPUTE_NODES:
+    if sum(1 for _ in declaration.init.walk()) > builder.recompute:
         return False
     for node in declaration.init.walk():
         if node.kind in ("index", "lane", "lambda", "assign", "call", "other") or (node.kind == "unary" and node.name in ("*", "++", "--")):  # noqa: SIM102

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import coalesce, emit, fission, ir
+from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
@@ -60,16 +61,22 @@ def named(kernel: Kernel, parsed: Function) -> Kernel:
     return replace(kernel, parameters=tuple(made) + tuple(kernel.parameters[len(made) :]))
 
 
-def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line: int, blocks: Sequence[emit.Shape], vectors: bool) -> Written:
-    """Return the kernel in the fastest of the two tiers that takes it. Raises NotFissionable with the reason."""
+def write(
+    kernel: Kernel, parsed: Function, functions: Sequence[Function], line: int, blocks: Sequence[emit.Shape], vectors: bool,
+    choices: Choices = BY_RULE,
+) -> Written:  # fmt: skip
+    """Return the kernel in the fastest of the two tiers that takes it, as chosen. Raises NotFissionable with the reason."""
+    if choices.tier == 0:
+        raise NotFissionable(line, "chosen")
+    vectors = vectors and choices.tier > 1
     if parsed.problem:
         raise NotFissionable(line, f"not understood: {parsed.problem}")
     known = callees(functions)
     _check(parsed, functions)
     body, variables = normalise(parsed, functions)
-    made = fission.plan(body, variables, known, stride=vectors)
-    one_row = coalesce.block_size(body, made, known.impure) if vectors else None
-    options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row)
+    made = fission.plan(body, variables, known, stride=vectors, recompute=choices.recompute)
+    one_row = coalesce.block_size(body, made, known.impure) if vectors and choices.coalesce else None
+    options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row, choices)
     writer = emit.Writer(made, options, CALLS if vectors else {})
     text = emit.functions(named(kernel, parsed), writer, line)
     if vectors and writer.vectorised and not writer.scalar:

@@ -24,6 +24,7 @@ from warpwright.domains.transpile.ir import (
     Var,
     plain,
 )
+from warpwright.domains.transpile.open_types import OPEN, closed
 from warpwright.domains.transpile.source import Source
 from warpwright.errors import MissingExtra
 
@@ -305,7 +306,8 @@ class _Reader:
         elif kind in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR") or kind == "UNARY_OPERATOR":
             name = "".join(plain(p).strip() for p in made.parts if isinstance(p, str))
         real = "assign" if kind == "BINARY_OPERATOR" and name in _ASSIGNMENTS else made.kind
-        return Expr(real, made.parts, made.line, name, var, cursor.type.spelling)
+        found = Expr(real, made.parts, made.line, name, var, cursor.type.spelling)
+        return closed(found) if found.type == OPEN else found
 
     def is_own(self, declared: Any) -> bool:
         """Say whether a declaration is one of this function's variables: the offset alone may be one in the stub."""

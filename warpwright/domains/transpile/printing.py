@@ -39,6 +39,8 @@ class Printer:
     """Whether `leave` was used."""
     last_line: int = 0
     """Source line of the statement before: a statement on another line says which."""
+    unroll: int = -1
+    """Times that serial loops are unrolled; -1 leaves it to the compiler."""
 
     def expr(self, expr: Expr, exact: bool = False) -> str:
         """Return the text. `exact`: thread indices are unsigned here, since the difference could be seen."""
@@ -123,7 +125,8 @@ class Printer:
             return [*lines, *self.branch(stmt, depth)]
         if isinstance(stmt, For):
             head = self.loop_head(stmt)
-            return [*lines, f"{pad}{head} {{", *self.statements(stmt.body, depth + 1), pad + "}"]
+            pragma = [f"#pragma GCC unroll {self.unroll}"] if self.unroll > 0 and head.startswith("for") else []
+            return [*lines, *pragma, f"{pad}{head} {{", *self.statements(stmt.body, depth + 1), pad + "}"]
         if isinstance(stmt, ir.DoWhile):
             return [*lines, pad + "do {", *self.statements(stmt.body, depth + 1), f"{pad}}} while ({self.expr(stmt.cond)});"]
         if isinstance(stmt, Jump):

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright.domains.transpile import fibers, launch, lockstep, loops, parse, scan
+from warpwright.domains.transpile import choices, fibers, launch, lockstep, loops, parse, scan
 from warpwright.domains.transpile import sanitize as sanitize_functions
 from warpwright.domains.transpile import source as reading
+from warpwright.domains.transpile.choices import Choices
 from warpwright.domains.transpile.divergence import refuse_divergent
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.normalise import NotFissionable, synchronising
@@ -70,6 +71,7 @@ def compile_text(
     instances: template kernels to export, as `scale<float, 256>`; those that the text launches are found by themselves.
     sanitize: check every access when it runs (`LoadedKernel.findings`).
     host: keep host functions, for a program with its own main.
+    What a comment `warpwright:` in front of a kernel chooses is kept to (`choices.py`).
     blocks: block shape that a kernel is known to be launched with: it gets a version in which the shape is a constant.
     """
     if tier is not None and tier not in TIERS:
@@ -83,7 +85,7 @@ def compile_text(
     refuse(source, sites)
     if sanitize:
         return sanitized(source, found, known, sites, instances, host)
-    kernels, better, dropped = faster_tiers(source, known, sites, tier, blocks)
+    kernels, better, dropped = faster_tiers(source, known, sites, tier, blocks, choices.of_kernels(text))
     functions = parse.parse(source) if re.search(r"\bvolatile\b", source.text) else []
     edits = [
         *lockstep.edits(source, known, functions, set(better)),
@@ -114,7 +116,7 @@ def sanitized(
 
 
 def faster_tiers(
-    source: Source, known: Sequence[Kernel], sites: Sequence[LaunchSite], tier: str | None, blocks: Mapping[str, Shape]
+    source: Source, known: Sequence[Kernel], sites: Sequence[LaunchSite], tier: str | None, blocks: Mapping[str, Shape], chosen: Mapping[str, Choices]
 ) -> tuple[dict[str, KernelInfo], dict[int, str], set[int]]:
     """Return what became of each kernel, the text of those that left tier F (by offset), and device functions that are no longer needed."""
     defined = [k for k in known if k.defined]
@@ -133,7 +135,7 @@ def faster_tiers(
                 raise NotFissionable(line, "the parser does not show this kernel")
             shapes = block_shapes(kernel, sites, blocks)
             refuse_divergent(parsed, source, block_shapes(replace(kernel, bounds=""), sites, blocks))  # a bound is the largest shape only
-            written = loops.write(kernel, parsed, device, line, shapes, tier != "loops")
+            written = loops.write(kernel, parsed, device, line, shapes, tier != "loops", chosen.get(kernel.name, choices.BY_RULE))
         except NotFissionable as error:
             kernels[kernel.name] = KernelInfo(kernel.name, line, "fibers", str(error))
             continue

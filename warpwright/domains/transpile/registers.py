@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.bounds import coefficient, expand, mentions_x
+from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
 from warpwright.domains.transpile.printing import Printer
 from warpwright.domains.transpile.regions import Plan
@@ -131,7 +132,7 @@ class _Vector:
         return whole
 
 
-def lines(loop: For, plan: Plan, printer: Printer, values: Sequence[str]) -> list[str]:
+def lines(loop: For, plan: Plan, printer: Printer, values: Sequence[str], choices: Choices = BY_RULE) -> list[str]:
     """Return the loop in registers. `values`: declarations of what is recomputed for each thread."""
     assert isinstance(loop.init[0], Declare)
     sums = {_sum(s, plan) for s in loop.body} - {0}
@@ -141,14 +142,15 @@ def lines(loop: For, plan: Plan, printer: Printer, values: Sequence[str]) -> lis
     loads = " ".join(f"{n}_r[nth_row][nth_vector] = ww::load(&{n}_t{place});" for n in names)
     stores = " ".join(f"ww::store(&{n}_t{place}, {n}_r[nth_row][nth_vector]);" for n in names)
     each = [
-        "#pragma GCC unroll 4",
+        "#pragma GCC unroll 8",
         "for (int nth_row = 0; nth_row < rows_at_once; ++nth_row)",
-        "#pragma GCC unroll 4",
+        "#pragma GCC unroll 8",
         "for (int nth_vector = 0; nth_vector < vectors_at_once; ++nth_vector)",
     ]
     return [
         f"// line {loop.line}: the sums of several rows of threads in registers",
-        "constexpr int vectors_at_once = ww::vectors_of(BX), rows_at_once = ww::rows_of(BX, BY);",
+        f"constexpr int vectors_at_once = {_at_once('BX / ww::width', choices.vectors, 'ww::vectors_of(BX)')};",
+        f"constexpr int rows_at_once = {_at_once('BY', choices.rows, 'ww::rows_of(BX, BY)')};",
         "for (int thread_z = 0; thread_z < dim_z; ++thread_z)",
         "for (int first_row = 0; first_row < dim_y; first_row += rows_at_once)",
         "for (int first_lane = 0; first_lane < dim_x; first_lane += vectors_at_once * ww::width) {",
@@ -167,3 +169,7 @@ def lines(loop: For, plan: Plan, printer: Printer, values: Sequence[str]) -> lis
         f"    {{ {stores} }}",
         "}",
     ]
+
+
+def _at_once(all_of_them: str, chosen: int, rule: str) -> str:
+    return rule if chosen < 0 else f"{all_of_them} % {chosen} == 0 ? {chosen} : {rule}"

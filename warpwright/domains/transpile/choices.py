@@ -1,0 +1,88 @@
+"""How a kernel is translated, where several ways give the same answers and only a measurement tells which is faster.
+
+    /* warpwright: rows=4 lanes=8 */ __global__ void k(...)
+
+A comment in front of a kernel chooses; what it leaves out is chosen by the rules of thumb that each default states. A CUDA compiler reads past it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+
+from warpwright.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices for one kernel. -1: by the rule."""
+
+    tier: int = 2
+    """Fastest tier to use, as an index of TIERS."""
+    rows: int = -1
+    """Rows of threads whose sums are in registers at once (`registers.py`): a tile's height. Rule: 2 beside four vectors, else 4."""
+    vectors: int = -1
+    """Vectors of a row that are in registers at once: a tile's width. Rule: at most 4, so that 8 sums and their operands fit 16 registers."""
+    lanes: int = -1
+    """Threads in a vector of the other loops. Rule: the compiler's."""
+    unroll: int = -1
+    """Times that serial loops inside a loop over threads are unrolled. Rule: the compiler's."""
+    coalesce: int = -1
+    """1: blocks that allow it run as one row (`coalesce.py`); 0: block by block. Rule: 1."""
+    recompute: int = -1
+    """Values of up to so many operations are computed again behind a barrier, larger ones kept in an array with a place for each thread. Rule: 24."""
+
+    def text(self) -> str:
+        """Return what differs from the rules, as it stands in the comment."""
+        return " ".join(f"{f.name}={value}" for f in fields(self) if (value := getattr(self, f.name)) != f.default)
+
+
+BY_RULE = Choices()
+
+VALUES: dict[str, tuple[int, ...]] = {
+    "tier": (0, 1, 2), "rows": (1, 2, 4, 8), "vectors": (1, 2, 4, 8), "lanes": (4, 8, 16), "unroll": (1, 2, 4, 8), "coalesce": (0, 1),
+    "recompute": (0, 8, 24, 96),
+}  # fmt: skip
+"""What may be chosen."""
+
+_COMMENT = re.compile(r"/\*\s*warpwright:([^*]*)\*/\s*__global__\s((?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?)\b(?!__launch_bounds__)(\w+)\s*\(")
+
+
+def parse(text: str) -> Choices:
+    """Read `rows=4 lanes=8`."""
+    found: dict[str, int] = {}
+    for word in text.split():
+        name, _, value = word.partition("=")
+        if name not in VALUES or not value.isdigit() or int(value) not in VALUES[name]:
+            allowed = "; ".join(f"{n}={'|'.join(map(str, v))}" for n, v in VALUES.items())
+            raise UsageError(f"expected one of {allowed} in a comment `warpwright:`, saw {word!r}")
+        found[name] = int(value)
+    return Choices(**found)
+
+
+def of_kernels(text: str) -> dict[str, Choices]:
+    """Return the choices that a CUDA source makes, by kernel."""
+    return {match[3]: parse(match[1]) for match in _COMMENT.finditer(text)}
+
+
+def kernels(text: str) -> list[str]:
+    """Return the names of the kernels in `text`, CUDA or a program that holds CUDA in a string."""
+    return list(dict.fromkeys(match[2] for match in _KERNEL.finditer(text)))
+
+
+def chosen(text: str, kernel: str, choices: Choices) -> str:
+    """Return `text` with the choices for one kernel in front of it, in place of those that stand there."""
+    made = choices.text()
+
+    def put(match: re.Match[str]) -> str:
+        return match[0] if match[2] != kernel else (f"/* warpwright: {made} */ " if made else "") + match[1]
+
+    return _KERNEL.sub(put, text)
+
+
+_KERNEL = re.compile(r"(?:/\*\s*warpwright:[^*]*\*/\s*)?(__global__\s(?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?\b(?!__launch_bounds__)(\w+)\s*\()")
+
+
+def without(text: str) -> str:
+    """Return `text` without any comment that chooses."""
+    return re.sub(r"/\*\s*warpwright:[^*]*\*/ ?", "", text)
