@@ -156,6 +156,10 @@ __global__ void fourth(const float* x, float* y, int n) {
   int i = threadIdx.x;
   if (i < n) y[i] = acosf(asinhf(x[i])) + fmodf(x[i], 0.3f) + roundf(__powf(x[i], x[i]));
 }
+__global__ void fifth(const float* x, float* y, int n) {
+  int i = threadIdx.x;
+  if (i < n) { float s, c; sincosf(x[i], &s, &c); y[i] = s + 2.f * c; }
+}
 void run(const float* x, float* y, int n) { first<float><<<1, 256>>>(x, y, n); }
 """
 
@@ -175,8 +179,19 @@ def test_loops_are_vectorised_without_flags(tmp_path: Path) -> None:
     lines = program.source.splitlines()
     loops = {number for number, line in enumerate(lines, 1) if line.strip().startswith("for (int thread_x")}
     done = {int(line.split(":")[1]) for line in report.splitlines() if "loop vectorized" in line}
-    assert len(loops) == 4
-    assert all(done & {number, number + 1, number + 2} for number in loops), f"expected those at {sorted(loops)}, saw {sorted(done)}"
+    assert len(loops) == 5
+    assert all(done & {*range(number, number + 5)} for number in loops), f"expected those at {sorted(loops)}, saw {sorted(done)}"
+
+
+def test_tiers_agree() -> None:
+    x = np.random.default_rng(2).uniform(0.5, 1.1, 240).astype(np.float32)
+    for kernel, block in (("first<float>", 48), ("second", 48), ("third", 48), ("fourth", 240), ("fifth", 240)):
+        answers = []
+        for tier in ("fibers", "vectors"):
+            y = np.zeros_like(x)
+            transpile.compile_text(SOURCE, "functions.cu", tier=tier).load()[kernel][240 // block, block](x, y, *([] if kernel == "third" else [240]))
+            answers.append(y)
+        np.testing.assert_allclose(answers[1], answers[0], rtol=5e-7)
 
 
 def test_names_that_a_program_defines_stay_its_own() -> None:

@@ -13,12 +13,12 @@ _OFFERED = (
     "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "pow", "cbrt", "rcbrt",
     "hypot", "rhypot", "fdim", "fmod", "sin", "cos", "tan", "sinpi", "cospi", "atan", "atan2", "asin", "acos", "erf", "erfc", "normcdf",
 )  # fmt: skip
-_FAST = {"__sinf": "ww::near_sin_f", "__cosf": "ww::near_cos_f", "__tanf": "ww::near_tan_f"}
+_FAST = {f"__{name}f": f"ww::near_{name}_f" for name in ("sin", "cos", "tan", "sincos")}
 _FAST |= {f"__{name}f": f"ww::{name}_f" for name in ("exp", "exp10", "log", "log2", "log10", "pow", "tanh")}
 
 CALLS: Mapping[str, str] = {
-    "fmaxf": "ww::fmax_f", "fminf": "ww::fmin_f", **_FAST, **{f"{name}f": f"ww::{name}_f" for name in _OFFERED},
-    **{name: f"ww::any_{name}" for name in _OFFERED},
+    "fmaxf": "ww::fmax_f", "fminf": "ww::fmin_f", "sincosf": "ww::sincos_f", "sincospif": "ww::sincospi_f", **_FAST,
+    **{f"{name}f": f"ww::{name}_f" for name in _OFFERED}, **{name: f"ww::any_{name}" for name in _OFFERED},
 }  # fmt: skip
 """Library function -> what tier vectors calls instead. `any_exp` is exp_f where its argument is a float."""
 

@@ -53,6 +53,10 @@ WW_MATH float sinpi_f(float x) {
   return y == 0.f ? std::copysign(y, x) : y;
 }
 WW_MATH float cospi_f(float x) { const Turn t = turn_of_halves(x); return sin_of(t, t.quarters + 1) + 0.f; }  // its zeros are +0
+WW_MATH void both_of(Turn t, float* sine, float* cosine) { *sine = sin_of(t, t.quarters); *cosine = sin_of(t, t.quarters + 1); }
+WW_MATH void sincos_f(float x, float* sine, float* cosine) { both_of(turn(x), sine, cosine); }
+WW_MATH void near_sincos_f(float x, float* sine, float* cosine) { both_of(turn_near(x), sine, cosine); }
+WW_MATH void sincospi_f(float x, float* sine, float* cosine) { *sine = sinpi_f(x); *cosine = cospi_f(x); }
 
 // atan, atan2: at most 0.51 ulp.
 WW_MATH double atan_d(double x) {  // 0 <= x <= 1
