@@ -6,9 +6,10 @@
 Nothing of HeCBench is shipped; it is brought by the user. Programs write into their own folders, so give a copy. For each `NAME-cuda`:
 
 1. Sources, flags and arguments come from its Makefile (`make -n run`). Sources with CUDA in them are translated; all are compiled (g++ -O2), linked.
-2. It runs with the Makefile's arguments; only counts of repetitions and steps (by the variable's name) are lowered. One that outlives the limit runs
-   again with its sizes divided by 32, up to `--smaller` times; the arguments used are in the file. Few programs are made for any size: one that fails
-   with smaller sizes only counts as over the limit.
+2. It runs with the Makefile's arguments; only counts of repetitions and steps (by the variable's name) are lowered. One that outlives the limit is
+   tried with smaller sizes, those in the arguments and those in the source (transpile_hecbench_smaller.py: one rule, for the program and its
+   twin), at each of `--shifts`. What was changed and how each try ended is in the file. Few programs are made for any size: one that fails with
+   smaller sizes only counts as over the limit.
 3. It is `verified` by its own check (it prints PASS or the like, no FAIL, and exits with 0), or when it has none by its twin: `NAME-omp` compiled for
    the host and run with the same arguments prints the same numbers to 1e-3 (lines about time left out).
 
@@ -21,10 +22,12 @@ from __future__ import annotations
 
 import argparse
 import collections
+import hashlib
 import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +39,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import transpile_hecbench_judge as judge
 import transpile_hecbench_load as load
+import transpile_hecbench_smaller as sizes
 
 from warpwright.domains import transpile
 from warpwright.errors import WarpwrightError
@@ -43,7 +47,10 @@ from warpwright.errors import WarpwrightError
 COMPILE = ["g++", "-O2", "-march=native", "-fopenmp", "-w", "-fno-math-errno", "-fno-trapping-math"]
 CUDA = r"cuda_runtime|<cuda\.h>|\bcuda[A-Z]\w+\(|<<<|__global__|__device__"
 REPEATS = 1
+SOURCE_REPEATS = 2
+"""Of counts in the source, when sizes are made smaller."""
 MEMORY = 8 << 30
+TRANSLATOR = hashlib.sha256(b"".join(f.read_bytes() for f in sorted(Path(transpile.__file__).parent.rglob("*.[hp][py]*")) if f.is_file())).hexdigest()
 
 
 class Ended(Exception):
@@ -54,8 +61,10 @@ class Ended(Exception):
         self.status, self.reason = status, reason
 
 
-def run(command: list[str], folder: Path, seconds: float) -> tuple[int | None, str]:
-    """Run a command in its own process group; return (exit code or None after the limit, output of both streams)."""
+def run(command: list[str], folder: Path, seconds: float, where: list[str] | None = None) -> tuple[int | None, str]:
+    """Run a command in its own process group; return (exit code or None after the limit, output of both streams).
+
+    What it was in at the limit is added to `where`, innermost first."""
 
     def limits() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -70,13 +79,28 @@ def run(command: list[str], folder: Path, seconds: float) -> tuple[int | None, s
             code: int | None = process.wait(seconds)
         except subprocess.TimeoutExpired:
             code = None
+            if where is not None:
+                where += frames(process.pid)
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         said.seek(0)
         return code, said.read(2_000_000).decode(errors="replace")
 
 
-def translate(plan: load.Plan, into: Path, entry: dict[str, object]) -> list[tuple[load.Unit, Path]]:
+def frames(process: int) -> list[str]:
+    """Return the functions that a process's first thread is in, innermost first; empty without gdb."""
+    if not shutil.which("gdb"):
+        return []
+    try:
+        command = ["gdb", "-p", str(process), "-batch", "-ex", "bt 8"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=20, errors="replace").stdout
+    except subprocess.TimeoutExpired:
+        return []
+    names = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(?:(?:void|int|static|double|float) )?([\w:~]+)", said, re.M)
+    return [name for name in names if not name.startswith("0x")]
+
+
+def translate(plan: load.Plan, into: Path, entry: dict[str, object], cache: Path | None = None) -> list[tuple[load.Unit, Path]]:
     """Translate the program's sources that hold CUDA; return each unit with the file to compile."""
     files = []
     tiers: collections.Counter[str] = collections.Counter()
@@ -85,22 +109,38 @@ def translate(plan: load.Plan, into: Path, entry: dict[str, object]) -> list[tup
         if not unit.cuda and not re.search(CUDA, load.with_headers(unit)):
             files.append((unit, unit.path))
             continue
-        signal.signal(signal.SIGALRM, slow)
-        signal.alarm(180)
-        try:
-            program = transpile.compile_text(text, str(unit.path), unit.defines, folders=unit.folders, host=True)
-        except WarpwrightError as error:
-            raise Ended("refused", str(error).splitlines()[0][:300].replace(str(plan.folder.parent) + "/", "")) from error
-        except Exception as error:
-            raise Ended("refused", f"the translator failed: {type(error).__name__}: {error}"[:300]) from error
-        finally:
-            signal.alarm(0)
-        tiers.update(kernel.tier for kernel in program.kernels.values())
+        source, used = translated(text, unit, plan, cache)
+        tiers.update(used)
         file = into / f"{number}_{unit.path.stem}.cpp"
-        file.write_text(program.source)
+        file.write_text(source)
         files.append((unit, file))
     entry["tiers"] = dict(tiers)
     return files
+
+
+def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None) -> tuple[str, list[str]]:
+    """Return one source as C++, and its kernels' tiers; from the cache if the texts and the translator are the same."""
+    here = str(plan.folder.parent) + "/"
+    key = hashlib.sha256("\0".join((TRANSLATOR, load.with_headers(unit), str(unit.path).replace(here, ""), *unit.defines)).encode()).hexdigest()[:32]
+    kept = cache / f"{key}.json" if cache else None
+    if kept and kept.is_file():
+        source, tiers = json.loads(kept.read_text())
+        return source.replace("@HERE@", here), tiers
+    signal.signal(signal.SIGALRM, slow)
+    signal.alarm(180)
+    try:
+        program = transpile.compile_text(text, str(unit.path), unit.defines, folders=unit.folders, host=True)
+    except WarpwrightError as error:
+        raise Ended("refused", str(error).splitlines()[0][:300].replace(here, "")) from error
+    except Exception as error:
+        raise Ended("refused", f"the translator failed: {type(error).__name__}: {error}"[:300]) from error
+    finally:
+        signal.alarm(0)
+    tiers = [kernel.tier for kernel in program.kernels.values()]
+    if kept:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps([program.source.replace(here, "@HERE@"), tiers]))
+    return program.source, tiers
 
 
 def slow(*_: object) -> None:
@@ -129,29 +169,25 @@ def done_with(command: list[str], base: Path) -> None:
 
 
 def reduced(argument: str, shift: int) -> str:
-    """Return a size divided by 2**shift; 20 to 32 is taken for the logarithm of one, less than 64 for no size."""
-    if not shift or not argument.isdigit() or int(argument) < 20 or 32 < int(argument) < 64:
+    """Return a size (`4096`, `--n=4096`) divided by 2**shift; 20 to 32 is taken for the logarithm of one, less than 64 for no size."""
+    name, equals, value = argument.rpartition("=")
+    if not shift or not value.isdigit() or int(value) < 20 or 32 < int(value) < 64:
         return argument
-    return str(int(argument) - shift if int(argument) <= 32 else int(argument) >> shift)
+    return name + equals + str(max(int(value) - shift, 8) if int(value) <= 32 else max(int(value) >> shift, 16))
 
 
-def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object], limit: float, smaller: int, whole: bool = False) -> tuple[str, str]:
-    """Run the program (`whole`: with all repetitions) and judge it; return status and reason."""
-    arguments = previous = plan.arguments if whole else load.shortened(plan, REPEATS)
-    for shift in range(0, 5 * smaller + 1, 5):
-        used = tuple(reduced(a, shift) for a in arguments)
-        entry["arguments"], entry["reduced"] = " ".join(used), used != arguments
-        if shift and used == previous:
-            break
-        previous = used
-        begun = time.perf_counter()
-        code, said = run([str(program), *used], plan.folder, limit)
-        entry["run_s"] = round(time.perf_counter() - begun, 2)
-        if code == 0 or (code is not None and not re.search(r"out of memory|bad_alloc", said)):
-            break
+def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object], limit: float, shift: int, whole: bool = False) -> tuple[str, str]:
+    """Run the program with sizes divided by 2**shift (`whole`: with all repetitions) and judge it; return status and reason."""
+    arguments = plan.arguments if whole else load.shortened(plan, REPEATS)
+    used = tuple(reduced(a, shift) for a in arguments)
+    entry["arguments"] = " ".join(used)
+    begun = time.perf_counter()
+    where: list[str] = []
+    code, said = run([str(program), *used], plan.folder, limit, where)
+    entry["run_s"] = round(time.perf_counter() - begun, 2)
     entry["said"] = said[-600:]
     if code is None:
-        return "timeout", f"over {limit:g} s" + (f", also with sizes divided by {32**smaller}" if smaller else "")
+        return "timeout", f"over {limit:g} s" + (f", in {' < '.join(where)}" if where else "")
     if judge.NO_FILE.search(said):
         return "needs data", "it finds no file"
     own = judge.own_check(said)
@@ -159,7 +195,7 @@ def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object],
         return "timeout", f"needs over {MEMORY >> 30} GiB"
     if code < 0:
         return "crashed", f"signal {signal.Signals(-code).name}"
-    if own == "fail" and arguments != plan.arguments and not entry["reduced"]:  # its check may count on the repetitions
+    if own == "fail" and arguments != plan.arguments and not shift:  # its check may count on the repetitions
         return judged(plan, program, into, entry, limit, 0, True)
     if own == "fail":
         return "wrong", "own check"
@@ -197,22 +233,43 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
     return {"same": "verified", "differs": "wrong", "nothing": "ran"}[verdict], f"twin: {reason}"
 
 
-def attempt(folder: Path, until: str, limit: float, smaller: int) -> dict[str, object]:
-    """Take one program as far as it goes."""
+def attempt(folder: Path, until: str, limit: float, shifts: tuple[int, ...], cache: Path | None) -> dict[str, object]:
+    """Take one program as far as it goes, at each shift of its sizes until one is verified."""
     plan = load.plan(folder)
-    plan = replace(plan, folder=folder)
     found = load.features(plan)
     twin = (folder.parent / f"{plan.name}-omp").is_dir()
-    entry: dict[str, object] = {"name": plan.name, "core": not found, "features": found, "twin": twin}
+    entry: dict[str, object] = {"name": plan.name, "core": not found, "features": found, "twin": twin, "tried": []}
+    if {"CUDA library", "other library", "driver interface"} & set(found) or found == ["no kernel"]:
+        return {**entry, "status": "needs library", "reason": ", ".join(found)}
+    if plan.problem:
+        return {**entry, "status": "no plan", "reason": plan.problem}
+    tries: list[dict[str, object]] = []
+    for shift in shifts:
+        one = attempt_at(folder, until, limit, shift, cache)
+        tries.append({**entry, **one, "shift": shift})
+        if one["status"] == "verified" or (not shift and one["status"] != "timeout" and "the twin takes too long" not in str(one["reason"])):
+            break
+        if one["status"] in ("needs data", "refused", "translated", "compiled"):
+            break
+    best = next((one for one in tries if one["status"] == "verified"), tries[0])
+    if best["status"] != "verified" and (len(tries) > 1 or (best["shift"] and best["status"] in ("wrong", "crashed", "ran", "not compiled"))):
+        best["status"] = "ran" if best["status"] == "ran" else "timeout"
+        best["reason"] = "; ".join(f"1/{1 << int(str(one['shift']))}: {one['status']}: {one['reason']}" for one in tries)
+    best["tried"] = [f"{one['shift']}: {one['status']}: {one['reason']}" for one in tries]
+    return best
+
+
+def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path | None) -> dict[str, object]:
+    """Take one program as far as it goes with sizes divided by 2**shift."""
+    entry: dict[str, object] = {}
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="hecbench_") as made:
         into = Path(made)
+        if shift:
+            folder, entry["changes"] = sizes.copy(folder, into / "src", shift, SOURCE_REPEATS)
+        plan = replace(load.plan(folder), folder=folder)
         try:
-            if {"CUDA library", "other library", "driver interface"} & set(found) or found == ["no kernel"]:
-                raise Ended("needs library", ", ".join(found))
-            if plan.problem:
-                raise Ended("no plan", plan.problem)
-            files = translate(plan, into, entry)
+            files = translate(plan, into, entry, cache)
             entry["translate_s"] = round(time.perf_counter() - begun, 2)
             if until == "translate":
                 raise Ended("translated", "")
@@ -223,10 +280,7 @@ def attempt(folder: Path, until: str, limit: float, smaller: int) -> dict[str, o
                 raise Ended("compiled", "")
             if missing := load.missing_data(plan):
                 raise Ended("needs data", missing)
-            status, reason = judged(plan, program, into, entry, limit, smaller)
-            if status in ("wrong", "crashed") and entry.get("reduced"):  # few programs are made for any size
-                status, reason = "timeout", f"over {limit:g} s; with smaller sizes {status}: {reason}"
-            entry["status"], entry["reason"] = status, reason
+            entry["status"], entry["reason"] = judged(plan, program, into, entry, limit, shift)
         except Ended as ended:
             entry["status"], entry["reason"] = ended.status, ended.reason
     return entry
@@ -275,7 +329,8 @@ def main() -> None:
     options.add_argument("--core", action="store_true", help="only programs of the core features that have a twin")
     options.add_argument("--until", choices=("translate", "compile", "run"), default="run")
     options.add_argument("--seconds", type=float, default=30.0, help="limit for one run")
-    options.add_argument("--smaller", type=int, default=0, help="how often the sizes may be divided by 32 after a timeout")
+    options.add_argument("--shifts", default="0", help="sizes divided by two to the power of each of these, in this order, until verified: 0,3,5,8")
+    options.add_argument("--cache", type=Path, help="a folder that keeps translated sources")
     options.add_argument("--part", default="0/1", help="I/N: every N-th program, from the I-th")
     given = options.parse_args()
     if given.table:
@@ -290,7 +345,7 @@ def main() -> None:
             continue
         if given.core and not ((folder.parent / f"{name}-omp").is_dir() and not load.features(load.plan(folder))):
             continue
-        entry = attempt(folder, given.until, given.seconds, given.smaller)
+        entry = attempt(folder, given.until, given.seconds, tuple(map(int, given.shifts.split(","))), given.cache)
         with given.out.open("a") as lines:
             lines.write(json.dumps(entry) + "\n")
         print(f"{entry['name']}: {entry['status']}: {str(entry['reason'])[:150]}", flush=True)

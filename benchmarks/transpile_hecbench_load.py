@@ -142,7 +142,9 @@ def features(plan: Plan) -> list[str]:
     return found + ([] if "__global__" in text else ["no kernel"])
 
 
-_COUNT = re.compile(r"repeat|iter|^n?_?reps?$|trial|n_?runs|num_?runs|n_?times|loop_?count|warm_?up|n_?steps|num_steps|time_?steps", re.I)
+COUNT = re.compile(
+    r"repeat|iter|^n?_?reps?$|trial|n_?runs|num_?runs|n_?times|loop_?count|warm_?up|n_?steps|num_steps|time_?steps|^num_?ts$|^n_?ts$", re.I
+)
 
 
 def shortened(plan: Plan, count: int) -> tuple[str, ...]:
@@ -151,7 +153,7 @@ def shortened(plan: Plan, count: int) -> tuple[str, ...]:
     arguments = list(plan.arguments)
     for match in re.finditer(r"(\w+)\s*=\s*[^;=]{0,60}?argv\s*\[\s*(\d+)\s*\]", text):
         at = int(match[2]) - 1
-        if _COUNT.search(match[1]) and at < len(arguments) and arguments[at].isdigit():
+        if COUNT.search(match[1]) and at < len(arguments) and arguments[at].isdigit():
             arguments[at] = str(min(int(arguments[at]), count))
     return tuple(arguments)
 

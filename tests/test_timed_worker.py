@@ -50,6 +50,7 @@ def test_memory_of_earlier_calls_is_used_again(worker: Worker) -> None:
     assert sum(faults) < pages, faults
 
 
+@pytest.mark.quiet  # beside other tests the OpenMP threads spin on: what they have to use up is time on a core
 def test_after_the_calm_no_thread_runs(worker: Worker) -> None:
     for _ in range(5):
         call(worker)

@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from warpwright import native
 from warpwright.base import Comparison, Status, Verdict
-from warpwright.bench_transpile import text
+from warpwright.bench_transpile import answers, text
+from warpwright.bench_transpile.answers import Case, differs, one_number_only, undecided
 from warpwright.bench_transpile.items import Item
 from warpwright.bench_transpile.program import Program
 from warpwright.bench_transpile.values import inputs_of, ranges_of
 from warpwright.errors import WarpwrightError, WorkerDied, WorkerError, WorkerTimeout
 from warpwright.timing import measure
 
-EPSILON = float(np.finfo(np.float32).eps)
-FLOOR, SLACK = 64.0, 4.0
-"""A candidate may err by SLACK times the reference's own error against float64, and FLOOR roundings of the value and of the mean."""
-
 SEEDS = (1, 2)
-COARSE = 0.02
-"""Where the float64 run of the reference differs from its float32 run by more than this share of the mean, it is no oracle."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One draw of inputs with its answers."""
-
-    where: str
-    seed: int
-    inputs: Mapping[str, NDArray[Any]]
-    answers: Mapping[str, NDArray[Any]]
-    allowed: Mapping[str, float]
-    """Absolute tolerance of each output; the relative one is FLOOR roundings."""
+RANGES = 3
+"""Ranges of values that an item is judged on, where so many give finite answers."""
 
 
 @dataclass(frozen=True)
@@ -119,16 +103,14 @@ def prepare(item: Item, threads: int = 1) -> Prepared:
         with Program(library, item.entry, item.buffers, threads=threads) as single:
             double = Program(exact, item.entry, item.buffers, double=True, threads=threads) if exact else None
             try:
-                found = [_case(item, where, seed, single, double) for where in ranges_of(item) for seed in SEEDS]
+                made.cases, made.unscored = _chosen(lambda where, seed: _run(item, where, seed, single, double), item)
             finally:
                 if double is not None:
                     double.close()
     except WorkerError as error:
         made.unscored = f"the reference does not run: {error.message}"
         return made
-    made.oracle = "float64" if exact and all(case.allowed for case in found if case) else "reference"
-    made.cases = [case for case in found if case is not None]
-    made.unscored = _vacuous(made.cases)
+    made.oracle = "float64" if exact and all(case.allowed for case in made.cases) else "reference"
     return made
 
 
@@ -140,8 +122,38 @@ def _oracle_library(item: Item) -> Path | None:
         return None
 
 
-def _case(item: Item, where: str, seed: int, single: Program, double: Program | None) -> Case | None:
-    """Return a case, or None when its answers are not finite or the two runs of the reference make no oracle."""
+def _chosen(drawn: Callable[[str, int], Case], item: Item) -> tuple[list[Case], str]:
+    """Return the cases that an item is judged by, and why they cannot tell a wrong program; empty when they can.
+
+    The usual ranges count where all their answers are finite. Where that leaves fewer than `RANGES`, or a wrong program is not told, others are
+    added: first with finite answers; then, if it is still not told, with answers of which some are not finite; last, for answers that are one
+    number whatever the inputs, with NaN among the inputs.
+    """
+    usual, more, last = ranges_of(item)
+    tried = [drawn(where, seed) for where in usual for seed in SEEDS]
+    cases = [one for one in tried if one.finite]
+    why = undecided(cases)
+    for where in more:
+        if not why and len({one.where for one in cases}) >= RANGES:
+            break
+        added = [drawn(where, seed) for seed in SEEDS]
+        tried += added
+        if all(one.finite for one in added):
+            cases = [*cases, *added]
+            why = undecided(cases) if why else ""
+    for where in dict.fromkeys(one.where for one in tried if not one.finite):
+        if not why:
+            break
+        cases += [one for one in tried if one.where == where and not one.finite]
+        why = undecided(cases)
+    if why and one_number_only(cases):
+        cases += [drawn(where, seed) for where in last for seed in SEEDS]
+        why = undecided(cases)
+    return cases, why
+
+
+def _run(item: Item, where: str, seed: int, single: Program, double: Program | None) -> Case:
+    """Return the answers to one draw of inputs."""
     inputs = inputs_of(item, seed, where)
     single.fill(inputs)
     single.call()
@@ -153,36 +165,7 @@ def _case(item: Item, where: str, seed: int, single: Program, double: Program | 
         double.fill(inputs)
         double.call()
         exact = double.outputs()
-    answers, allowed = {}, {}
-    for name, value in seen.items():
-        if value.dtype.kind != "f":
-            answers[name], allowed[name] = value, 0.0
-            continue
-        mean = float(np.abs(value).mean(dtype=np.float64)) if np.isfinite(value).all() else np.inf
-        if not np.isfinite(mean):
-            return None
-        best = exact[name] if exact is not None else value.astype(np.float64)
-        error = float(np.abs(value - best).max())
-        if not error <= COARSE * mean + 1e-30:
-            best, error = value.astype(np.float64), 0.0
-        answers[name], allowed[name] = best, SLACK * error + FLOOR * EPSILON * mean
-    return Case(where, seed, inputs, answers, allowed)
-
-
-def _vacuous(cases: Sequence[Case]) -> str:
-    """Return why no case can tell a right program from a wrong one; empty when one can."""
-    if not cases:
-        return "its answers are not finite on any range of values"
-    reasons = [_vacuous_case(case) for case in cases]
-    return "" if not all(reasons) else reasons[0]
-
-
-def _vacuous_case(case: Case) -> str:
-    for name, value in case.answers.items():
-        if value.size > 1 and float(value.max()) - float(value.min()) <= 1e-6 * max(1e-6, float(np.abs(value).max())):
-            return f"its output {name} is constant"
-    names = [n for n, v in case.answers.items() if any(v.size == g.size and np.array_equal(v, g.astype(v.dtype)) for g in case.inputs.values())]
-    return f"its output {names[0]} is a copy of an input" if names and len(names) == len(case.answers) else ""
+    return answers.case(where, seed, inputs, seen, exact)
 
 
 # --- a candidate -----------------------------------------------------------------------------------------------------------------------
@@ -193,13 +176,7 @@ def wrong(program: Program, case: Case) -> str:
     damage = program.damage(case.inputs)
     if damage:
         return damage
-    for name, value in program.outputs().items():
-        exact = case.answers[name]
-        error = np.abs(value.astype(np.float64) - exact)
-        if not (error <= case.allowed[name] + FLOOR * EPSILON * np.abs(exact) * (value.dtype.kind == "f")).all():
-            most = float(np.nanmax(error)) if np.isfinite(error).any() else float("nan")
-            return f"output {name} is off by {most:.3g} (allowed {case.allowed[name]:.3g}) on values of the range {case.where}"
-    return ""
+    return next((fault for name, value in program.outputs().items() if (fault := differs(case, name, value))), "")
 
 
 def judge(prepared: Prepared, answer: Answer, seconds: float, rng: Random, threads: int = 1) -> Row:

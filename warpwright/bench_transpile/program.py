@@ -112,7 +112,7 @@ class Program:
             end = start + buffer.size * self.types[buffer.name].itemsize
         if not (self.memory[end:] == PATTERN).all():
             return f"wrote behind {self.buffers[-1].name}"
-        changed = [name for name, value in inputs.items() if not np.array_equal(self.array(name), value.reshape(-1).astype(self.types[name]))]
+        changed = [name for name, value in inputs.items() if not _same_bits(self.array(name), value.reshape(-1).astype(self.types[name]))]
         return f"changed its input {changed[0]}" if changed else ""
 
     # -- calls
@@ -188,6 +188,11 @@ class Program:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _same_bits(one: Array, other: Array) -> bool:
+    """Whether two arrays are the same, NaN too."""
+    return np.array_equal(np.ascontiguousarray(one).view(np.uint8), np.ascontiguousarray(other).view(np.uint8))
 
 
 def _large_stack() -> None:

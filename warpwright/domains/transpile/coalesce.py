@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.bounds import LAUNCH, is_index_as_signed
+from warpwright.domains.transpile.bounds import is_index_as_signed
+from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Expr, Stmt
 from warpwright.domains.transpile.regions import Masked, Node, Plan, Region
 

@@ -29,7 +29,7 @@ def refuse_divergent(kernel: Function, source: Source, shapes: Sequence[Shape]) 
     body = kernel.body[:-1] if kernel.body and isinstance(kernel.body[-1], ir.Return) else kernel.body
     if any(isinstance(stmt, ir.Return) for stmt in ir.walk(body)):
         return  # the threads that do not take the branch may have left the kernel
-    several = any(node.kind == "member" and node.name in "yz" for expr in ir.expressions(body) for node in expr.walk())
+    several = any(node.kind == "member" and node.name in "yz" for node in ir.expressions(body))
     shapes = shapes or (*UNKNOWN, *(((1, 2, 1), (1, 1, 2)) if several else ()))
     constant = _constants(kernel.body)
     for branch in _branches(kernel.body):
@@ -51,22 +51,21 @@ def _branches(stmts: tuple[Stmt, ...]) -> Iterator[If]:
 
 def _barrier(stmts: tuple[Stmt, ...]) -> int | None:
     """Return the line of the first barrier in `stmts`."""
-    calls = (node for expr in ir.expressions(stmts) for node in expr.walk() if node.kind == "call" and node.name in BARRIERS)
+    calls = (node for node in ir.expressions(stmts) if node.kind == "call" and node.name in BARRIERS)
     return next((node.line for node in calls), None)
 
 
 def _constants(body: tuple[Stmt, ...]) -> Mapping[int, Expr]:
     """Return the initial values of the variables that are never assigned to, nor bound to anything, afterwards."""
     found = {stmt.var.key: stmt.init for stmt in ir.walk(body) if isinstance(stmt, Declare) and stmt.init is not None and not stmt.var.dims}
-    for expr in ir.expressions(body):
-        for node in expr.walk():
-            changed = ir.assigned(node)
-            target = ir.target(changed) if changed is not None else None
-            if target is not None and target.var is not None:
-                found.pop(target.var, None)
-            if (node.kind == "unary" and node.name == "&") or node.kind in ("call", "lambda"):  # a call may take a reference
-                for child in node.walk():
-                    found.pop(child.var or -1, None)
+    for node in ir.expressions(body):
+        changed = ir.assigned(node)
+        target = ir.target(changed) if changed is not None else None
+        if target is not None and target.var is not None:
+            found.pop(target.var, None)
+        if (node.kind == "unary" and node.name == "&") or node.kind in ("call", "lambda"):  # a call may take a reference
+            for child in node.walk():
+                found.pop(child.var or -1, None)
     for stmt in ir.walk(body):
         if isinstance(stmt, Declare) and stmt.var.reference and stmt.init is not None:
             for child in stmt.init.walk():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import ir, regions, registers, uniform, vmath
+from warpwright.domains.transpile import ir, regions, registers, stretches, uniform, vmath
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
@@ -249,6 +249,10 @@ class Writer:
         loop = registers.suits(inner, self.plan) if simd and not guards and self.options.blocks else None
         if loop is not None:
             self.in_registers(loop, stmts)
+        cut = stretches.split(inner, limits.rest, self.plan, self.printer) if simd and loop is None else None
+        if cut is not None:
+            self.in_stretches(cut, limits)
+            return
         masks: list[Stmt] = [Evaluate(m) for m in limits.rest]
         self.loop_head([*inner, *masks], simd, limits)
         self.lines += self.statements(inner)
@@ -256,6 +260,37 @@ class Writer:
         self.loop_tail(limits)
         if loop is not None:
             self.close()
+
+    def in_stretches(self, cut: stretches.Stretches, limits: Bounds) -> None:
+        """Write a region whose rows are cut: the usual length has a loop of its own, which the compiler unrolls."""
+        limits.rest = cut.guards
+        self.rows(limits)
+        low, high = self.row_ends(limits)
+        self.open(f"for (int stretch_x = {low}, stretch_end; stretch_x < {high}; stretch_x = stretch_end)")
+        for text, name in cut.parts.items():
+            self.line(f"const auto {name} = {text};")
+        self.line(f"stretch_end = ww::smallest<int>({{{high} - stretch_x, {', '.join(cut.lengths)}}}) + stretch_x;")
+        if cut.usual <= stretches.LONGEST_COPY:
+            self.open(f"if (stretch_end - stretch_x == {cut.usual})")
+            self.one_stretch(cut, f"stretch_x + {cut.usual}")
+            self.depth -= 1
+            self.line("} else {")
+            self.depth += 1
+            self.one_stretch(cut, "stretch_end")
+            self.close()
+        else:
+            self.one_stretch(cut, "stretch_end")
+        self.close()
+        self.rows_end(limits)
+
+    def one_stretch(self, cut: stretches.Stretches, end: str) -> None:
+        masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
+        self.thread_head([*cut.stmts, *masks], True, cut.guards, "stretch_x", end)
+        self.lines += self.statements(cut.stmts)
+        self.store(cut.stmts)
+        if cut.guards:
+            self.close()
+        self.close()
 
     def in_registers(self, loop: ir.For, stmts: Sequence[Stmt]) -> None:
         """Write the region with its sums in registers, for blocks whose shape is known to fit; the general form follows as `else`."""
@@ -308,16 +343,29 @@ class Writer:
             self.line("    thread_y = one_row ? 0 : thread / dim_x % dim_y, thread_z = one_row ? 0 : thread / (dim_x * dim_y);")
         else:
             self.rows(limits)
-            if simd:
-                self.lines.append("#pragma omp simd")
-            low = "first_x" if limits.low else "0"
-            high = "last_x" if limits.high else self.row
-            self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
-            if keys & self.plan.arrays or self.closure(keys) & self.plan.arrays:
-                self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
+            self.thread_head(stmts, simd, limits.rest, *self.row_ends(limits))
+            return
         self.values(stmts, keys)
-        if limits.rest:
-            self.open(f"if ({' && '.join(f'({self.printer.expr(m)})' for m in limits.rest)})")
+        self.guard(limits.rest)
+
+    def thread_head(self, stmts: Sequence[Stmt], simd: bool, guards: Sequence[Expr], low: str, high: str) -> None:
+        """Open the loop over the threads of a row, or of a stretch of it."""
+        if simd:
+            self.lines.append("#pragma omp simd")
+        keys = regions.used(stmts)
+        self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
+        if keys & self.plan.arrays or self.closure(keys) & self.plan.arrays:
+            self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
+        self.values(stmts, keys)
+        self.guard(guards)
+
+    def guard(self, guards: Sequence[Expr]) -> None:
+        if guards:
+            self.open(f"if ({' && '.join(f'({self.printer.expr(m)})' for m in guards)})")
+
+    def row_ends(self, limits: Bounds) -> tuple[str, str]:
+        """Return the first thread of a row, and the one behind its last."""
+        return "first_x" if limits.low else "0", "last_x" if limits.high else self.row
 
     def rows(self, limits: Bounds) -> None:
         """Open the loops over thread_z and thread_y, with what a row of threads shares."""
@@ -338,6 +386,9 @@ class Writer:
         if limits.rest:
             self.close()
         self.close()
+        self.rows_end(limits)
+
+    def rows_end(self, limits: Bounds) -> None:
         if limits.low or limits.high or limits.rows:
             self.close()
 

@@ -51,10 +51,12 @@ class Expr:
         return tuple(p for p in self.parts if isinstance(p, Expr))
 
     def walk(self) -> Iterator[Expr]:
-        """Yield this expression and all inside it."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        """Yield this expression and all inside it, each before what is in it; without recursion: a sum of n terms is n deep."""
+        open_nodes = [self]
+        while open_nodes:
+            node = open_nodes.pop()
+            yield node
+            open_nodes += [p for p in reversed(node.parts) if isinstance(p, Expr)]
 
     def map(self, change: Callable[[Expr], Expr | None]) -> Expr:
         """Return the expression with each node that `change` answers for replaced (outermost first; the answer is not looked into)."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import coalesce, emit, fission, ir, vmath
-from warpwright.domains.transpile.bounds import LAUNCH
 from warpwright.domains.transpile.fission import Callees
+from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
 from warpwright.domains.transpile.lockstep import relies_on_lockstep
 from warpwright.domains.transpile.normalise import SYNC_CALLS, NotFissionable, normalise, synchronising

@@ -366,6 +366,11 @@ def _not(cond: Expr) -> Expr:
 
 
 def _wrap(expr: Expr) -> Expr:
+    """Return the expression as one that binds tightest.
+
+    `a < b` of classes or open types is a call to the parser, without a name or with the operator's."""
+    if expr.kind == "call" and (not expr.name or expr.name.startswith("operator")):
+        return Expr("paren", ("(", expr, ")"), expr.line, "", None, expr.type)
     if expr.kind in ("name", "call", "paren", "member", "index", "literal"):
         return expr
     return Expr("paren", ("(", expr, ")"), expr.line, "", None, expr.type)

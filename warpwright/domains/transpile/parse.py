@@ -44,7 +44,8 @@ _TRANSPARENT = {"UNEXPOSED_EXPR", "CALL_EXPR"}
 
 RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_index", "dim_x", "dim_y", "dim_z", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",  # noqa: E501
             "launch", "block", "lanes", "warps", "any_active", "first_row", "first_lane", "nth_row",
-            "nth_vector", "rows_at_once", "vectors_at_once", "first_x", "last_x", "threads", "threads_max", "one_row", "index")  # fmt: skip
+            "nth_vector", "rows_at_once", "vectors_at_once", "first_x", "last_x",
+            "stretch_x", "stretch_end", "threads", "threads_max", "one_row", "index")  # fmt: skip
 """Names that the output uses for itself: a variable of the kernel with such a name gets another."""
 
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
@@ -280,12 +281,13 @@ class _Reader:
 
     # --- expressions --------------------------------------------------------------------------------------------------------------
 
-    def expr(self, cursor: Any) -> Expr:
+    def expr(self, cursor: Any, extent: tuple[int, int] | None = None) -> Expr:
+        """Return an expression; `extent` is the cursor's, if it is known: asking the parser is most of the reading of a large kernel."""
         kids = list(cursor.get_children())
-        start, end = cursor.extent.start.offset, cursor.extent.end.offset
+        start, end = extent or _extent(cursor)
         kind = cursor.kind.name
-        if kind in _TRANSPARENT and len(kids) == 1 and (kids[0].extent.start.offset, kids[0].extent.end.offset) == (start, end):
-            return self.expr(kids[0])
+        if kind in _TRANSPARENT and len(kids) == 1 and _extent(kids[0]) == (start, end):
+            return self.expr(kids[0], (start, end))
         made = self.pieces(_EXPRESSION_KINDS.get(kind, "other"), start, end, kids, self.source.line(start))
         name, var = "", None
         if kind == "DECL_REF_EXPR" and self.text[start:end].rpartition("::")[2].strip() != cursor.spelling and "<" not in self.text[start:end]:
@@ -314,19 +316,23 @@ class _Reader:
         """Return the text of [start, end) with the children in their places."""
         parts: list[str | Expr] = []
         at = start
-        for child in sorted(kids, key=lambda c: c.extent.start.offset):
-            low, high = child.extent.start.offset, child.extent.end.offset
+        for (low, high), child in sorted(((_extent(c), c) for c in kids), key=lambda pair: pair[0][0]):
             if low < at or high > end or high <= low or child.kind.name.endswith("_ATTR"):
                 continue
             if child.spelling.startswith("operator") and child.kind.name in ("DECL_REF_EXPR", "UNEXPOSED_EXPR", "OVERLOADED_DECL_REF"):
                 continue  # an operator's name is its sign, which is in the text; that of a call operator covers the arguments
             if low > at:
                 parts.append(self.text[at:low])
-            parts.append(self.expr(child))
+            parts.append(self.expr(child, (low, high)))
             at = high
         if at < end:
             parts.append(self.text[at:end])
         return Expr(kind, tuple(parts), line)
+
+
+def _extent(cursor: Any) -> tuple[int, int]:
+    extent = cursor.extent
+    return extent.start.offset, extent.end.offset
 
 
 def _callee(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir, vmath
+from warpwright.domains.transpile.integers import UNSIGNED, not_negative
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
 
 INDENT = "  "
@@ -196,6 +197,8 @@ def _unsigned_matters(expr: Expr) -> bool:
         return expr.type not in _INT_TYPES
     if expr.kind == "binary" and expr.name == "-":
         return expr.type not in _INT_TYPES
+    if expr.kind == "binary" and expr.name in ("/", "%", ">>", "<", "<=", ">", ">="):
+        return any(c.type in UNSIGNED for c in expr.children) and not all(map(not_negative, expr.children))
     if expr.kind == "binary" and expr.name == "*":
         return any(c.kind == "literal" and len(ir.text_of(c)) > 5 and "." not in ir.text_of(c) for c in expr.children)
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -74,13 +75,12 @@ class LaunchSite:
     inside_kernel: bool = False
 
 
-def tokens(text: str) -> list[Token]:
-    """Return the tokens of the text without blanks and comments."""
-    found = []
-    for match in _TOKEN.finditer(text):
-        if match.lastgroup != "space":
-            found.append(Token(match.lastgroup or "", match[0], match.start(), match.end()))
-    return found
+@functools.lru_cache(maxsize=4)
+def tokens(text: str) -> tuple[Token, ...]:
+    """Return the tokens of the text without blanks and comments; of the last few texts they are kept."""
+    return tuple(
+        Token(match.lastgroup or "", match[0], match.start(), match.end()) for match in _TOKEN.finditer(text) if match.lastgroup != "space"
+    )
 
 
 def matching(found: Sequence[Token], at: int, opening: str = "(", closing: str = ")") -> int:

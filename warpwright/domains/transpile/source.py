@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import re
 import subprocess
 import tempfile
@@ -53,13 +54,22 @@ class Source:
         """Return the file and line of an offset in `text`."""
         at = max(bisect.bisect_right(self.starts, offset) - 1, 0)
         if not self.places:
-            return self.name, 1 + self.text.count("\n", 0, offset)
+            return self.name, 1 + _lines_before(self.text, offset)
         file, line = self.places[at]
-        return file, line + self.text.count("\n", self.starts[at], offset)
+        return file, line + max(_lines_before(self.text, offset) - _lines_before(self.text, self.starts[at]), 0)
 
     def line(self, offset: int) -> int:
         """Return the line of an offset in `text`, in the file that it came from."""
         return self.place(offset)[1]
+
+
+@functools.lru_cache(maxsize=2)
+def _ends(text: str) -> list[int]:
+    return [match.start() for match in re.finditer("\n", text)]
+
+
+def _lines_before(text: str, offset: int) -> int:
+    return bisect.bisect_left(_ends(text), offset)
 
 
 def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = ()) -> Source:

@@ -19,6 +19,7 @@ from warpwright.domains.graph.techniques import conv_reduce, forms, fourier, nor
         (nn.Conv3d(2, 20, 2), (2, 2, 4, 5, 6), "convolution_as_matmul"),
         (nn.Conv2d(2, 20, 3, stride=2, padding=1, bias=False), (2, 2, 9, 8), "convolution_as_matmul"),
         (nn.Conv2d(5, 4, 1), (2, 5, 6, 7), "convolution_as_matmul"),
+        (nn.Conv2d(5, 4, 6, stride=4, padding=1), (2, 5, 23, 14), "strided_convolution_as_matmul"),
         (nn.Conv3d(3, 4, 3, stride=(2, 1, 2), padding=(1, 0, 2)), (2, 3, 7, 6, 8), "conv3d_in_slices"),
         (nn.Conv3d(3, 4, (3, 2, 1), stride=(2, 1, 1), padding=(1, 1, 0), dilation=(1, 2, 1)), (2, 3, 7, 6, 8), "flat_conv3d"),
     ],
@@ -31,6 +32,11 @@ def test_forms(conv: nn.Module, size: tuple[int, ...], name: str) -> None:
     after = technique.apply(before, action)
     assert_equal_in_double(before, after, [torch.randn(size)], model)
     assert_numerically_sound(before, after, size, model)
+
+
+def test_patches_that_overlap_much_are_not_built() -> None:
+    model = randomised(nn.Conv2d(5, 4, 3), 0)
+    assert not [action for technique in forms.TECHNIQUES for action in technique.sites(captured(model, torch.zeros(2, 5, 23, 14)))]
 
 
 @pytest.mark.parametrize("seed", range(8))

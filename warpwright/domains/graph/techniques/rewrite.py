@@ -32,6 +32,8 @@ class Rewrite:
     """One action for all matches at once: for clean-ups that nobody would want at one place and not at another."""
     enabling: bool = False
     """A form that other rules need, and that may lose by itself: a search also tries its recipe without it."""
+    tried_first: bool = False
+    """Of the schedules: likely to gain much where it matches."""
 
     def _found(self, node: fx.Node) -> Any:
         try:

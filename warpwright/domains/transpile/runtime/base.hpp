@@ -104,6 +104,9 @@ template <class To, class From> static inline To bits(From v) {
 }
 template <class T> static inline T largest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v > r ? v : r; return r; }
 template <class T> static inline T smallest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v < r ? v : r; return r; }
+static inline long up(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }  // a / b rounded up, for b > 0
+// Threads until `sum`, which grows by `step` a thread, is at the next multiple of `size`.
+template <int size, int step, class T> static inline int to_next(T sum) { const T rest = sum % size; return (size + step - 1 - (int)(rest < 0 ? rest + size : rest)) / step; }
 template <class T> struct identity { using type = T; };
 template <class T> using type_identity_t = typename identity<T>::type;
 

@@ -1,0 +1,116 @@
+"""Make HeCBench's programs small enough for a CPU: by one rule, in a copy of the program and of its OpenMP twin alike.
+
+Sizes made for a GPU stand in the arguments or in the source. At `shift` s, in every text of the copy:
+
+- a named integer constant (`#define N (1 << 24)`, `const int N = 4096;`, `int rows = 4096;`) that is even, at least 256 and below 2**31, written
+  in decimals, and whose name does not speak of blocks, threads, seeds or moduli, is divided by 2**s, but not below 64;
+- one whose name speaks of repetitions or steps becomes `count` (at most itself);
+- a loop with a decimal bound of at least 10 whose body launches a kernel (`<<<`, or in the twin `omp target`), itself or by a function of the same
+  text, runs to `count`, and one whose variable is multiplied (`n *= 2`) has its bound of at least 1024 divided by 2**s;
+- sizes among the arguments are divided alike (transpile_hecbench.reduced).
+
+What was changed is kept in the result. Nothing else is: a program that is not made for other sizes fails here and counts as a miss.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import transpile_hecbench_load as load
+
+FLOOR = 64
+_VALUE = r"\(?\s*(?:\d+|\(?\s*\d+\s*<<\s*\d+\s*\)?|\d+(?:\s*\*\s*\d+)+)[uUlL]*\s*\)?"
+_DEFINE = re.compile(rf"^([ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+)({_VALUE})(?=[ \t]*(?://|/\*|\r?$))", re.M)
+_TYPE = r"(?:(?:static|const|constexpr|unsigned|signed|int|long|short|size_t|u?int(?:32|64)_t|uint|std::size_t|auto|__device__|__constant__)\s+)+"
+_VARIABLE = re.compile(rf"(^[ \t]*{_TYPE}(\w+)\s*=\s*)({_VALUE})(?=\s*;)", re.M)
+_LOOP = re.compile(r"\bfor\s*\(([^;{}()]*;\s*\w+\s*<=?\s*)(\d+)(\s*;\s*([^(){};]*)\))")
+_LAUNCH = r"<<<|omp\s+target"
+_FUNCTION = re.compile(r"\b(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?\{")
+_NOT_SIZE = re.compile(
+    r"block|thread|nthr|warp|wave|tpb|wgs|local|work_?group|seed|prime|mod|mask|mult|rand|lcg|inc\b|hash|tile|version|chunk|histo|bin"
+    r"|^tb|_tb|b_?size$|_b[xyz]$",
+    re.I,
+)
+
+
+def number(text: str) -> int:
+    """Return the value of a constant that `_VALUE` matched."""
+    bare = re.sub(r"[()\suUlL]", "", text)
+    if "<<" in bare:
+        base, shift = bare.split("<<")
+        return int(base) << int(shift)
+    product = 1
+    for factor in bare.split("*"):
+        product *= int(factor, 8 if len(factor) > 1 and factor[0] == "0" and set(factor) <= set("01234567") else 10)
+    return product
+
+
+def smaller(text: str, shift: int, count: int, changes: list[str]) -> str:
+    """Return a source with its sizes divided by 2**shift and its counts lowered to `count`; add `name: from -> to` to `changes`."""
+
+    def constant(match: re.Match[str]) -> str:
+        name, value = match[2], number(match[3])
+        new = value
+        if load.COUNT.search(name):
+            new = min(value, count)
+        elif 256 <= value < 1 << 31 and value % 2 == 0 and not _NOT_SIZE.search(name):
+            new = min(value, max(value >> shift, FLOOR))
+        if new == value:
+            return match[0]
+        changes.append(f"{name}: {value} -> {new}")
+        return match[1] + str(new)
+
+    def loop(match: re.Match[str]) -> str:
+        bound, body = int(match[2]), _body(text_now, match.end())
+        new = bound
+        if re.search(r"\*=|<<=|=\s*\w+\s*\*", match[4]):
+            new = max(bound >> shift, FLOOR) if bound >= 1024 else bound
+        elif bound >= 10 and "++" in match[4] and (re.search(_LAUNCH, body) or launchers & set(re.findall(r"\w+", body))):
+            new = count
+        if new == bound:
+            return match[0]
+        changes.append(f"loop: {bound} -> {new}")
+        return f"for ({match[1]}{new}{match[3]}"
+
+    launchers = {found[1] for found in _FUNCTION.finditer(text) if re.search(_LAUNCH, _body(text, found.end() - 1))} - {"if", "for", "while", "main"}
+    text_now = _VARIABLE.sub(constant, _DEFINE.sub(constant, text))
+    return _LOOP.sub(loop, text_now)
+
+
+def _body(text: str, at: int) -> str:
+    """Return the statement that begins at `at`."""
+    depth = 0
+    for end in range(at, len(text)):
+        depth += (text[end] == "{") - (text[end] == "}")
+        if depth <= 0 and text[end] in ";}":
+            return text[at : end + 1]
+    return text[at:]
+
+
+def copy(folder: Path, into: Path, shift: int, count: int) -> tuple[Path, list[str]]:
+    """Copy `NAME-cuda` and its siblings `NAME-*` into `into`, texts made smaller, and link everything else.
+
+    Return (the program's folder, what was changed in it)."""
+    name = folder.name.rpartition("-")[0]
+    changes: list[str] = []
+    into.mkdir(parents=True, exist_ok=True)
+    for other in folder.parent.iterdir():
+        if not other.name.startswith(f"{name}-"):
+            (into / other.name).symlink_to(other)
+            continue
+        for file in sorted(other.rglob("*")):
+            target = into / other.name / file.relative_to(other)
+            if file.is_dir():
+                target.mkdir(parents=True, exist_ok=True)
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if file.suffix in load.TEXTS and file.stat().st_size < 1_000_000:
+                made: list[str] = []
+                target.write_text(smaller(file.read_text(errors="replace"), shift, count, made))
+                changes += made if other == folder else []
+            elif file.name.startswith("Makefile"):
+                target.write_bytes(file.read_bytes())
+            else:
+                target.symlink_to(file)
+    return into / folder.name, list(dict.fromkeys(changes))

@@ -1,0 +1,220 @@
+"""Rows of threads cut into stretches in which quotients and rests of the thread's number hold still, or move by a fixed step.
+
+`a[(L / 1000) * 1452 + (L % 1000) / 100 * 44 + L % 100]`, with L = base + thread_x, is computed once for a stretch of at most 100 threads, and moves
+by one element a thread in it: a load of neighbours instead of divisions and a gather for each thread. For whole numbers and floor division
+
+    (E / m) / n = E / (m n)      (E / m) % n / k = (E / (m k)) % (n / k), where k divides n      u + E / m = (u m + E) / m
+
+so that each is a quotient E / D or a rest (E / D) % m of a sum E in which thread_x counts k times; it changes where E passes a multiple of D, or m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.bounds import coefficient, expand, is_x, mentions_x
+from warpwright.domains.transpile.integers import UNSIGNED, literal, not_negative
+from warpwright.domains.transpile.ir import Expr, Stmt
+from warpwright.domains.transpile.printing import Printer
+from warpwright.domains.transpile.regions import Plan
+
+SHORTEST = 8
+"""Threads from one change of a value to the next, below which it is computed for each thread: a stretch costs 10 to 20 cycles to set up."""
+
+LONGEST_COPY = 64
+"""Stretches of this many threads and fewer have a loop of their own with a constant length."""
+
+
+class _Unsuitable(Exception):
+    """The expression has another form."""
+
+
+@dataclass(frozen=True)
+class _Break:
+    """The sum, in which thread_x counts `step` times, passes a multiple of `size`."""
+
+    sum: Expr
+    size: int
+    step: int
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A value that moves by `step` a thread between its breaks."""
+
+    step: int
+    breaks: tuple[_Break, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Quotient:
+    """sum / divisor, or its rest by `modulus`."""
+
+    sum: Expr
+    step: int
+    breaks: tuple[_Break, ...] = ()
+    divisor: int = 1
+    modulus: int = 0
+
+
+@dataclass
+class Stretches:
+    """How a row is cut."""
+
+    stmts: list[Stmt]
+    guards: list[Expr]
+    parts: dict[str, str] = field(default_factory=dict)
+    """What is computed once for a stretch: text -> name."""
+    lengths: list[str] = field(default_factory=list)
+    """Each limits the number of threads of a stretch."""
+    usual: int = 0
+    """Threads between two breaks of the kind that comes most often."""
+
+
+def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Printer) -> Stretches | None:
+    """Return how the row of threads that runs the statements under the guards is cut; None where nothing is gained by it."""
+    made = Stretches([], [])
+    breaks: dict[tuple[str, int], set[int]] = {}
+
+    def change(expr: Expr) -> Expr | None:
+        if expr.kind in ("lambda", "other"):
+            return expr
+        if not _is_whole(expr) or (whole := expand(expr, plan)) is None or not mentions_x(whole):
+            return None
+        try:
+            value = _settled(_analysed(whole))
+        except _Unsuitable:
+            return None
+        if not value.breaks:
+            return None
+        for one in value.breaks:
+            breaks.setdefault((printer.expr(_at_first(one.sum)), one.step), set()).add(one.size)
+        name = made.parts.setdefault(printer.expr(_at_first(whole)), f"part_{len(made.parts) + 1}")
+        text = f"({name} + {f'{value.step} * ' if value.step != 1 else ''}(thread_x - stretch_x))" if value.step else name
+        return Expr("other", (text,), expr.line, "", None, expr.type)
+
+    made.stmts = [ir.map_expressions(s, change) for s in stmts]
+    made.guards = [g.map(change) for g in guards]
+    if not made.parts:
+        return None
+    periods = []
+    for (text, step), sizes in breaks.items():
+        needed = [s for s in sizes if not any(o < s and s % o == 0 for o in sizes)]
+        made.lengths += [f"ww::to_next<{size}, {step}>({text})" for size in needed]
+        periods += [-(-size // step) for size in needed]
+    made.usual = min(periods)
+    return made
+
+
+def _is_whole(expr: Expr) -> bool:
+    """May the expression be a sum of quotients and rests? Names stand for themselves."""
+    return expr.kind == "paren" or (expr.kind == "binary" and expr.name in ("+", "-", "*", "/", "%", ">>", "&"))
+
+
+def _analysed(expr: Expr) -> _Quotient | _Value:
+    """Return what an expanded expression is as a function of thread_x."""
+    if not mentions_x(expr):
+        return _Value(0)
+    if (expr.kind == "paren" and len(expr.children) == 1) or expr.kind == "cast":
+        return _analysed(expr.children[-1])
+    step = coefficient(expr)
+    if step is not None:
+        return _Quotient(expr, step) if step > 0 else _Value(step)
+    if is_x(expr) or expr.kind != "binary" or len(expr.children) != 2:
+        raise _Unsuitable
+    if expr.name in ("+", "-"):
+        return _sum(expr)
+    left, right = expr.children
+    if expr.name == "*":
+        left, right = (right, left) if literal(left) is not None else (left, right)
+    number = literal(right)
+    if number is None:
+        raise _Unsuitable
+    if expr.name == "*":
+        value = _settled(_analysed(left))
+        return _Value(value.step * number, value.breaks)
+    if expr.name == ">>":
+        return _divided(left, 1 << number)
+    if expr.name == "&" and number & (number + 1) == 0:
+        return _rest(left, number + 1)
+    if number > 0 and expr.name in ("/", "%") and not_negative(left):
+        return _divided(left, number) if expr.name == "/" else _rest(left, number)
+    raise _Unsuitable
+
+
+def _sum(expr: Expr) -> _Quotient | _Value:
+    left, right = map(_analysed, expr.children)
+    for one, fixed in ((left, expr.children[1]), (right, expr.children[0])):
+        if isinstance(one, _Quotient) and not one.modulus and not mentions_x(fixed) and (expr.name == "+" or one is left):
+            more = Expr("binary", (_paren(fixed), " * ", _number(one.divisor)), expr.line, "*", None, fixed.type)
+            whole = Expr("binary", (_paren(one.sum), f" {expr.name} ", more), expr.line, expr.name, None, expr.type)
+            return _Quotient(whole, one.step, one.breaks, one.divisor)
+    one_side, other_side = _settled(left), _settled(right)
+    sign = 1 if expr.name == "+" else -1
+    return _Value(one_side.step + sign * other_side.step, (*one_side.breaks, *other_side.breaks))
+
+
+def _divided(inner: Expr, number: int) -> _Quotient | _Value:
+    """Return inner / number, rounded down."""
+    _floors(inner)
+    found = _analysed(inner)
+    if isinstance(found, _Quotient):
+        if not found.modulus:
+            return _Quotient(found.sum, found.step, found.breaks, found.divisor * number)
+        if found.modulus % number == 0:
+            return _Quotient(found.sum, found.step, found.breaks, found.divisor * number, found.modulus // number)
+    value = _settled(found)
+    return value if value.step == 0 else _Quotient(inner, _positive(value.step), value.breaks, number)
+
+
+def _rest(inner: Expr, number: int) -> _Quotient | _Value:
+    """Return the rest of inner / number, from 0 on."""
+    _floors(inner)
+    found = _analysed(inner)
+    if isinstance(found, _Quotient) and (not found.modulus or found.modulus % number == 0):
+        return _Quotient(found.sum, found.step, found.breaks, found.divisor, number)
+    value = _settled(found)
+    return value if value.step == 0 else _Quotient(inner, _positive(value.step), value.breaks, 1, number)
+
+
+def _floors(inner: Expr) -> None:
+    """An unsigned value below zero is a large one: then the quotients of the sum are others."""
+    if inner.type in UNSIGNED and not not_negative(inner):
+        raise _Unsuitable
+
+
+def _positive(step: int) -> int:
+    if step <= 0:
+        raise _Unsuitable
+    return step
+
+
+def _settled(found: _Quotient | _Value) -> _Value:
+    """Return how the value moves, and where it jumps."""
+    if isinstance(found, _Value):
+        return found
+    step, divisor, modulus = found.step, found.divisor, found.modulus
+    if not modulus:
+        moves, size = (step // divisor, 0) if step % divisor == 0 else (0, divisor)
+    elif step % (divisor * modulus) == 0:
+        moves, size = 0, 0
+    else:
+        moves, size = (step // divisor, divisor * modulus) if step % divisor == 0 else (0, divisor)
+    if size and size // step < SHORTEST:
+        raise _Unsuitable
+    return _Value(moves, (*found.breaks, *((_Break(found.sum, size, step),) if size else ())))
+
+
+def _at_first(expr: Expr) -> Expr:
+    """Return an expanded expression for the first thread of the stretch."""
+    return expr.map(lambda node: Expr("other", ("stretch_x",), node.line, "", None, "int") if is_x(node) else None)
+
+
+def _paren(expr: Expr) -> Expr:
+    return Expr("paren", ("(", expr, ")"), expr.line, "", None, expr.type)
+
+
+def _number(value: int) -> Expr:
+    return Expr("literal", (str(value),), 0, "", None, "int")
