@@ -35,7 +35,7 @@ WW_MATH float tan_of(Turn t) {
   const bool odd = t.quarters & 1;
   return (float)((odd ? -c : s) / (odd ? s : c));
 }
-// sin, cos, tan: at most 0.52 ulp. near_: the same below 2^50, where CUDA's __sinf has long lost all places; beyond, any number.
+// sin, cos, tan: at most 0.55 ulp. near_: the same below 2^50, where CUDA's __sinf has long lost all places; beyond, any number.
 WW_MATH float sin_f(float x) { const Turn t = turn(x); return sin_of(t, t.quarters); }
 WW_MATH float cos_f(float x) { const Turn t = turn(x); return sin_of(t, t.quarters + 1); }
 WW_MATH float tan_f(float x) { return tan_of(turn(x)); }
