@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import ir, regions, registers, stretches, uniform
+from warpwright.domains.transpile import ir, regions, registers, stretches, uniform, vmath
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return, Stmt, Var
@@ -458,7 +458,7 @@ class Writer:
         return True
 
 
-_INLINE = INLINED_CALLS | {"__cosf", "__frcp_rn", "__fsqrt_rn", "__saturatef", "__sinf"}
+_INLINE = INLINED_CALLS
 """Calls that are inlined and have no branch that differs between threads."""
 
 
@@ -474,7 +474,8 @@ def is_simple(function: ir.Function, known: frozenset[str]) -> bool:
         if isinstance(stmt, ir.For | ir.DoWhile | Raw | ir.Jump) or (isinstance(stmt, Return) and stmt is not function.body[-1]):
             return False
     return all(
-        e.kind != "lambda" and (e.kind != "call" or e.name in _INLINE or e.name in known or e.name in _CASTS) for e in ir.expressions(function.body)
+        e.kind != "lambda" and (e.kind != "call" or e.name in _INLINE or vmath.inlined(e) or e.name in known or e.name in _CASTS)
+        for e in ir.expressions(function.body)
     )
 
 
@@ -493,6 +494,7 @@ def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str]) ->
         if (
             expr.kind == "call"
             and expr.name not in _INLINE
+            and not vmath.inlined(expr)
             and expr.name not in simple
             and not expr.name.startswith("operator")
             and expr.name not in _CASTS

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import coalesce, emit, fission, ir
+from warpwright.domains.transpile import coalesce, emit, fission, ir, vmath
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.integers import LAUNCH
@@ -77,7 +77,7 @@ def write(
     made = fission.plan(body, variables, known, stride=vectors, recompute=choices.recompute)
     one_row = coalesce.block_size(body, made, known.impure) if vectors and choices.coalesce else None
     options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row, choices)
-    writer = emit.Writer(made, options, CALLS if vectors else {})
+    writer = emit.Writer(made, options, vmath.calls(functions) if vectors else {})
     text = emit.functions(named(kernel, parsed), writer, line)
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")
@@ -85,13 +85,6 @@ def write(
     return Written(
         text, "vectors" if vectors and writer.vectorised else "loops", reason if not (vectors and writer.vectorised) else f"in part: {reason}"
     )
-
-
-CALLS: Mapping[str, str] = {
-    "fmaxf": "ww::fmax_f", "fminf": "ww::fmin_f", "expf": "ww::exp_f", "__expf": "ww::exp_f", "tanhf": "ww::tanh_f", "__tanhf": "ww::tanh_f",
-    "logf": "ww::log_f", "__logf": "ww::log_f",
-}  # fmt: skip
-"""Library functions of float that the vector tier inlines (runtime/vmath.hpp has their errors)."""
 
 
 def _check(parsed: Function, functions: Sequence[Function]) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from warpwright.domains.transpile import ir
+from warpwright.domains.transpile import ir, vmath
 from warpwright.domains.transpile.integers import UNSIGNED, not_negative
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
 
@@ -76,8 +76,8 @@ class Printer:
             if kind in _ATOMICS:
                 arguments = ", ".join(self.expr(c) for c in expr.children[1:])
                 return f"ww::private_{kind.lower()}({arguments})"
-        instead = self.calls.get(name)
-        if instead is not None and not re.search(r"\d$", expr.type):  # a program may have its own expf of float4
+        instead = vmath.instead(expr, self.calls)
+        if instead is not None:
             return f"{instead}({', '.join(self.expr(c) for c in expr.children[1:])})"
         return self.parts(expr, False)
 

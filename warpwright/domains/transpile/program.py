@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright.domains.transpile import choices, fibers, launch, lockstep, loops, parse, scan
+from warpwright.domains.transpile import choices, fibers, launch, lockstep, loops, parse, scan, vmath
 from warpwright.domains.transpile import sanitize as sanitize_functions
 from warpwright.domains.transpile import source as reading
 from warpwright.domains.transpile.choices import Choices
 from warpwright.domains.transpile.divergence import refuse_divergent
 from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.ir import Function
+from warpwright.domains.transpile.lockstep import relies_on_lockstep
 from warpwright.domains.transpile.normalise import NotFissionable, synchronising
 from warpwright.domains.transpile.runtime_text import runtime
 from warpwright.domains.transpile.scan import Kernel, LaunchSite
@@ -85,7 +87,7 @@ def compile_text(
     refuse(source, sites)
     if sanitize:
         return sanitized(source, found, known, sites, instances, host)
-    kernels, better, dropped = faster_tiers(source, known, sites, tier, blocks, choices.of_kernels(text))
+    kernels, better, dropped, inlined = faster_tiers(source, known, sites, tier, blocks, choices.of_kernels(text))
     functions = parse.parse(source) if re.search(r"\bvolatile\b", source.text) else []
     edits = [
         *lockstep.edits(source, known, functions, set(better)),
@@ -97,6 +99,7 @@ def compile_text(
     if not host:
         edits += host_edits(source.text, found, known)
     edits += drop_edits(source.text, found, dropped)
+    edits += inlined
     body = fibers.apply(source.text, edits)
     body = fibers.with_linkage(body, source.text, known) if host else body
     exports = exported(known, sites, instances)
@@ -117,11 +120,12 @@ def sanitized(
 
 def faster_tiers(
     source: Source, known: Sequence[Kernel], sites: Sequence[LaunchSite], tier: str | None, blocks: Mapping[str, Shape], chosen: Mapping[str, Choices]
-) -> tuple[dict[str, KernelInfo], dict[int, str], set[int]]:
-    """Return what became of each kernel, the text of those that left tier F (by offset), and device functions that are no longer needed."""
+) -> tuple[dict[str, KernelInfo], dict[int, str], set[int], list[fibers.Edit]]:
+    """Return what became of each kernel, the text of those that left tier F (by offset), device functions that are no longer needed, and the edits
+    of those that the loops of tier vectors inline."""
     defined = [k for k in known if k.defined]
     if tier == "fibers":
-        return {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined}, {}, set()
+        return {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined}, {}, set(), []
     functions = parse.parse(source)
     kernels: dict[str, KernelInfo] = {}
     better: dict[int, str] = {}
@@ -143,7 +147,17 @@ def faster_tiers(
         kernels[kernel.name] = KernelInfo(kernel.name, line, written.tier, written.reason)
     syncing = synchronising(device).values()
     dropped = {f.start for f in syncing} if len(better) == len(starts) and not any(f.problem for f in syncing) else set()
-    return kernels, better, dropped
+    return kernels, better, dropped, inlined_edits(source.text, device) if any(k.tier == "vectors" for k in kernels.values()) else []
+
+
+def inlined_edits(text: str, device: Sequence[Function]) -> list[fibers.Edit]:
+    """Give the device functions that loops inline the elementary functions without branches."""
+    simple = loops.simple_functions(device, loops.callees(device))
+    starts = {f.start for f in device if f.name in simple and not relies_on_lockstep(f)}
+    found = list(scan.tokens(text))
+    pieces = [piece for piece in scan.pieces(text, found) if any(piece[0] <= at < piece[1] for at in starts)]
+    inside = [(low, high) for low, brace, high in pieces if not _is_type(text[low:brace]) and "__noinline__" not in text[low:high]]
+    return [fibers.Edit(*edit) for edit in vmath.function_edits(found, inside, device)]
 
 
 def block_shapes(kernel: Kernel, sites: Sequence[LaunchSite], blocks: Mapping[str, Shape]) -> tuple[Shape, ...]:
@@ -310,7 +324,8 @@ _ASKED = (
 """Of gcc, whatever its command line. Aliasing: CUDA sources read a float4 as floats, or a uint4 as halves, and nvcc lets them. Mathematics: CUDA has
 no errno and no traps, and with either gcc vectorises no loop that has a square root, a floor or a select of floats."""
 
-_OPTIONAL = {"complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
+_OPTIONAL = {"vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b", "vcalls": r"\bww::any_",
+             "complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
              "groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
              "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b"}  # fmt: skip
 """Parts of the runtime that are written only where the text matches."""

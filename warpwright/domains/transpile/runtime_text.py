@@ -7,7 +7,10 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "runtime"
 
-ORDER = ("base", "vmath", "complex", "simd", "half", "atomics", "launch", "fibers", "lanes", "groups", "wmma", "host", "texture", "torch", "shadow")
+ORDER = (
+    "base", "vmath", "vtrig", "vcalls", "complex", "simd", "half", "atomics", "launch", "fibers", "lanes", "groups", "wmma", "host", "texture",
+    "torch", "shadow",
+)  # fmt: skip
 """Headers in the order that they need one another."""
 
 

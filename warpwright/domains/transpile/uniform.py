@@ -20,11 +20,14 @@ INLINED_CALLS = frozenset(
 
 PURE_CALLS = INLINED_CALLS | frozenset(
     [
-        "__clz", "__ffs", "__popc", "__powf", "acos", "acosf", "acosh", "acoshf", "asin", "asinf", "asinh", "asinhf", "atan", "atan2f", "atanf",
-        "atanh", "atanhf", "cbrtf", "copysign", "copysignf", "cos", "cosh", "coshf", "dim3", "erf", "erff", "exp10f", "exp2f", "fmod", "fmodf",
-        "hypotf", "infinity", "isfinite", "isinf", "isnan", "log10", "log10f", "log1pf", "log2f", "lowest", "make_uint2", "make_uint4",
-        "numeric_limits", "pow", "powf", "rint", "rintf", "round", "roundf", "sin", "sinh", "sinhf", "static_cast", "tan", "tanf", "trunc",
-        "truncf",
+        "__clz", "__cosf", "__exp10f", "__fadd_rn", "__fdiv_rn", "__ffs", "__fmul_rn", "__frcp_rn", "__frsqrt_rn", "__fsqrt_rn",
+        "__fsub_rn", "__log10f", "__log2f", "__popc", "__powf", "__saturatef", "__sinf", "__tanf", "__tanhf", "acos", "acosf", "acosh",
+        "acoshf", "asin", "asinf", "asinh", "asinhf", "atan", "atan2", "atan2f", "atanf", "atanh", "atanhf", "cbrt", "cbrtf", "copysign",
+        "copysignf", "cos", "cosh", "coshf", "cospif", "dim3", "erf", "erfc", "erfcf", "erff", "exp10", "exp10f", "exp2", "exp2f",
+        "expm1", "fdim", "fdimf", "fdividef", "fmod", "fmodf", "hypot", "hypotf", "infinity", "isfinite", "isinf", "isnan", "log10",
+        "log10f", "log1p", "log1pf", "log2", "log2f", "lowest", "make_uint2", "make_uint4", "nearbyint", "nearbyintf", "normcdff",
+        "numeric_limits", "pow", "powf", "rcbrtf", "rhypotf", "rint", "rintf", "round", "roundf", "rsqrt", "signbit", "sin", "sinh",
+        "sinhf", "sinpif", "static_cast", "tan", "tanf", "trunc", "truncf",
     ]
 )  # fmt: skip
 """Functions whose answer depends on their arguments only."""

@@ -1,8 +1,37 @@
-// Elementary functions without branches, so that loops over threads vectorise. Errors in units in the last place (ulp), against float64,
-// over the stated range; outside of it the limits are those of <cmath>.
+// Elementary functions of float without branches, so that loops over threads vectorise: exponentials, logarithms, powers, hyperbolic functions and what
+// rounds. Most compute in double, whose range holds every power of two that a float knows, subnormal ones too; polynomials are Chebyshev fits of our own.
+// Errors in units in the last place (ulp) are against the exact value, for all floats; Inf, NaN and -0 are those of <cmath>.
+#define WW_MATH static inline __attribute__((always_inline))  // what stays a call keeps the loop scalar
 namespace ww {
-// exp: at most 1.1 ulp on [-87.3, 88.7]; 0 below -103.9 or so, inf above 88.72. Subnormal answers lose up to half of the last places.
-static inline float exp_f(float x) {
+WW_MATH double poly(double, double sum) { return sum; }
+template <class... Rest> WW_MATH double poly(double x, double sum, double next, Rest... rest) { return poly(x, sum * x + next, rest...); }
+
+struct Power { double scale, less_one; };  // 2^t = scale * (1 + less_one), |less_one| < 0.42, to 3e-10
+WW_MATH Power power(double t) {
+  t = t > 200. ? 200. : t;  // both ends are beyond what a float holds
+  t = t < -200. ? -200. : t;
+  const double shifted = t + 0x1.8p52, r = t - (shifted - 0x1.8p52);  // the sum's last bits are the nearest integer
+  const double q = poly(r, 1.5297323760701075e-05, 0.0001546144469856913, 0.001333350238616277, 0.009618056678524637, 0.055504108839096185,
+                        0.24022650922288757, 0.6931471805599453);
+  return {bits<double>((bits<uint64_t>(shifted) << 52) + 0x3ff0000000000000), q * r};
+}
+WW_MATH double exp2_d(double t) { const Power p = power(t); return p.scale * p.less_one + p.scale; }
+WW_MATH double expm1_d(double x) { const Power p = power(x * 1.4426950408889634); return p.scale * p.less_one + (p.scale - 1.); }
+// Logarithm to base 2 of a positive, finite, normal x, to 5e-12 of its value; anything for others.
+WW_MATH double log2_d(double x) {
+  const uint64_t u = bits<uint64_t>(x), shifted = u - 0x3fe6a09e667f3bcd + (1024ull << 52);  // exponent of x / sqrt(1/2), made positive
+  const double e = bits<double>((shifted >> 52) | 0x4330000000000000) - (0x1p52 + 1024.);
+  const double f = bits<double>(u - (shifted & 0xfff0000000000000) + (1024ull << 52)) - 1.;
+  const double s = f / (f + 2.), z = s * s;  // |s| < 0.172
+  return poly(z, 0.34071413665191197, 0.411673658400816, 0.5770835677034892, 0.9617966734432283, 2.885390081789993) * s + e;
+}
+WW_MATH double log1p_d(double x) {
+  const double u = 1. + x, lost = x < 1. ? x - (u - 1.) : 0.;
+  return log2_d(u) * 0.6931471805599453 + lost;
+}
+
+// exp: at most 1.1 ulp, in float, since it is called most. Subnormal answers lose up to half of the last place more.
+WW_MATH float exp_f(float x) {
   const float n = std::nearbyint(x * 1.44269504f);
   const float c = n < -150.f ? -150.f : (n > 129.f ? 129.f : n);
   float r = std::fma(c, -0.693145752f, x);
@@ -19,22 +48,15 @@ static inline float exp_f(float x) {
   const float y = p * bits<float>((half + 127) << 23) * bits<float>((whole - half + 127) << 23);
   return x != x ? x : y;
 }
-// tanh: at most 3 ulp.
-static inline float tanh_f(float x) {
-  const float a = std::fabs(x), b = a > 10.f ? 10.f : a;
-  const float s = b * b;
-  float p = -5.70498872745e-3f;
-  p = std::fma(p, s, 2.06390887954e-2f);
-  p = std::fma(p, s, -5.37397155531e-2f);
-  p = std::fma(p, s, 1.33314422036e-1f);
-  p = std::fma(p, s, -3.33332819422e-1f);
-  const float small = std::fma(p * s, b, b), large = 1.f - 2.f / (exp_f(2.f * b) + 1.f);
-  const float y = b < 0.625f ? small : large;
-  return x != x ? x : std::copysign(y, x);
-}
-// log: at most 2 ulp for normal numbers; subnormals count as 0.
-static inline float log_f(float x) {
-  const int u = bits<int>(x), e0 = (u >> 23) - 126;
+// exp2, exp10, expm1: at most 0.52 ulp.
+WW_MATH float exp2_f(float x) { return (float)exp2_d(x); }
+WW_MATH float exp10_f(float x) { return (float)exp2_d(x * 3.321928094887362); }
+WW_MATH float expm1_f(float x) { return std::copysign((float)expm1_d(x), x); }
+// log: at most 2 ulp, in float.
+WW_MATH float log_limits(float x, float y) { return x > 0.f ? (x < INFINITY ? y : x) : (x == 0.f ? -INFINITY : NAN); }
+WW_MATH float log_f(float x) {
+  const bool subnormal = x < 1.17549435e-38f;
+  const int u = bits<int>(subnormal ? x * 8388608.f : x), e0 = (u >> 23) - (subnormal ? 149 : 126);
   float m = bits<float>((u & 0x007fffff) | 0x3f000000);
   const bool low = m < 0.707106781f;
   const float e = (float)(low ? e0 - 1 : e0);
@@ -53,10 +75,94 @@ static inline float log_f(float x) {
   y = std::fma(e, -2.12194440e-4f, y);
   y = std::fma(z, -0.5f, y);
   y = m + y;
-  y = std::fma(e, 0.693359375f, y);
-  y = x < 1.17549435e-38f ? -INFINITY : y;
-  y = x == INFINITY ? x : y;
-  return x < 0.f || x != x ? NAN : y;
+  return log_limits(x, std::fma(e, 0.693359375f, y));
+}
+// log2, log10, log1p: at most 0.51 ulp.
+WW_MATH float log2_f(float x) { return log_limits(x, (float)log2_d(x)); }
+WW_MATH float log10_f(float x) { return log_limits(x, (float)(log2_d(x) * 0.3010299956639812)); }
+WW_MATH float log1p_f(float x) {
+  const float y = (float)log1p_d(x);
+  return x > -1.f ? (x < INFINITY ? std::copysign(y, x) : x) : (x == -1.f ? -INFINITY : NAN);
+}
+// sinh, cosh, tanh: at most 0.52 ulp.
+WW_MATH float sinh_f(float x) {
+  const double m = expm1_d(std::fabs(x));
+  return std::copysign((float)(0.5 * (m + m / (m + 1.))), x);
+}
+WW_MATH float cosh_f(float x) {
+  const double e = exp2_d(std::fabs(x) * 1.4426950408889634);
+  return (float)(0.5 * e + 0.5 / e);
+}
+WW_MATH float tanh_f(float x) {
+  const double m = expm1_d(2. * std::fabs(x));
+  return std::copysign((float)(m / (m + 2.)), x);
+}
+// asinh, acosh, atanh: at most 0.51 ulp.
+WW_MATH float asinh_f(float x) {
+  const double a = std::fabs(x), s = a * a;
+  const float y = (float)log1p_d(a + s / (1. + std::sqrt(s + 1.)));
+  return std::fabs(x) < INFINITY ? std::copysign(y, x) : x;
+}
+WW_MATH float acosh_f(float x) {
+  const double d = x, t = d - 1.;
+  const float y = (float)log1p_d(t + std::sqrt(t * (d + 1.)));
+  return x >= 1.f ? (x < INFINITY ? y : x) : NAN;
+}
+WW_MATH float atanh_f(float x) {
+  const double a = std::fabs(x);
+  const float y = (float)(0.5 * log1p_d((a + a) / (1. - a)));
+  return std::copysign(a < 1. ? y : (a == 1. ? INFINITY : NAN), x);
+}
+// pow: at most 0.52 ulp; squares, cubes and reciprocals by a constant exponent are products and quotients, at most 1.5 ulp.
+WW_MATH float pow_f(float x, double y) {
+  if (__builtin_constant_p(y) && y == 2.) return x * x;
+  if (__builtin_constant_p(y) && y == 3.) return x * x * x;
+  if (__builtin_constant_p(y) && y == -1.) return 1.f / x;
+  const double a = std::fabs(x);
+  double l = log2_d(a);
+  l = a < INFINITY ? l : a;  // also of NaN
+  l = a == 0. ? -INFINITY : l;
+  const float m = a == 1. ? 1.f : (float)exp2_d(y * l);
+  const bool whole = std::nearbyint(y) == y, odd = whole && std::nearbyint(0.5 * y) != 0.5 * y;
+  float p = x < 0.f && !whole && a < INFINITY ? NAN : m;
+  p = odd ? std::copysign(p, x) : p;
+  p = y != y ? NAN : p;
+  return y == 0. || x == 1.f ? 1.f : p;
+}
+// cbrt, rcbrt: at most 0.51 ulp. hypot, rhypot: at most 0.51 ulp.
+WW_MATH float cbrt_f(float x) {
+  const float y = (float)exp2_d(log2_d(std::fabs(x)) * 0.3333333333333333);  // of 0 and Inf, beyond both ends of power()
+  return x != x ? x : std::copysign(y, x);
+}
+WW_MATH float rcbrt_f(float x) {
+  const float y = (float)exp2_d(log2_d(std::fabs(x)) * -0.3333333333333333);
+  return x != x ? x : std::copysign(y, x);
+}
+WW_MATH float hypot_f(float x, float y) {
+  const double a = x, b = y;
+  const float h = (float)std::sqrt(a * a + b * b);
+  return std::fabs(x) == INFINITY || std::fabs(y) == INFINITY ? INFINITY : h;
+}
+WW_MATH float rhypot_f(float x, float y) {
+  const double a = x, b = y;
+  const float h = (float)(1. / std::sqrt(a * a + b * b));
+  return std::fabs(x) == INFINITY || std::fabs(y) == INFINITY ? 0.f : h;
+}
+// fdim: at most 0.5 ulp. fmod: exact.
+WW_MATH float fdim_f(float x, float y) { return x <= y ? 0.f : x - y; }
+WW_MATH float fmod_f(float x, float y) {
+  const double b = std::fabs(y), inverse = 1. / b;
+  double r = std::fabs(x);
+  // Each step takes 50 bits off a quotient of up to 277, and every rest is a multiple of the quotient's last place times that of y: it has at most 26 bits.
+  r = std::fma(-std::trunc(r * inverse), b, r);
+  r = std::fma(-std::trunc(r * inverse), b, r);
+  r = std::fma(-std::trunc(r * inverse), b, r);
+  r = std::fma(-std::trunc(r * inverse), b, r);
+  r = std::fma(-std::trunc(r * inverse), b, r);
+  r = std::fma(-std::trunc(r * inverse), b, r);
+  r = r < 0. ? r + b : r;
+  r = r >= b ? r - b : r;
+  return std::fabs(y) == INFINITY && std::fabs(x) < INFINITY ? x : std::copysign((float)r, x);
 }
 }  // namespace ww
 

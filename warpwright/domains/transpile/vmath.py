@@ -1,0 +1,74 @@
+"""Which calls of elementary functions tier vectors inlines, and by what: runtime/vmath.hpp, vtrig.hpp and vcalls.hpp have them without branches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.ir import Expr, Function
+from warpwright.domains.transpile.scan import Token
+
+_OFFERED = (
+    "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "pow", "cbrt", "rcbrt",
+    "hypot", "rhypot", "fdim", "fmod", "sin", "cos", "tan", "sinpi", "cospi", "atan", "atan2", "asin", "acos", "erf", "erfc", "normcdf",
+)  # fmt: skip
+_FAST = {f"__{name}f": f"ww::near_{name}_f" for name in ("sin", "cos", "tan", "sincos")}
+_FAST |= {f"__{name}f": f"ww::{name}_f" for name in ("exp", "exp10", "log", "log2", "log10", "pow", "tanh")}
+
+CALLS: Mapping[str, str] = {
+    "fmaxf": "ww::fmax_f", "fminf": "ww::fmin_f", "sincosf": "ww::sincos_f", "sincospif": "ww::sincospi_f", **_FAST,
+    **{f"{name}f": f"ww::{name}_f" for name in _OFFERED}, **{name: f"ww::any_{name}" for name in _OFFERED},
+}  # fmt: skip
+"""Library function -> what tier vectors calls instead. `any_exp` is exp_f where its argument is a float."""
+
+NATIVE = frozenset(
+    ["ceilf", "copysign", "copysignf", "floorf", "nearbyint", "nearbyintf", "rint", "rintf", "round", "roundf", "trunc", "truncf", "isnan", "isinf",
+     "isfinite", "signbit", "__fdiv_rn", "__fadd_rn", "__fsub_rn", "__fmul_rn", "__frsqrt_rn", "__frcp_rn", "__fsqrt_rn", "fdividef", "rsqrt",
+     "__saturatef"]
+)  # fmt: skip
+"""Functions that compilers vectorise by themselves."""
+
+_SIGN = re.compile(r"[-+*/%<>=!&|^~]+")
+
+
+def inlined(expr: Expr) -> bool:
+    """Say whether a call becomes code without branches: of a function above, or an operator that the parser shows as a call where types are open."""
+    if not expr.name:
+        return any(child.kind == "other" and _SIGN.fullmatch(ir.text_of(child).strip()) for child in expr.children)
+    return expr.name in NATIVE or (expr.name in CALLS and expr.type != "double")
+
+
+def calls(functions: Sequence[Function]) -> Mapping[str, str]:
+    """Return CALLS without the names that the program defines itself."""
+    own = {function.name for function in functions}
+    return {name: instead for name, instead in CALLS.items() if name not in own}
+
+
+def instead(expr: Expr, known: Mapping[str, str]) -> str | None:
+    """Return what to call instead, of the functions that are known; None for doubles, members, and a program's own expf of float4."""
+    if expr.type == "double" or re.search(r"\d$", expr.type) or not expr.children or expr.children[0].kind == "member":
+        return None
+    return known.get(expr.name)
+
+
+def function_edits(found: Sequence[Token], inside: Sequence[tuple[int, int]], functions: Sequence[Function]) -> list[tuple[int, int, str]]:
+    """Return (start, end, text) of what changes in device functions that loops inline; they keep their text. `inside` is where they lie."""
+    known = calls(functions)
+    edits = []
+    for at in range(len(found) - 1):
+        token, before = found[at], found[at - 1].text if at else ""
+        if token.text == "__device__" and any(low <= token.start < high for low, high in inside):
+            head = {near.text for near in found[max(at - 4, 0) : at + 4]}
+            word = "" if head & {"inline", "__inline__", "__forceinline__"} else "inline "  # with -fPIC, others may be replaced when linked
+            edits.append((token.start, token.end, word + "__attribute__((always_inline))"))
+        if token.text not in known or found[at + 1].text != "(" or before in (".", "->"):
+            continue
+        start = token.start
+        if before == "::":
+            if found[at - 2].kind == "word" and found[at - 2].text != "std":
+                continue
+            start = found[at - 2].start if found[at - 2].text == "std" else found[at - 1].start
+        if any(low <= token.start < high for low, high in inside):
+            edits.append((start, token.end, known[token.text]))
+    return edits
