@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import coalesce, emit, fission, ir
+from warpwright.domains.transpile import coalesce, emit, fission, ir, keep
 from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
@@ -67,6 +67,7 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     known = callees(functions)
     _check(parsed, functions)
     body, variables = normalise(parsed, functions)
+    body = keep.kept(body, variables) if vectors else body
     made = fission.plan(body, variables, known, stride=vectors)
     one_row = coalesce.block_size(body, made, known.impure) if vectors else None
     options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row)
