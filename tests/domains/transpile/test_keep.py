@@ -77,7 +77,8 @@ def random_body(random: Random) -> str:
     def start(array: str) -> str:
         return random.choice((f"{array}[{place}] = {random.choice(('0', 'i', 'a[i & 63]'))};", f"if ({guard}) {array}[{place}] = 1;", ""))
 
-    parts = [start("out"), start("other"), *(random.choice((loop, loop, change))() for _ in range(3)), random.choice(("", "__syncthreads();")), loop()]
+    parts = [start("out"), start("other"), *(random.choice((loop, loop, change))() for _ in range(3))]
+    parts += [random.choice(("", "__syncthreads();")), loop()]
     return f"const int k = 1; int i = {NUMBER}; " + " ".join(parts)
 
 

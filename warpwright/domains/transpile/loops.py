@@ -70,9 +70,15 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     body = keep.kept(body, variables) if vectors else body
     made = fission.plan(body, variables, known, stride=vectors)
     one_row = coalesce.block_size(body, made, known.impure) if vectors else None
+    rows = coalesce.for_rows(body, made, known.impure) if vectors and one_row is None else None
     options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row)
-    writer = emit.Writer(made, options, CALLS if vectors else {})
-    text = emit.functions(named(kernel, parsed), writer, line)
+    calls = CALLS if vectors else {}
+    writer = emit.Writer(made, options, calls)
+    row_writer = None
+    if rows is not None:
+        planned = fission.plan(rows[1], variables, known, stride=True)
+        row_writer = emit.Writer(planned, replace(options, blocks=(), one_row=rows[0]), calls) if coalesce.is_apart(planned) else None
+    text = emit.functions(named(kernel, parsed), writer, line, row_writer)
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")
     reason = writer.scalar[0] if writer.scalar else ("asked for" if not vectors else "warps in lockstep")
