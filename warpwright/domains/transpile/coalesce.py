@@ -65,8 +65,13 @@ def block_size(body: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> str 
     return forms.size()
 
 
-def for_rows(body: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> tuple[str, tuple[Stmt, ...]] | None:
-    """Return C, and the body of a kernel of small blocks written for rows; None where its blocks have to stay apart."""
+def for_rows(
+    body: Sequence[Stmt], plan: Plan, impure: frozenset[str], blocks: Sequence[tuple[int, int, int]] = ()
+) -> tuple[str, tuple[Stmt, ...]] | None:
+    """Return C, and the body of a kernel of small blocks written for rows; None where its blocks have to stay apart.
+
+    blocks: shapes that the kernel is known to be launched with. What is written holds for any C, so that it may be a guess.
+    """
     if plan.hoisted or plan.arrays or plan.lane_arrays or not all(map(_may_move, ir.walk(tuple(body)))):
         return None
     exprs = list(ir.expressions(tuple(body)))
@@ -77,7 +82,8 @@ def for_rows(body: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> tuple[
             return None
         if expr.kind == "member" and expr.children and expr.children[0].name in LAUNCH and not (_is(expr, "blockIdx") or _is(expr, "threadIdx")):
             return None
-    size = max((int(size) for size in forms.sizes if size != BLOCK_SIZE), default=0)  # a guess: what is written holds for any
+    known = [x for x, y, z in blocks if y * z == 1]
+    size = known[0] if known else max((int(size) for size in forms.sizes if size != BLOCK_SIZE), default=0)
     if not 1 < size <= SMALL:
         return None
     return str(size), tuple(ir.map_expressions(s, lambda e: _moved(e, size)) for s in body)

@@ -70,7 +70,7 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     body = keep.kept(body, variables) if vectors else body
     made = fission.plan(body, variables, known, stride=vectors)
     one_row = coalesce.block_size(body, made, known.impure) if vectors else None
-    rows = coalesce.for_rows(body, made, known.impure) if vectors and one_row is None else None
+    rows = coalesce.for_rows(body, made, known.impure, blocks) if vectors and one_row is None else None
     options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row)
     calls = CALLS if vectors else {}
     writer = emit.Writer(made, options, calls)
