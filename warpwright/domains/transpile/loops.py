@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import coalesce, emit, fission, ir, vmath
+from warpwright.domains.transpile import coalesce, emit, fission, ir, keep, vmath
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.integers import LAUNCH
@@ -74,11 +74,19 @@ def write(
     known = callees(functions)
     _check(parsed, functions)
     body, variables = normalise(parsed, functions)
+    body = keep.kept(body, variables) if vectors else body
     made = fission.plan(body, variables, known, stride=vectors, recompute=choices.recompute)
-    one_row = coalesce.block_size(body, made, known.impure) if vectors and choices.coalesce else None
+    wide = vectors and choices.coalesce != 0
+    one_row = coalesce.block_size(body, made, known.impure) if wide else None
+    rows = coalesce.for_rows(body, made, known.impure, blocks) if wide and one_row is None else None
     options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row, choices)
-    writer = emit.Writer(made, options, vmath.calls(functions) if vectors else {})
-    text = emit.functions(named(kernel, parsed), writer, line)
+    calls = vmath.calls(functions) if vectors else {}
+    writer = emit.Writer(made, options, calls)
+    row_writer = None
+    if rows is not None:
+        planned = fission.plan(rows[1], variables, known, stride=True, recompute=choices.recompute)
+        row_writer = emit.Writer(planned, replace(options, blocks=(), one_row=rows[0]), calls) if coalesce.is_apart(planned) else None
+    text = emit.functions(named(kernel, parsed), writer, line, row_writer)
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")
     reason = writer.scalar[0] if writer.scalar else ("asked for" if not vectors else "warps in lockstep")

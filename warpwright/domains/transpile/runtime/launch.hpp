@@ -16,7 +16,8 @@ struct Launch {
   bool worth_threads() const { return blocks() > 1 && (double)blocks() * threads() >= 4096 && omp_get_max_threads() > 1; }  // a team costs microseconds
 };
 
-inline std::string& error_text() { static std::string text; return text; }
+inline std::string error_store;
+inline std::string& error_text() { return error_store; }
 static inline void fail(const std::string& text) {
 #pragma omp critical(ww_error)
   if (error_text().empty()) error_text() = text;
@@ -100,7 +101,7 @@ template <class... P, size_t... I> static void enter_with(void (*f)(const Launch
   f(launch, *static_cast<std::remove_cv_t<std::remove_reference_t<P>>*>(a[I])...);
 }
 template <class... P> static int enter(void (*f)(const Launch&, P...), const unsigned* shape, size_t shared, void** a) {
-  error_text().clear();
+  if (failed()) error_text().clear();
   enter_with(f, Launch(dim3(shape[0], shape[1], shape[2]), dim3(shape[3], shape[4], shape[5]), shared), a, std::index_sequence_for<P...>());
   return failed();
 }
