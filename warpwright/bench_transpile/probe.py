@@ -62,6 +62,11 @@ CUDA = """
 #define __ldg(p) (*(p))
 static float __fdividef(float a, float b) { return a / b; }
 static float rsqrtf(float a) { return 1 / sqrtf(a); }
+#define __shfl_sync(mask, value, ...) (value)
+#define __shfl_up_sync(mask, value, ...) (value)
+#define __shfl_down_sync(mask, value, ...) (value)
+#define __shfl_xor_sync(mask, value, ...) (value)
+#define __activemask() 0xffffffffu
 struct Dim { unsigned x, y, z; };
 static Dim threadIdx, blockIdx, blockDim, gridDim;
 static float atomicAdd(float* a, float b) { float old = *a; *a += b; return old; }

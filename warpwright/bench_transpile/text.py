@@ -26,6 +26,9 @@ C_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-fopenmp", "-x", "c", "-
 CPP_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-fopenmp", "-std=gnu++17", "-w")
 """Of a candidate that is C++ and not C, and of the compiler's output."""
 
+AROUND = 1 << 14
+"""Elements of NaN before and behind an array, where its own text is looked at for reading beyond it."""
+
 _FLOAT_MATH = [
     "exp",
     "exp2",
@@ -79,6 +82,20 @@ def in_double(c: str) -> str:
         return ""
     macros = "".join(f"#define {name}f {name}\n" for name in _FLOAT_MATH)
     return f"{HEAD}{macros}#define float double\n{MINMAX}{c}"
+
+
+def with_nan_around(c: str) -> str:
+    """Return the text with NaN in its own arrays before they are written, and around them. Empty where it has none.
+
+    An answer that is NaN by that comes of memory that the reference never wrote, which some do read.
+    """
+    changed, count = re.subn(
+        r"^ {2}float (\w+)\[(\d+)\];",
+        rf"  static float around_\1[\2 + {2 * AROUND}]; float* \1 = around_\1 + {AROUND};"
+        rf" for (long i_ = 0; i_ < \2 + {2 * AROUND}; ++i_) around_\1[i_] = NAN;",
+        c, flags=re.M,
+    )  # fmt: skip
+    return complete(changed) if count else ""
 
 
 def as_cpp(c: str) -> str:
