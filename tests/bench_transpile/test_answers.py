@@ -166,10 +166,10 @@ def test_answers_from_memory_that_the_reference_never_wrote_are_left_out() -> No
     """The last three elements come from beyond its own array of 597."""
     c = (
         "void f(float* out, float* x, float* w) {\n  float own[597];\n  for (int32_t i = 0; i < 597; ++i) { own[i] = (x[i] * w[i]); }\n"
-        "  for (int32_t i = 0; i < 600; ++i) { out[i] = (own[i] + 1.0f); }\n}\n"
+        "  for (int32_t i = 0; i < 600; ++i) { out[i] = (own[i] > 0 ? own[i] : 0) + w[i]; }\n}\n"
     )
     prepared = judge.prepare(replace(item("x[i]"), c=c))
     assert not prepared.unscored and all(np.flatnonzero(one.border["out"]).tolist() == [597, 598, 599] for one in prepared.cases)
-    right = c.replace("own[597]", "own[600] = {0}")
+    right = c.replace("own[597];", "own[600] = {0};")
     assert judge.judge(prepared, Answer("model", right), 0.0, Random(0)).status == "ok"
     assert judge.judge(prepared, Answer("model", right.replace("i < 597", "i < 596")), 0.0, Random(0)).status == "wrong"

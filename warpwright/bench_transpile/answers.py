@@ -1,9 +1,9 @@
 """The reference's answers on one draw of inputs, the comparison with them, and whether that comparison could tell a wrong program at all.
 
 The answers are the reference's float64 run. Elements in which its float32 run is far from that (a ceil that rounds the other way, a domain left
-by one rounding), or that come of memory which it has not written, are left out, if they are few; if they are many, float32 is mostly rounding
-there, and the case counts only where there is no better. Answers may be NaN or infinite where no range of values avoids it. Such elements are
-compared by kind: NaN with NaN, an infinity with the same infinity.
+by one rounding) are left out, if they are few; if they are many, float32 is mostly rounding there, and the case counts only where there is no
+better. Elements that come of memory which the reference has not written are left out too. Answers may be NaN or infinite where no range of
+values avoids it. Such elements are compared by kind: NaN with NaN, an infinity with the same infinity.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ COARSE = 0.02
 
 MOST_BORDER = 0.01
 """Share of an output's elements that may be left out."""
+
+MOST_UNWRITTEN = 0.25
+"""And of those that come of memory which the reference has not written: what they are is nobody's answer."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,9 @@ def case(
     inputs: Mapping[str, Array],
     seen: Mapping[str, Array],
     exact: Mapping[str, Array] | None,
-    poisoned: Mapping[str, Array] | None = None,
+    unwritten: Mapping[str, Array] | None = None,
 ) -> Case:
-    """Return a case from the answers of the reference and, if there are, of its float64 run and of its run with NaN in memory not yet written."""
+    """Return a case from the answers of the reference and of its float64 run, if any. `unwritten`: elements that come of memory not written."""
     answers, allowed, border, coarse = {}, {}, {}, False
     for name, value in seen.items():
         if value.dtype.kind != "f":
@@ -66,10 +69,10 @@ def case(
         own = value.astype(np.float64)
         best = own if exact is None else exact[name]
         far = _far(own, best)
-        if poisoned is not None:
-            far |= np.isnan(poisoned[name]) & ~np.isnan(own)
         if far.mean() > MOST_BORDER:
             best, far, coarse = own, np.zeros(own.shape, bool), True
+        if unwritten is not None and unwritten[name].mean() <= MOST_UNWRITTEN:
+            far = far | unwritten[name]
         best = np.where(far, own, best)
         kept = np.isfinite(own) & np.isfinite(best) & ~far
         mean, error = _sizes(own, best, kept)

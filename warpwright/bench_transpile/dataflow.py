@@ -127,7 +127,7 @@ class Search:
         found = self.footprint(at, name, targets[name].extent)
         if isinstance(found, str) and name in kernel.updates:  # what is changed in place need not be covered; inputs of the item are read whole
             sizes = sorted({self._extent(b.name) for b in self.inputs}, reverse=True)
-            tries = [(read, size) for read in kernel.reads if base_of(read) in self.input_bases for size in sizes]
+            tries = [(read, size) for size in sizes for read in kernel.reads if base_of(read) in self.input_bases]
             found = next((other for read, size in tries if not isinstance(other := self.footprint(at, read, size), str)), found)
         if isinstance(found, str):
             self.why = self.why or found

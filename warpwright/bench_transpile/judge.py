@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from warpwright import native
@@ -105,8 +106,8 @@ def prepare(item: Item, threads: int = 1) -> Prepared:
             def program(built: Path, double: bool = False) -> Program:
                 return open_now.enter_context(Program(built, item.entry, item.buffers, double=double, threads=threads))
 
-            exact, poisoned = (_library(code) for code in (text.in_double(item.c), text.with_nan_around(item.c)))
-            runs = References(program(library), program(exact, True) if exact else None, program(poisoned) if poisoned else None)
+            exact, other = (_library(code) for code in (text.in_double(item.c), text.with_other_memory(item.c)))
+            runs = References(program(library), program(exact, True) if exact else None, program(other) if other else None)
             made.cases, made.unscored = _chosen(lambda where, seed: runs.case(item, where, seed), item)
     except WorkerError as error:
         made.unscored = f"the reference does not run: {error.message}"
@@ -154,21 +155,25 @@ def _chosen(drawn: Callable[[str, int], Case], item: Item) -> tuple[list[Case], 
 
 @dataclass
 class References:
-    """The reference, its float64 run, and its run with NaN in memory that it has not written; the latter two where they can be had."""
+    """The reference; its float64 run, and one whose memory holds something else before it is written, where they can be had."""
 
     own: Program
     double: Program | None
-    poisoned: Program | None
+    other: Program | None
 
     def case(self, item: Item, where: str, seed: int) -> Case:
         """Return the answers to one draw of inputs."""
         inputs = inputs_of(item, seed, where)
-        seen = [_answers(program, inputs) if program is not None else None for program in (self.own, self.double, self.poisoned)]
+        seen = _answers(self.own, inputs)
         damage = self.own.damage(inputs)
         if damage:
             raise WorkerDied(f"the reference {damage}")
-        assert seen[0] is not None
-        return answers.case(where, seed, inputs, seen[0], seen[1], seen[2])
+        exact = _answers(self.double, inputs) if self.double is not None else None
+        unwritten = None
+        if self.other is not None:
+            one, two = _answers(self.other, inputs), _answers(self.other, inputs)
+            unwritten = {name: (one[name] != two[name]) & ~np.isnan(seen[name]) for name in one if seen[name].dtype.kind == "f"}
+        return answers.case(where, seed, inputs, seen, exact, unwritten)
 
 
 def _answers(program: Program, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
