@@ -177,19 +177,12 @@ def test_an_input_may_go_by_the_name_of_another() -> None:
     assert [launch.args for launch in wired.launches][1][2] == "ph_1"
 
 
-def test_two_parameters_of_a_kernel_are_two_inputs() -> None:
-    inputs = ["ph_0", "ph_1", "ph_2"]
-    first = wiring._source("ph_0", inputs, [], {"ph_0"}, set(), ("newest", "unread"))
-    assert (first, wiring._source("ph_1", inputs, [], {"ph_0"}, {first}, ("newest", "unread"))) == ("ph_1", "ph_2")
-    assert wiring._source("ph_1", inputs, [], set(inputs), set(), ("newest", "unread")) == "ph_1"
-
-
 @pytest.mark.compiler
 def test_an_item_that_cannot_be_wired_says_why() -> None:
     lost = ROW | {"cuda_code": TWO.replace("ph_0", "other").replace("compute_1", "other_1")}
     item = hpctranseval.item({**lost, "input_shape": [[64, 23], [64, 23]]}, "lost", "graphs")
-    two = replace(item, buffers=(*item.buffers, Buffer("ph_1", "float32", 1472, "input")))
-    assert "nothing that could be the parameter" in wiring.wire(judge.Prepared(two, Path())).unwired
+    assert "could be what default_function_kernel stores" in wiring.wire(judge.Prepared(item, Path())).unwired
+    assert "no grid covers" in wiring.wire(judge.Prepared(replace(item, cuda=TWO.replace("< 1472", "< 72")), Path())).unwired
 
 
 def test_wrong_files_say_what_was_expected(tmp_path: Path) -> None:

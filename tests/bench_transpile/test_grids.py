@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from warpwright.bench_transpile import grids, probe
-from warpwright.bench_transpile.wiring import kernels_of
+from warpwright.bench_transpile import grids
+from warpwright.bench_transpile.footprint import Footprints
+from warpwright.bench_transpile.kernels import kernels_of
 
 PARAMETERS = (("out", "float32"), ("data", "float32"))
 
@@ -41,9 +42,12 @@ def test_a_size_that_whole_blocks_do_not_make_up_has_no_launch() -> None:
     assert isinstance(found, str) and "61 elements" in found
 
 
+@pytest.mark.compiler
 def test_a_kernel_without_a_guard_says_how_far_its_last_block_stores() -> None:
-    text = "void __launch_bounds__(4) kernel(float* out, float* data) { out[blockIdx.x * 4 + threadIdx.x] = data[0]; }"
-    assert probe.kernel_grid(text, "kernel", PARAMETERS, 4, "out", 18, 1000) == (5, {"out": 20, "data": 1})
+    body = "{ out[blockIdx.x * 4 + threadIdx.x] = data[0]; }"
+    kernels = kernels_of(f'extern "C" __global__ void __launch_bounds__(4) kernel(float* out, float* data) {body}')
+    with Footprints(kernels, 1000) as footprints:
+        assert footprints.launches(0, "out", 18) == [((5, 1, 1), (4, 1, 1), {"out": 20, "data": 1})]
 
 
 def test_a_kernel_that_names_no_thread_has_one() -> None:

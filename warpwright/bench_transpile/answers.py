@@ -1,8 +1,9 @@
 """The reference's answers on one draw of inputs, the comparison with them, and whether that comparison could tell a wrong program at all.
 
-Answers may be NaN or infinite where no range of values avoids it. Such elements are compared by kind: NaN with NaN, an infinity with the
-same infinity. An element whose kind differs between the reference's float32 and float64 runs lies on the border of a domain and is left
-out; where more than `MOST_BORDER` of an output do, float64 is no oracle for it and the float32 answers stand.
+The answers are the reference's float64 run. Elements in which its float32 run is far from that (a ceil that rounds the other way, a domain left
+by one rounding) are left out, if they are few; if they are many, float32 is mostly rounding there, and the case counts only where there is no
+better. Elements that come of memory which the reference has not written are left out too. Answers may be NaN or infinite where no range of
+values avoids it. Such elements are compared by kind: NaN with NaN, an infinity with the same infinity.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ FLOOR, SLACK = 64.0, 4.0
 """A candidate may err by SLACK times the reference's own error against float64, and FLOOR roundings of the value and of the mean."""
 
 COARSE = 0.02
-"""Where the float64 run of the reference differs from its float32 run by more than this share of the mean, it is no oracle."""
+"""An element in which the float64 run of the reference differs from its float32 run by more than this share of the mean is far from it."""
 
 MOST_BORDER = 0.01
+"""Share of an output's elements that may be left out."""
+
+MOST_UNWRITTEN = 0.25
+"""And of those that come of memory which the reference has not written: what they are is nobody's answer."""
 
 
 @dataclass(frozen=True)
@@ -38,38 +43,57 @@ class Case:
     """Absolute tolerance of each output; the relative one is FLOOR roundings."""
     border: Mapping[str, Array] = field(default_factory=dict)
     """Elements that are not compared, of the outputs that have any."""
+    coarse: bool = False
+    """Whether float32 is too coarse for these inputs: the float64 answers are far away, and the reference's own stand in their place."""
 
     @property
-    def finite(self) -> bool:
-        """Whether every answer is finite."""
-        return all(bool(np.isfinite(value).all()) for value in self.answers.values())
+    def good(self) -> bool:
+        """Whether every answer is finite and float32 is fine enough."""
+        return not self.coarse and all(bool(np.isfinite(value).all()) for value in self.answers.values())
 
 
-def case(where: str, seed: int, inputs: Mapping[str, Array], seen: Mapping[str, Array], exact: Mapping[str, Array] | None) -> Case:
-    """Return a case from the answers of the reference and, where there is one, of its float64 run."""
-    answers, allowed, border = {}, {}, {}
+def case(
+    where: str,
+    seed: int,
+    inputs: Mapping[str, Array],
+    seen: Mapping[str, Array],
+    exact: Mapping[str, Array] | None,
+    unwritten: Mapping[str, Array] | None = None,
+) -> Case:
+    """Return a case from the answers of the reference and of its float64 run, if any. `unwritten`: elements that come of memory not written."""
+    answers, allowed, border, coarse = {}, {}, {}, False
     for name, value in seen.items():
         if value.dtype.kind != "f":
             answers[name], allowed[name] = value, 0.0
             continue
         own = value.astype(np.float64)
-        answers[name], allowed[name], left_out = _oracle(own, own if exact is None else exact[name])
-        if left_out.any():
-            border[name] = left_out
-    return Case(where, seed, inputs, answers, allowed, border)
+        best = own if exact is None else exact[name]
+        far = _far(own, best)
+        if far.mean() > MOST_BORDER:
+            best, far, coarse = own, np.zeros(own.shape, bool), True
+        if unwritten is not None and unwritten[name].mean() <= MOST_UNWRITTEN:
+            far = far | unwritten[name]
+        best = np.where(far, own, best)
+        kept = np.isfinite(own) & np.isfinite(best) & ~far
+        mean, error = _sizes(own, best, kept)
+        answers[name], allowed[name] = best, SLACK * error + FLOOR * EPSILON * mean
+        if far.any():
+            border[name] = far
+    return Case(where, seed, inputs, answers, allowed, border, coarse)
 
 
-def _oracle(own: Array, best: Array) -> tuple[Array, float, Array]:
-    """Return the answers, the absolute tolerance and the elements that are not compared."""
-    none = np.zeros(own.shape, bool)
-    left_out = ~_same_kind(own, best)
-    finite = np.isfinite(own) & np.isfinite(best)
-    mean = float(np.abs(own[finite]).mean()) if finite.any() else 0.0
-    error = float(np.abs(own[finite] - best[finite]).max()) if finite.any() else 0.0
-    if left_out.mean() > MOST_BORDER or not error <= COARSE * mean + 1e-30:
-        kept = own[np.isfinite(own)]
-        return own, FLOOR * EPSILON * float(np.abs(kept).mean() if kept.size else 0.0), none
-    return best, SLACK * error + FLOOR * EPSILON * mean, left_out
+def _far(own: Array, best: Array) -> Array:
+    """Return the elements in which two runs of the reference differ in kind, or by more than roundings add up to."""
+    both = np.isfinite(own) & np.isfinite(best)
+    error = np.abs(np.where(both, own, 0.0) - np.where(both, best, 0.0))
+    mean = float(np.abs(own[both]).mean()) if both.any() else 0.0
+    far: Array = ~_same_kind(own, best) | (error > COARSE * mean + 1e-30)
+    return far
+
+
+def _sizes(own: Array, best: Array, kept: Array) -> tuple[float, float]:
+    """Return the mean magnitude and the largest error of the elements that are kept."""
+    return (float(np.abs(own[kept]).mean()), float(np.abs(own[kept] - best[kept]).max())) if kept.any() else (0.0, 0.0)
 
 
 def _same_kind(one: Array, other: Array) -> Array:

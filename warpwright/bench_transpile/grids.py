@@ -6,6 +6,7 @@ All that fit are named, those of the most axes first; answers decide.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -27,7 +28,10 @@ Launch = tuple[Extent, Extent, dict[str, int]]
 SAMPLES = 24
 """Blocks that are looked at, besides the first and the last."""
 
-REQUEST = 4 + 3 * (SAMPLES + 2)
+MOST_AT_ONCE = 1024
+"""Blocks that are run together."""
+
+REQUEST = 4 + 3 * MOST_AT_ONCE
 """Numbers that tell a prober what to run: the block's shape, how many blocks, and where each lies."""
 
 MOST = 8
@@ -61,7 +65,7 @@ def launches_along_axes(
         library = native.build(_program(text, kernel, parameters, target, size, capacity), flags=FLAGS)
         buffers = [Buffer("request", "int64", REQUEST, "input"), Buffer("results", "int64", 2 + len(parameters), "output")]
         with _Prober(lambda: Program(library, "probe", buffers), [name for name, _ in parameters], target) as prober:
-            found = _search(prober, threads, blocks, block, size)
+            found = _search(prober, threads, blocks, block, size) or _guarded(prober, threads, blocks, block, size)
     except WarpwrightError as error:
         return one_line(error)
     return found or f"no grid of several axes covers the {size} elements of {target} once"
@@ -130,6 +134,44 @@ def _search(prober: _Prober, threads: str, blocks: str, block: int, size: int) -
             if len(found) == MOST or time.monotonic() > deadline:
                 return found
     return found
+
+
+def _guarded(prober: _Prober, threads: str, blocks: str, block: int, size: int) -> list[Launch]:
+    """Return grids whose last blocks along an axis are partly under a guard: so long along it as blocks store anything, the rest as it adds up."""
+    found: list[Launch] = []
+    for shape in spread_out(block, threads):
+        ends = {axis: _end(prober, shape, axis) for axis in blocks}
+        if 0 in ends.values():
+            continue
+        fixed = {axis: end for axis, end in ends.items() if end < MOST_AT_ONCE}
+        inner = (fixed.get("x", 1), fixed.get("y", 1), fixed.get("z", 1))
+        seen = prober.run(shape, _all(inner)) if math.prod(inner) <= MOST_AT_ONCE else None
+        if seen is None or not seen[0] or size % seen[0]:
+            continue
+        for outer in spread_out(size // seen[0], "".join(axis for axis in blocks if axis not in fixed)):
+            grid = (inner[0] * outer[0], inner[1] * outer[1], inner[2] * outer[2])
+            whole = prober.run(shape, _all(grid)) if math.prod(grid) <= MOST_AT_ONCE else None
+            if whole is not None and whole[0] == size:
+                found.append((grid, shape, whole[1]))
+    return found[:MOST]
+
+
+def _end(prober: _Prober, shape: Extent, axis: str) -> int:
+    """Return how many blocks along one axis touch the target at all, MOST_AT_ONCE if so many do."""
+
+    def touches(index: int) -> bool:
+        seen = prober.run(shape, [(index * (axis == "x"), index * (axis == "y"), index * (axis == "z"))])
+        return seen is not None and seen[0] > 0
+
+    low, high = 0, MOST_AT_ONCE
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if touches(middle) else (low, middle)
+    return low
+
+
+def _all(grid: Extent) -> list[Extent]:
+    return [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
 
 
 def _fits(prober: _Prober, grid: Extent, shape: Extent, stored: int, size: int) -> dict[str, int] | None:

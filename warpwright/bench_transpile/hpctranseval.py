@@ -64,6 +64,7 @@ def item(row: Mapping[str, Any], name: str, family: str) -> Item:
     shapes = [tuple(int(e) for e in shape) for shape in (*row["input_shape"], *row["output_shape"])]
     counts = sorted({math.prod(shape) for shape in shapes})
     sizes = c_sizes(c, ENTRY, listed, 4 * max(counts) + SLACK_ELEMENTS)
+    extents = {} if isinstance(sizes, str) else dict(sizes)
     if isinstance(sizes, str):
         sizes = {name: max(counts) for name, _ in listed}
     stored = written(c, [name for name, _ in listed])
@@ -75,7 +76,7 @@ def item(row: Mapping[str, Any], name: str, family: str) -> Item:
         indexes = parameter not in stored and (dtype.startswith("int") or _is_index(c, parameter))
         role, high = ("output" if parameter in stored else "input"), float(bound if indexes else 0)
         buffers.append(Buffer(parameter, dtype, max(1, size), role, 0.0, high, "index" if indexes else "uniform"))  # type: ignore[arg-type]
-    return Item(name, "hpctranseval", family, cuda, c, ENTRY, tuple(buffers))
+    return Item(name, "hpctranseval", family, cuda, c, ENTRY, tuple(buffers), extents=extents)
 
 
 def _without(base: Item, why: str) -> Item:

@@ -56,6 +56,8 @@ class Item:
     """Why the CUDA side has no launches; empty when it has."""
     unscored: str = ""
     """Why nothing can be judged by this item; empty when it can."""
+    extents: Mapping[str, int] = field(default_factory=dict)
+    """Elements of each buffer that the reference touches, where that is known."""
     padded: Mapping[str, int] = field(default_factory=dict)
     """Elements of the buffers that kernels without a guard read or write beyond their end, in the last block."""
 

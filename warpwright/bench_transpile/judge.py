@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from warpwright import native
@@ -99,23 +101,22 @@ def prepare(item: Item, threads: int = 1) -> Prepared:
         return Prepared(item, Path(), unscored=item.unscored or f"the reference does not compile: {library}")
     made = Prepared(item, library)
     try:
-        exact = _oracle_library(item)
-        with Program(library, item.entry, item.buffers, threads=threads) as single:
-            double = Program(exact, item.entry, item.buffers, double=True, threads=threads) if exact else None
-            try:
-                made.cases, made.unscored = _chosen(lambda where, seed: _run(item, where, seed, single, double), item)
-            finally:
-                if double is not None:
-                    double.close()
+        with ExitStack() as open_now:
+
+            def program(built: Path, double: bool = False) -> Program:
+                return open_now.enter_context(Program(built, item.entry, item.buffers, double=double, threads=threads))
+
+            exact, other = (_library(code) for code in (text.in_double(item.c), text.with_other_memory(item.c)))
+            runs = References(program(library), program(exact, True) if exact else None, program(other) if other else None)
+            made.cases, made.unscored = _chosen(lambda where, seed: runs.case(item, where, seed), item)
     except WorkerError as error:
         made.unscored = f"the reference does not run: {error.message}"
         return made
-    made.oracle = "float64" if exact and all(case.allowed for case in made.cases) else "reference"
+    made.oracle = "float64" if exact and not any(case.coarse for case in made.cases) else "reference"
     return made
 
 
-def _oracle_library(item: Item) -> Path | None:
-    code = text.in_double(item.c)
+def _library(code: str) -> Path | None:
     try:
         return native.build(code, flags=text.C_FLAGS) if code else None
     except native.BuildError:
@@ -125,26 +126,26 @@ def _oracle_library(item: Item) -> Path | None:
 def _chosen(drawn: Callable[[str, int], Case], item: Item) -> tuple[list[Case], str]:
     """Return the cases that an item is judged by, and why they cannot tell a wrong program; empty when they can.
 
-    The usual ranges count where all their answers are finite. Where that leaves fewer than `RANGES`, or a wrong program is not told, others are
-    added: first with finite answers; then, if it is still not told, with answers of which some are not finite; last, for answers that are one
-    number whatever the inputs, with NaN among the inputs.
+    The usual ranges count where all their answers are finite and float32 is fine enough for them. Where that leaves fewer than `RANGES`, or a wrong
+    program is not told, others are added: first such ones; then, if it is still not told, those with answers of which some are not finite, or that
+    are mostly rounding; last, for answers that are one number whatever the inputs, with NaN among the inputs.
     """
     usual, more, last = ranges_of(item)
     tried = [drawn(where, seed) for where in usual for seed in SEEDS]
-    cases = [one for one in tried if one.finite]
+    cases = [one for one in tried if one.good]
     why = undecided(cases)
     for where in more:
         if not why and len({one.where for one in cases}) >= RANGES:
             break
         added = [drawn(where, seed) for seed in SEEDS]
         tried += added
-        if all(one.finite for one in added):
+        if all(one.good for one in added):
             cases = [*cases, *added]
             why = undecided(cases) if why else ""
-    for where in dict.fromkeys(one.where for one in tried if not one.finite):
+    for where in dict.fromkeys(one.where for one in sorted(tried, key=lambda one: one.coarse) if not one.good):
         if not why:
             break
-        cases += [one for one in tried if one.where == where and not one.finite]
+        cases += [one for one in tried if one.where == where and not one.good]
         why = undecided(cases)
     if why and one_number_only(cases):
         cases += [drawn(where, seed) for where in last for seed in SEEDS]
@@ -152,20 +153,33 @@ def _chosen(drawn: Callable[[str, int], Case], item: Item) -> tuple[list[Case], 
     return cases, why
 
 
-def _run(item: Item, where: str, seed: int, single: Program, double: Program | None) -> Case:
-    """Return the answers to one draw of inputs."""
-    inputs = inputs_of(item, seed, where)
-    single.fill(inputs)
-    single.call()
-    damage = single.damage(inputs)
-    if damage:
-        raise WorkerDied(f"the reference {damage}")
-    seen, exact = single.outputs(), None
-    if double is not None:
-        double.fill(inputs)
-        double.call()
-        exact = double.outputs()
-    return answers.case(where, seed, inputs, seen, exact)
+@dataclass
+class References:
+    """The reference; its float64 run, and one whose memory holds something else before it is written, where they can be had."""
+
+    own: Program
+    double: Program | None
+    other: Program | None
+
+    def case(self, item: Item, where: str, seed: int) -> Case:
+        """Return the answers to one draw of inputs."""
+        inputs = inputs_of(item, seed, where)
+        seen = _answers(self.own, inputs)
+        damage = self.own.damage(inputs)
+        if damage:
+            raise WorkerDied(f"the reference {damage}")
+        exact = _answers(self.double, inputs) if self.double is not None else None
+        unwritten = None
+        if self.other is not None:
+            one, two = _answers(self.other, inputs), _answers(self.other, inputs)
+            unwritten = {name: (one[name] != two[name]) & ~np.isnan(seen[name]) for name in one if seen[name].dtype.kind == "f"}
+        return answers.case(where, seed, inputs, seen, exact, unwritten)
+
+
+def _answers(program: Program, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    program.fill(inputs)
+    program.call()
+    return program.outputs()
 
 
 # --- a candidate -----------------------------------------------------------------------------------------------------------------------

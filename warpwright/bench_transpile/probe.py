@@ -1,14 +1,12 @@
-"""Find out by running: how large each buffer is, and how many blocks each kernel needs. Every access of a parameter is recorded.
+"""Find out by running how large each buffer is: a program whose parameters are replaced by recording pointers tells the largest index of each.
 
-The benchmark's files give no sizes by parameter and no grids. A program whose parameters are replaced by recording pointers tells both:
-the largest index of each, and the smallest grid whose blocks together store to every element of the output.
+The benchmark's files give no sizes by parameter. Grids are found in the same way (`footprint`, `grids`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 
 from warpwright import native
 from warpwright.bench_transpile.items import C_NAMES, Buffer
@@ -18,8 +16,6 @@ from warpwright.errors import WarpwrightError
 
 FLAGS = ("-O1", "-std=gnu++17", "-shared", "-fPIC", "-w", "-fpermissive")
 PROBE_SECONDS = 60.0
-WARP = r"__shfl|__activemask|__ballot"
-MOST_BLOCKS = 1 << 20
 COMMON = """#include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -62,6 +58,11 @@ CUDA = """
 #define __ldg(p) (*(p))
 static float __fdividef(float a, float b) { return a / b; }
 static float rsqrtf(float a) { return 1 / sqrtf(a); }
+#define __shfl_sync(mask, value, ...) (value)
+#define __shfl_up_sync(mask, value, ...) (value)
+#define __shfl_down_sync(mask, value, ...) (value)
+#define __shfl_xor_sync(mask, value, ...) (value)
+#define __activemask() 0xffffffffu
 struct Dim { unsigned x, y, z; };
 static Dim threadIdx, blockIdx, blockDim, gridDim;
 static float atomicAdd(float* a, float b) { float old = *a; *a += b; return old; }
@@ -110,34 +111,6 @@ def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity:
         return found
     bad = [name for number, (name, _) in enumerate(parameters) if found[2 * number + 1]]
     return f"{bad[0]} is read or written beyond {capacity} elements" if bad else {n: found[2 * k] for k, (n, _) in enumerate(parameters)}
-
-
-@cache
-def kernel_grid(
-    text: str, kernel: str, parameters: tuple[tuple[str, str], ...], block: int, target: str, size: int, capacity: int
-) -> tuple[int, dict[str, int]] | str:
-    """Return the smallest grid (blocks along x) that stores to the first `size` elements of `target`, and the largest index + 1 of every parameter.
-
-    Threads run one after another: which elements are stored to does not depend on what shared memory holds. A kernel without a guard stores beyond
-    `size` in its last block, which the largest index tells.
-    """
-    if re.search(WARP, text):
-        if size == 1:
-            return 1, {name: 0 for name, _ in parameters}  # one block reduces everything; the answers decide whether that was right
-        return "it uses warp functions"
-    call = call_of(kernel, parameters)
-    lines = [*kernel_with_recording(text, kernel, parameters), 'extern "C" void probe(long* results_) {']
-    lines += [*recording_pointers(parameters, capacity, {target: size}), f"  blockDim = {{{block}, 1, 1}}; long blocks_ = 0;"]
-    lines += [f"  while ({target}.count < {size} && blocks_ < {MOST_BLOCKS} && !{target}.bad) {{", "    blockIdx = {(unsigned)blocks_, 0, 0};"]
-    lines += [f"    for (unsigned t_ = 0; t_ < {block}; ++t_) {{ threadIdx = {{t_, 0, 0}}; {call}; }}", "    ++blocks_;", "  }"]
-    lines += [f"  results_[0] = blocks_; results_[1] = {target}.count; results_[2] = {bad_of(parameters)};"]
-    lines += [f"  results_[{3 + number}] = {name}.top + 1;" for number, (name, _) in enumerate(parameters)]
-    found = _run("\n".join([*lines, "}", ""]), 3 + len(parameters))
-    if isinstance(found, str):
-        return found
-    if found[1] != size or found[2]:
-        return f"no grid covers the {size} elements of {target}: {found[1]} covered{', far beside a buffer too' if found[2] else ''}"
-    return found[0], {name: found[3 + number] for number, (name, _) in enumerate(parameters)}
 
 
 def _run(text: str, results: int) -> list[int] | str:

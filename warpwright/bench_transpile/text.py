@@ -26,6 +26,9 @@ C_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-fopenmp", "-x", "c", "-
 CPP_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-fopenmp", "-std=gnu++17", "-w")
 """Of a candidate that is C++ and not C, and of the compiler's output."""
 
+AROUND = 1 << 14
+"""Elements added before and behind an array of the reference, to see whether it reads beyond it."""
+
 _FLOAT_MATH = [
     "exp",
     "exp2",
@@ -79,6 +82,21 @@ def in_double(c: str) -> str:
         return ""
     macros = "".join(f"#define {name}f {name}\n" for name in _FLOAT_MATH)
     return f"{HEAD}{macros}#define float double\n{MINMAX}{c}"
+
+
+def with_other_memory(c: str) -> str:
+    """Return the text with 1e30 in its own arrays before they are written, and around them; in every other call -1e30. Empty where it has none.
+
+    An answer that differs between two calls comes of memory that the reference never wrote, which some do read.
+    """
+    changed, count = re.subn(
+        r"^ {2}float (\w+)\[(\d+)\];",
+        rf"  static float around_\1[\2 + {2 * AROUND}]; float* \1 = around_\1 + {AROUND};"
+        rf" for (long i_ = 0; i_ < \2 + {2 * AROUND}; ++i_) around_\1[i_] = turn_ ? 1e30f : -1e30f;",
+        c, flags=re.M,
+    )  # fmt: skip
+    first = re.sub(r"(void \w+\([^)]*\) \{)", r"\1 static int turn_ = 0; turn_ = !turn_;", changed, count=1)
+    return complete(first) if count else ""
 
 
 def as_cpp(c: str) -> str:
