@@ -8,10 +8,11 @@ Nothing of HeCBench is shipped; it is brought by the user. Programs write into t
 1. Sources, flags and arguments come from its Makefile (`make -n run`). Sources with CUDA in them are translated; all are compiled (g++ -O2), linked.
 2. It runs with the Makefile's arguments; only counts of repetitions and steps (by the variable's name) are lowered. One that outlives the limit is
    tried with smaller sizes, those in the arguments and those in the source (transpile_hecbench_smaller.py: one rule, for the program and its
-   twin), at each of `--shifts`. What was changed and how each try ended is in the file. Few programs are made for any size: one that fails with
-   smaller sizes only counts as over the limit.
+   twin), at each of `--shifts`; -1 stands for those that transpile_hecbench_sizes.json gives for single programs. What was changed and how each
+   try ended is in the file. Few programs are made for any size: one that fails with smaller sizes only counts as over the limit.
 3. It is `verified` by its own check (it prints PASS or the like, no FAIL, and exits with 0), or when it has none by its twin: `NAME-omp` compiled for
-   the host and run with the same arguments prints the same numbers to 1e-3 (lines about time left out).
+   the host and run with the same arguments prints the same numbers to 1e-3 (lines about time left out), or, if nothing is printed, holds the same
+   arrays (transpile_hecbench_arrays.py).
 
 Statuses: verified; ran (nothing to compare); wrong; crashed; timeout; not compiled; refused (by the translator); needs data; needs library; no plan
 (its Makefile).
@@ -37,6 +38,7 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import transpile_hecbench_arrays as arrays
 import transpile_hecbench_judge as judge
 import transpile_hecbench_load as load
 import transpile_hecbench_smaller as sizes
@@ -47,6 +49,8 @@ from warpwright.errors import WarpwrightError
 COMPILE = ["g++", "-O2", "-march=native", "-fopenmp", "-w", "-fno-math-errno", "-fno-trapping-math"]
 CUDA = r"cuda_runtime|<cuda\.h>|\bcuda[A-Z]\w+\(|<<<|__global__|__device__"
 REPEATS = 1
+HAND = -1
+"""The shift that stands for the sizes given by hand."""
 SOURCE_REPEATS = 2
 """Of counts in the source, when sizes are made smaller."""
 MEMORY = 8 << 30
@@ -178,8 +182,8 @@ def reduced(argument: str, shift: int) -> str:
 
 def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object], limit: float, shift: int, whole: bool = False) -> tuple[str, str]:
     """Run the program with sizes divided by 2**shift (`whole`: with all repetitions) and judge it; return status and reason."""
-    arguments = plan.arguments if whole else load.shortened(plan, REPEATS)
-    used = tuple(reduced(a, shift) for a in arguments)
+    arguments = plan.arguments if whole or shift == HAND else load.shortened(plan, REPEATS)
+    used = arguments if shift == HAND else tuple(reduced(a, shift) for a in arguments)
     entry["arguments"] = " ".join(used)
     begun = time.perf_counter()
     where: list[str] = []
@@ -229,8 +233,41 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
     if verdict == "differs" and any("omp_get_thread_num" in f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS):
         return "ran", f"the twin counts on as many threads as a GPU has ({reason})"
     if verdict == "differs" and judge.beside(run(["env", "OMP_NUM_THREADS=1", str(program), *arguments], folder, 3 * limit)[1], other)[0] != "same":
-        return "ran", f"the twin's own answer depends on the number of threads ({reason})"
-    return {"same": "verified", "differs": "wrong", "nothing": "ran"}[verdict], f"twin: {reason}"
+        verdict, reason = "nothing", f"the twin's own answer depends on the number of threads ({reason})"  # or what is printed are times
+    if verdict == "nothing":
+        return beside_arrays(plan, twin, arguments, into, reason, 3 * limit)
+    return {"same": "verified", "differs": "wrong"}[verdict], f"twin: {reason}"
+
+
+def beside_arrays(plan: load.Plan, twin: load.Plan, arguments: tuple[str, ...], into: Path, printed: str, limit: float) -> tuple[str, str]:
+    """Compare the arrays that the program brings back with the twin's memory (transpile_hecbench_arrays.py)."""
+    keeper = load.Unit(arrays.SOURCE, (), ())
+    files = []
+    for number, unit in enumerate(plan.units):
+        file = into / f"{number}_{unit.path.stem}.cpp"
+        file.write_text(arrays.told(file.read_text())) if file.is_file() else None
+        files.append((unit, file if file.is_file() else unit.path))
+    kept = {}
+    for who, parts, libraries, folder in (
+        ("mine", files, plan.libraries, plan.folder),
+        ("theirs", [(unit, unit.path) for unit in twin.units], twin.libraries, twin.folder),
+    ):
+        where = into / who
+        kept[who] = where / "arrays"
+        kept[who].mkdir(parents=True)
+        try:
+            program = build([*parts, (keeper, arrays.SOURCE)], libraries, where, into, COMPILE)
+        except Ended as ended:
+            return "ran", f"twin: {printed}; arrays: {ended.reason}"
+        wanted = arrays.sizes(kept["mine"]) if who == "theirs" else ""
+        settings = [f"WW_ARRAYS={kept[who]}", *([f"WW_SIZES={wanted}"] if wanted else [])]
+        code, _ = run(["env", *settings, str(program), *arguments], folder, limit)
+        if code == 0 and not any(kept[who].iterdir()):  # nothing is brought back, or not by cudaMemcpy
+            code, _ = run(["env", *settings, "WW_DEVICE=1", str(program), *arguments], folder, limit)
+        if code != 0:
+            return "ran", f"twin: {printed}; with arrays kept, {who} {'takes too long' if code is None else f'exits with {code}'}"
+    verdict, reason = arrays.beside(kept["mine"], kept["theirs"])
+    return ("verified", f"twin's arrays: {reason}") if verdict == "same" else ("ran", f"twin: {printed}; {reason}")
 
 
 def attempt(folder: Path, until: str, limit: float, shifts: tuple[int, ...], cache: Path | None) -> dict[str, object]:
@@ -245,18 +282,28 @@ def attempt(folder: Path, until: str, limit: float, shifts: tuple[int, ...], cac
         return {**entry, "status": "no plan", "reason": plan.problem}
     tries: list[dict[str, object]] = []
     for shift in shifts:
+        if shift == HAND and plan.name not in sizes.BY_HAND:
+            continue
         one = attempt_at(folder, until, limit, shift, cache)
         tries.append({**entry, **one, "shift": shift})
         if one["status"] == "verified" or (not shift and one["status"] != "timeout" and "the twin takes too long" not in str(one["reason"])):
             break
         if one["status"] in ("needs data", "refused", "translated", "compiled"):
             break
+    if not tries:
+        return {**entry, "status": "no plan", "reason": "no sizes by hand"}
+    said_of = [f"{at(one['shift'])}: {one['status']}: {one['reason']}" for one in tries]
     best = next((one for one in tries if one["status"] == "verified"), tries[0])
     if best["status"] != "verified" and (len(tries) > 1 or (best["shift"] and best["status"] in ("wrong", "crashed", "ran", "not compiled"))):
         best["status"] = "ran" if best["status"] == "ran" else "timeout"
-        best["reason"] = "; ".join(f"1/{1 << int(str(one['shift']))}: {one['status']}: {one['reason']}" for one in tries)
-    best["tried"] = [f"{one['shift']}: {one['status']}: {one['reason']}" for one in tries]
+        best["reason"] = "; ".join(said_of)
+    best["tried"] = said_of
     return best
+
+
+def at(shift: object) -> str:
+    """Return a shift in words."""
+    return "sizes by hand" if shift == HAND else f"sizes/{1 << int(str(shift))}" if shift else "as it is"
 
 
 def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path | None) -> dict[str, object]:
@@ -265,9 +312,12 @@ def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path |
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="hecbench_") as made:
         into = Path(made)
+        given = sizes.BY_HAND.get(folder.name.removesuffix("-cuda"), {}) if shift == HAND else {}
         if shift:
-            folder, entry["changes"] = sizes.copy(folder, into / "src", shift, SOURCE_REPEATS)
+            folder, entry["changes"] = sizes.copy(folder, into / "src", shift, SOURCE_REPEATS, given.get("source"))
         plan = replace(load.plan(folder), folder=folder)
+        if "arguments" in given:
+            plan = replace(plan, arguments=tuple(given["arguments"].split()))
         try:
             files = translate(plan, into, entry, cache)
             entry["translate_s"] = round(time.perf_counter() - begun, 2)
