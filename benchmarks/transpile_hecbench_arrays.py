@@ -15,18 +15,18 @@ import numpy as np
 
 TOLERANCE = 1e-3
 SOURCE = Path(__file__).with_suffix(".cpp")
-_COPY = "cudaMemcpy(void* to, const void* from, size_t n, int) { if (n) std::memmove(to, from, n);"
+_HEAD, _COPY = "cudaMemcpy(void* to, const void* from, size_t n, int) {", "  if (n) std::memmove(to, from, n);"
 
 
 def told(source: str) -> str:
     """Return a translated source in which copies to the host are told to ww_back, arrays of the device to ww_made."""
-    new = _COPY.replace("int)", "int kind)") + " if (kind == 2 || kind == 4) ww_back(to, n);"
-    if _COPY not in source:
+    if _HEAD not in source:
         return source
     declared = 'extern "C" void ww_back(void*, size_t);\nextern "C" void ww_made(void*, size_t);\nenum cudaMemcpyKind'
     allocated = "if (*p) return cudaSuccess;"
     source = source.replace(allocated, "if (*p) { ww_made(*p, bytes); return cudaSuccess; }", 1)
-    return source.replace(_COPY, new).replace("enum cudaMemcpyKind", declared, 1)
+    source = source.replace(_HEAD, _HEAD.replace("int)", "int kind)")).replace(_COPY, f"{_COPY} if (kind == 2 || kind == 4) ww_back(to, n);", 1)
+    return source.replace("enum cudaMemcpyKind", declared, 1)
 
 
 def read(folder: Path) -> list[tuple[int, np.ndarray]]:

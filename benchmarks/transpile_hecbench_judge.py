@@ -23,6 +23,8 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w]
 
 def own_check(text: str) -> str:
     """Return `pass`, `fail` or an empty string: what the program says of itself."""
+    if "assert failed as expected" in text:  # the test of assert itself
+        text = "\n".join(line for line in text.splitlines() if "assert" not in line.lower() or "returned" in line)
     if any(FAIL.search(line) and not re.search(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)", line, re.I) for line in text.splitlines()):
         return "fail"
     return "pass" if PASS.search(text) else ""

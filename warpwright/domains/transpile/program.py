@@ -296,12 +296,22 @@ def assemble(
     ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
+    if {"assert.h", "cassert"} & set(source.includes) and re.search(r"\bassert\s*\(", body):
+        includes += _ASSERT
     parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
     return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
 
 
 _ALIASING = ("#if defined(__GNUC__) && !defined(__clang__)", '#pragma GCC optimize("no-strict-aliasing")', "#endif")
 """CUDA sources read a float4 as floats, or a uint4 as halves, and nvcc lets them."""
+
+_ASSERT = (
+    "#ifndef NDEBUG",
+    "#undef assert",
+    "#define assert(...) ((__VA_ARGS__) ? (void)0 : ww::asserted(#__VA_ARGS__, __FILE__, __LINE__))",
+    "#endif",
+)
+"""One that fails in a kernel fails the launch, with cudaErrorAssert; the thread goes on."""
 
 _OPTIONAL = {"complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
              "groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
