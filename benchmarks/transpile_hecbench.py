@@ -314,7 +314,7 @@ def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path |
         into = Path(made)
         given = sizes.BY_HAND.get(folder.name.removesuffix("-cuda"), {}) if shift == HAND else {}
         if shift:
-            folder, entry["changes"] = sizes.copy(folder, into / "src", shift, SOURCE_REPEATS, given.get("source"))
+            folder, entry["changes"] = sizes.copy(folder, into / "src", shift, SOURCE_REPEATS, given)
         plan = replace(load.plan(folder), folder=folder)
         if "arguments" in given:
             plan = replace(plan, arguments=tuple(given["arguments"].split()))

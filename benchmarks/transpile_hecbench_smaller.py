@@ -93,15 +93,17 @@ def _body(text: str, at: int) -> str:
     return text[at:]
 
 
-def copy(folder: Path, into: Path, shift: int, count: int, by_hand: dict[str, str] | None = None) -> tuple[Path, list[str]]:
-    """Copy `NAME-cuda` and its siblings `NAME-*` into `into`, texts made smaller (by `by_hand`, old text to new, if it is given), and link all else.
+def copy(folder: Path, into: Path, shift: int, count: int, by_hand: dict[str, dict[str, str]] | None = None) -> tuple[Path, list[str]]:
+    """Copy `NAME-cuda` and its siblings `NAME-*` into `into`, texts made smaller, and link all else.
+
+    With a negative shift `by_hand` says how: `source`, old text to new; `files`, the name of a file to its content.
 
     Return (the program's folder, what was changed in it)."""
 
     def smaller_or_by_hand(text: str, made: list[str]) -> str:
         if shift >= 0:
             return smaller(text, shift, count, made)
-        for old, new in (by_hand or {}).items():
+        for old, new in (by_hand or {}).get("source", {}).items():
             made += [f"{old} -> {new}"] if old in text else []
             text = text.replace(old, new)
         return text
@@ -127,4 +129,11 @@ def copy(folder: Path, into: Path, shift: int, count: int, by_hand: dict[str, st
                 target.write_bytes(file.read_bytes())
             else:
                 target.symlink_to(file)
+    for name, content in (by_hand or {}).get("files", {}).items():
+        for other in (into / folder.name, into / f"{folder.name.removesuffix('-cuda')}-omp"):
+            if other.is_dir():
+                (other / name).unlink(missing_ok=True)
+                (other / name).parent.mkdir(parents=True, exist_ok=True)
+                (other / name).write_text(content)
+        changes.append(f"file {name}: {len(content)} letters")
     return into / folder.name, list(dict.fromkeys(changes))
