@@ -88,6 +88,11 @@ void ww_back(void* to, size_t n) {
   Alone alone;
   for (int i = 0; i < backs; ++i)
     if (back[i].at == to) { if (n > back[i].bytes) back[i].bytes = n; return; }
+    else if (back[i].at < to && (char*)to <= back[i].at + back[i].bytes) {  // an array in pieces
+      const size_t end = (char*)to + n - back[i].at;
+      if (end > back[i].bytes) back[i].bytes = end;
+      return;
+    }
   if (backs < PLACES) back[backs++] = {(char*)to, n};
 }
 void ww_made(void* p, size_t n) {
