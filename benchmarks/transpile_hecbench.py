@@ -53,6 +53,8 @@ HAND = -1
 """The shift that stands for the sizes given by hand."""
 SOURCE_REPEATS = 2
 """Of counts in the source, when sizes are made smaller."""
+TEAMS = (32, 64, 128, 256, 512, 1024)
+"""Numbers of threads for twins that are written thread by thread."""
 MEMORY = 8 << 30
 TRANSLATOR = hashlib.sha256(b"".join(f.read_bytes() for f in sorted(Path(transpile.__file__).parent.rglob("*.[hp][py]*")) if f.is_file())).hexdigest()
 
@@ -104,7 +106,9 @@ def frames(process: int) -> list[str]:
     return [name for name in names if not name.startswith("0x")]
 
 
-def translate(plan: load.Plan, into: Path, entry: dict[str, object], cache: Path | None = None) -> list[tuple[load.Unit, Path]]:
+def translate(
+    plan: load.Plan, into: Path, entry: dict[str, object], cache: Path | None = None, tier: str = "vectors"
+) -> list[tuple[load.Unit, Path]]:
     """Translate the program's sources that hold CUDA; return each unit with the file to compile."""
     files = []
     tiers: collections.Counter[str] = collections.Counter()
@@ -113,7 +117,7 @@ def translate(plan: load.Plan, into: Path, entry: dict[str, object], cache: Path
         if not unit.cuda and not re.search(CUDA, load.with_headers(unit)):
             files.append((unit, unit.path))
             continue
-        source, used = translated(text, unit, plan, cache)
+        source, used = translated(text, unit, plan, cache, tier)
         tiers.update(used)
         file = into / f"{number}_{unit.path.stem}.cpp"
         file.write_text(source)
@@ -122,10 +126,11 @@ def translate(plan: load.Plan, into: Path, entry: dict[str, object], cache: Path
     return files
 
 
-def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None) -> tuple[str, list[str]]:
+def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None, tier: str) -> tuple[str, list[str]]:
     """Return one source as C++, and its kernels' tiers; from the cache if the texts and the translator are the same."""
     here = str(plan.folder.parent) + "/"
-    key = hashlib.sha256("\0".join((TRANSLATOR, load.with_headers(unit), str(unit.path).replace(here, ""), *unit.defines)).encode()).hexdigest()[:32]
+    content = (TRANSLATOR, load.with_headers(unit), str(unit.path).replace(here, ""), tier, *unit.defines)
+    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
     kept = cache / f"{key}.json" if cache else None
     if kept and kept.is_file():
         source, tiers = json.loads(kept.read_text())
@@ -133,7 +138,7 @@ def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None) 
     signal.signal(signal.SIGALRM, slow)
     signal.alarm(180)
     try:
-        program = transpile.compile_text(text, str(unit.path), unit.defines, folders=unit.folders, host=True)
+        program = transpile.compile_text(text, str(unit.path), unit.defines, folders=unit.folders, host=True, tier=tier)
     except WarpwrightError as error:
         raise Ended("refused", str(error).splitlines()[0][:300].replace(here, "")) from error
     except Exception as error:
@@ -189,7 +194,7 @@ def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object],
     where: list[str] = []
     code, said = run([str(program), *used], plan.folder, limit, where)
     entry["run_s"] = round(time.perf_counter() - begun, 2)
-    entry["said"] = said[-600:]
+    entry["said"], entry["printed"] = said[-600:], said
     if code is None:
         return "timeout", f"over {limit:g} s" + (f", in {' < '.join(where)}" if where else "")
     if judge.NO_FILE.search(said):
@@ -231,6 +236,11 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
         return "ran", f"the twin {'takes too long' if code is None else f'exits with {code}'}"
     verdict, reason = judge.beside(said, other)
     if verdict == "differs" and any("omp_get_thread_num" in f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS):
+        for threads in TEAMS:  # a twin written thread by thread is right only with the number of threads that it is written for
+            code, other = run(["env", f"OMP_NUM_THREADS={threads}", str(program), *arguments], folder, 3 * limit)
+            verdict, why = judge.beside(said, other) if code == 0 else ("", "")
+            if verdict == "same":
+                return "verified", f"twin with {threads} threads: {why}"
         return "ran", f"the twin counts on as many threads as a GPU has ({reason})"
     if verdict == "differs" and judge.beside(run(["env", "OMP_NUM_THREADS=1", str(program), *arguments], folder, 3 * limit)[1], other)[0] != "same":
         verdict, reason = "nothing", f"the twin's own answer depends on the number of threads ({reason})"  # or what is printed are times
@@ -241,33 +251,54 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
 
 def beside_arrays(plan: load.Plan, twin: load.Plan, arguments: tuple[str, ...], into: Path, printed: str, limit: float) -> tuple[str, str]:
     """Compare the arrays that the program brings back with the twin's memory (transpile_hecbench_arrays.py)."""
-    keeper = load.Unit(arrays.SOURCE, (), ())
-    files = []
-    for number, unit in enumerate(plan.units):
-        file = into / f"{number}_{unit.path.stem}.cpp"
-        file.write_text(arrays.told(file.read_text())) if file.is_file() else None
-        files.append((unit, file if file.is_file() else unit.path))
-    kept = {}
-    for who, parts, libraries, folder in (
-        ("mine", files, plan.libraries, plan.folder),
-        ("theirs", [(unit, unit.path) for unit in twin.units], twin.libraries, twin.folder),
-    ):
-        where = into / who
-        kept[who] = where / "arrays"
-        kept[who].mkdir(parents=True)
-        try:
-            program = build([*parts, (keeper, arrays.SOURCE)], libraries, where, into, COMPILE)
-        except Ended as ended:
-            return "ran", f"twin: {printed}; arrays: {ended.reason}"
-        wanted = arrays.sizes(kept["mine"]) if who == "theirs" else ""
-        settings = [f"WW_ARRAYS={kept[who]}", *([f"WW_SIZES={wanted}"] if wanted else [])]
-        code, _ = run(["env", *settings, str(program), *arguments], folder, limit)
-        if code == 0 and not any(kept[who].iterdir()):  # nothing is brought back, or not by cudaMemcpy
-            code, _ = run(["env", *settings, "WW_DEVICE=1", str(program), *arguments], folder, limit)
-        if code != 0:
-            return "ran", f"twin: {printed}; with arrays kept, {who} {'takes too long' if code is None else f'exits with {code}'}"
-    verdict, reason = arrays.beside(kept["mine"], kept["theirs"])
+    files = [(unit, file if (file := into / f"{n}_{unit.path.stem}.cpp").is_file() else unit.path) for n, unit in enumerate(plan.units)]
+    mine, theirs = into / "mine", into / "theirs"
+    try:
+        keep_arrays(files, plan, arguments, mine, limit, "")
+        keep_arrays([(unit, unit.path) for unit in twin.units], twin, arguments, theirs, limit, arrays.sizes(mine / "arrays"))
+    except Ended as ended:
+        return "ran", f"twin: {printed}; its arrays: {ended.reason}"
+    verdict, reason = arrays.beside(mine / "arrays", theirs / "arrays")
     return ("verified", f"twin's arrays: {reason}") if verdict == "same" else ("ran", f"twin: {printed}; {reason}")
+
+
+def keep_arrays(files: list[tuple[load.Unit, Path]], plan: load.Plan, arguments: tuple[str, ...], into: Path, limit: float, wanted: str) -> None:
+    """Run a program with transpile_hecbench_arrays.cpp linked; leave its arrays (the blocks of `wanted` sizes, of a twin) in `into`/arrays."""
+    (into / "arrays").mkdir(parents=True)
+    told = []
+    for number, (unit, file) in enumerate(files):
+        if file != unit.path:
+            (into / f"{number}.cpp").write_text(arrays.told(file.read_text()))
+            file = into / f"{number}.cpp"
+        told.append((unit, file))
+    program = build([*told, (load.Unit(arrays.SOURCE, (), ()), arrays.SOURCE)], plan.libraries, into, into, COMPILE)
+    settings = [f"WW_ARRAYS={into / 'arrays'}", *([f"WW_SIZES={wanted}"] if wanted else [])]
+    code, _ = run(["env", *settings, str(program), *arguments], plan.folder, limit)
+    if code == 0 and not wanted and not any((into / "arrays").iterdir()):  # nothing is brought back, or not by cudaMemcpy
+        code, _ = run(["env", *settings, "WW_DEVICE=1", str(program), *arguments], plan.folder, limit)
+    if code != 0:
+        raise Ended("ran", "it takes too long" if code is None else f"it exits with {code}")
+
+
+def beside_fibers(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Path, limit: float, cache: Path | None) -> str:
+    """Compare with the same program on fibers, by what it prints or else by its arrays; return the finding in words. No judge of `verified`."""
+    folder = into / "fibers"
+    folder.mkdir()
+    try:
+        files = translate(plan, folder, {}, cache, "fibers")
+        code, other = run([str(build(files, plan.libraries, folder, into, COMPILE)), *arguments], plan.folder, 3 * limit)
+        if code is None:
+            return "fibers take too long"
+        verdict, reason = judge.beside(said, other)
+        if verdict != "nothing":
+            return f"{'agrees with' if verdict == 'same' else 'differs from'} fibers: {reason}"
+        mine = [(unit, file if (file := into / f"{n}_{unit.path.stem}.cpp").is_file() else unit.path) for n, unit in enumerate(plan.units)]
+        keep_arrays(mine, plan, arguments, into / "first", limit, "")
+        keep_arrays(files, plan, arguments, into / "second", 3 * limit, "")
+    except Ended as ended:
+        return f"fibers: {ended.reason}"
+    verdict, reason = arrays.beside(into / "first" / "arrays", into / "second" / "arrays")
+    return f"{'agrees with' if verdict == 'same' else 'differs from'} fibers: {reason}"
 
 
 def attempt(folder: Path, until: str, limit: float, shifts: tuple[int, ...], cache: Path | None) -> dict[str, object]:
@@ -331,8 +362,13 @@ def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path |
             if missing := load.missing_data(plan):
                 raise Ended("needs data", missing)
             entry["status"], entry["reason"] = judged(plan, program, into, entry, limit, shift)
+            if entry["status"] in ("ran", "wrong") and entry.get("printed") is not None:
+                used = tuple(str(entry["arguments"]).split())
+                entry["fibers"] = beside_fibers(plan, str(entry["printed"]), used, into, limit, cache)
+            entry.pop("printed", None)
         except Ended as ended:
             entry["status"], entry["reason"] = ended.status, ended.reason
+    entry.pop("printed", None)
     return entry
 
 
