@@ -126,7 +126,7 @@ def copy(folder: Path, into: Path, shift: int, count: int, by_hand: dict[str, di
                 target.write_text(smaller_or_by_hand(file.read_text(errors="replace"), made))
                 changes += made if other == folder else []
             elif file.name.startswith("Makefile"):
-                target.write_bytes(file.read_bytes())
+                target.write_text(smaller_or_by_hand(file.read_text(errors="replace"), []) if shift < 0 else file.read_text(errors="replace"))
             else:
                 target.symlink_to(file)
     for name, content in (by_hand or {}).get("files", {}).items():
