@@ -80,9 +80,10 @@ def run(command: list[str], folder: Path, seconds: float, where: list[str] | Non
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
+    settings = {"OMP_STACKSIZE": "16M", **os.environ}  # with stacks without a limit a thread would have 2 MiB
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits, env=settings
         )
         begun = time.monotonic()
         while (code := process.poll()) is None and cpu_seconds(process.pid) < seconds and time.monotonic() - begun < 5 * seconds:
@@ -242,6 +243,7 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
         program = build([(unit, unit.path) for unit in twin.units], twin.libraries, into / "twin", into, COMPILE)
     except Ended as ended:
         return "ran", f"twin not compiled: {ended.reason}"
+    arguments = tuple(str(file) if (file := plan.folder / a).is_file() and not (folder / a).exists() else a for a in arguments)
     begun = time.perf_counter()
     code, other = run([str(program), *arguments], folder, 3 * limit)
     entry["twin_s"] = round(time.perf_counter() - begun, 2)
@@ -251,7 +253,7 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
     verdict, reason = judge.beside(said, other)
     if verdict == "differs" and any("omp_get_thread_num" in f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS):
         for threads in TEAMS:  # a twin written thread by thread is right only with the number of threads that it is written for
-            code, other = run(["env", f"OMP_NUM_THREADS={threads}", str(program), *arguments], folder, 3 * limit)
+            code, other = run(["env", f"OMP_NUM_THREADS={threads}", "OMP_STACKSIZE=4M", str(program), *arguments], folder, 3 * limit)
             verdict, why = judge.beside(said, other) if code == 0 else ("", "")
             if verdict == "same":
                 return "verified", f"twin with {threads} threads: {why}"
