@@ -8,10 +8,12 @@ Nothing of HeCBench is shipped; it is brought by the user. Programs write into t
 1. Sources, flags and arguments come from its Makefile (`make -n run`). Sources with CUDA in them are translated; all are compiled (g++ -O2), linked.
 2. It runs with the Makefile's arguments; only counts of repetitions and steps (by the variable's name) are lowered. One that outlives the limit is
    tried with smaller sizes, those in the arguments and those in the source (transpile_hecbench_smaller.py: one rule, for the program and its
-   twin), at each of `--shifts`. What was changed and how each try ended is in the file. Few programs are made for any size: one that fails with
-   smaller sizes only counts as over the limit.
-3. It is `verified` by its own check (it prints PASS or the like, no FAIL, and exits with 0), or when it has none by its twin: `NAME-omp` compiled for
-   the host and run with the same arguments prints the same numbers to 1e-3 (lines about time left out).
+   twin), at each of `--shifts`; -1 stands for those that transpile_hecbench_sizes.json gives for single programs. What was changed and how each
+   try ended is in the file. Few programs are made for any size: one that fails with smaller sizes only counts as over the limit.
+3. It is `verified` by its own check (it prints PASS or the like, no FAIL, and exits with 0; or errors against the host, all at most 1e-3), or when
+   it has none by its twin: `NAME-omp` compiled for the host and run with the same arguments prints the same numbers to 1e-3 (lines about time left
+   out), or, if nothing is printed, holds the same arrays (transpile_hecbench_arrays.py). One without a judge is compared with its own run on fibers:
+   that is in the file too, and is no verification.
 
 Statuses: verified; ran (nothing to compare); wrong; crashed; timeout; not compiled; refused (by the translator); needs data; needs library; no plan
 (its Makefile).
@@ -37,6 +39,7 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import transpile_hecbench_arrays as arrays
 import transpile_hecbench_judge as judge
 import transpile_hecbench_load as load
 import transpile_hecbench_smaller as sizes
@@ -47,8 +50,12 @@ from warpwright.errors import WarpwrightError
 COMPILE = ["g++", "-O2", "-march=native", "-fopenmp", "-w", "-fno-math-errno", "-fno-trapping-math"]
 CUDA = r"cuda_runtime|<cuda\.h>|\bcuda[A-Z]\w+\(|<<<|__global__|__device__"
 REPEATS = 1
+HAND = -1
+"""The shift that stands for the sizes given by hand."""
 SOURCE_REPEATS = 2
 """Of counts in the source, when sizes are made smaller."""
+TEAMS = (32, 64, 128, 256, 512, 1024)
+"""Numbers of threads for twins that are written thread by thread."""
 MEMORY = 8 << 30
 TRANSLATOR = hashlib.sha256(b"".join(f.read_bytes() for f in sorted(Path(transpile.__file__).parent.rglob("*.[hp][py]*")) if f.is_file())).hexdigest()
 
@@ -62,7 +69,9 @@ class Ended(Exception):
 
 
 def run(command: list[str], folder: Path, seconds: float, where: list[str] | None = None) -> tuple[int | None, str]:
-    """Run a command in its own process group; return (exit code or None after the limit, output of both streams).
+    """Run a command in its own process group for so many seconds of a processor (five times as long by the clock).
+
+    Return (exit code or None after the limit, output of both streams).
 
     What it was in at the limit is added to `where`, innermost first."""
 
@@ -71,20 +80,30 @@ def run(command: list[str], folder: Path, seconds: float, where: list[str] | Non
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
+    settings = {"OMP_STACKSIZE": "16M", **os.environ}  # with stacks without a limit a thread would have 2 MiB
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits, env=settings
         )
-        try:
-            code: int | None = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            code = None
+        begun = time.monotonic()
+        while (code := process.poll()) is None and cpu_seconds(process.pid) < seconds and time.monotonic() - begun < 5 * seconds:
+            time.sleep(0.05)
+        if code is None:
             if where is not None:
                 where += frames(process.pid)
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         said.seek(0)
         return code, said.read(2_000_000).decode(errors="replace")
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the time that a process has had, all threads together: a machine that others use too makes the clock a poor judge."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def frames(process: int) -> list[str]:
@@ -100,7 +119,9 @@ def frames(process: int) -> list[str]:
     return [name for name in names if not name.startswith("0x")]
 
 
-def translate(plan: load.Plan, into: Path, entry: dict[str, object], cache: Path | None = None) -> list[tuple[load.Unit, Path]]:
+def translate(
+    plan: load.Plan, into: Path, entry: dict[str, object], cache: Path | None = None, tier: str = "vectors"
+) -> list[tuple[load.Unit, Path]]:
     """Translate the program's sources that hold CUDA; return each unit with the file to compile."""
     files = []
     tiers: collections.Counter[str] = collections.Counter()
@@ -109,7 +130,7 @@ def translate(plan: load.Plan, into: Path, entry: dict[str, object], cache: Path
         if not unit.cuda and not re.search(CUDA, load.with_headers(unit)):
             files.append((unit, unit.path))
             continue
-        source, used = translated(text, unit, plan, cache)
+        source, used = translated(text, unit, plan, cache, tier)
         tiers.update(used)
         file = into / f"{number}_{unit.path.stem}.cpp"
         file.write_text(source)
@@ -118,10 +139,11 @@ def translate(plan: load.Plan, into: Path, entry: dict[str, object], cache: Path
     return files
 
 
-def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None) -> tuple[str, list[str]]:
+def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None, tier: str) -> tuple[str, list[str]]:
     """Return one source as C++, and its kernels' tiers; from the cache if the texts and the translator are the same."""
     here = str(plan.folder.parent) + "/"
-    key = hashlib.sha256("\0".join((TRANSLATOR, load.with_headers(unit), str(unit.path).replace(here, ""), *unit.defines)).encode()).hexdigest()[:32]
+    content = (TRANSLATOR, load.with_headers(unit), str(unit.path).replace(here, ""), tier, *unit.defines)
+    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
     kept = cache / f"{key}.json" if cache else None
     if kept and kept.is_file():
         source, tiers = json.loads(kept.read_text())
@@ -129,7 +151,7 @@ def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None) 
     signal.signal(signal.SIGALRM, slow)
     signal.alarm(180)
     try:
-        program = transpile.compile_text(text, str(unit.path), unit.defines, folders=unit.folders, host=True)
+        program = transpile.compile_text(text, str(unit.path), unit.defines, folders=unit.folders, host=True, tier=tier)
     except WarpwrightError as error:
         raise Ended("refused", str(error).splitlines()[0][:300].replace(here, "")) from error
     except Exception as error:
@@ -178,14 +200,14 @@ def reduced(argument: str, shift: int) -> str:
 
 def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object], limit: float, shift: int, whole: bool = False) -> tuple[str, str]:
     """Run the program with sizes divided by 2**shift (`whole`: with all repetitions) and judge it; return status and reason."""
-    arguments = plan.arguments if whole else load.shortened(plan, REPEATS)
-    used = tuple(reduced(a, shift) for a in arguments)
+    arguments = plan.arguments if whole or shift == HAND else load.shortened(plan, REPEATS)
+    used = arguments if shift == HAND else tuple(reduced(a, shift) for a in arguments)
     entry["arguments"] = " ".join(used)
     begun = time.perf_counter()
     where: list[str] = []
     code, said = run([str(program), *used], plan.folder, limit, where)
     entry["run_s"] = round(time.perf_counter() - begun, 2)
-    entry["said"] = said[-600:]
+    entry["said"], entry["printed"] = said[-600:], said
     if code is None:
         return "timeout", f"over {limit:g} s" + (f", in {' < '.join(where)}" if where else "")
     if judge.NO_FILE.search(said):
@@ -203,6 +225,8 @@ def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object],
         return "crashed", f"exit code {code}"
     if own == "pass":
         return "verified", "own check"
+    if errors := judge.own_errors(said):
+        return "verified", f"own check: {errors} printed errors of at most 1e-3"
     return beside_twin(plan, said, used, into, entry, limit)
 
 
@@ -219,6 +243,7 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
         program = build([(unit, unit.path) for unit in twin.units], twin.libraries, into / "twin", into, COMPILE)
     except Ended as ended:
         return "ran", f"twin not compiled: {ended.reason}"
+    arguments = tuple(str(file) if (file := plan.folder / a).is_file() and not (folder / a).exists() else a for a in arguments)
     begun = time.perf_counter()
     code, other = run([str(program), *arguments], folder, 3 * limit)
     entry["twin_s"] = round(time.perf_counter() - begun, 2)
@@ -227,10 +252,69 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
         return "ran", f"the twin {'takes too long' if code is None else f'exits with {code}'}"
     verdict, reason = judge.beside(said, other)
     if verdict == "differs" and any("omp_get_thread_num" in f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS):
+        for threads in TEAMS:  # a twin written thread by thread is right only with the number of threads that it is written for
+            code, other = run(["env", f"OMP_NUM_THREADS={threads}", "OMP_STACKSIZE=4M", str(program), *arguments], folder, 3 * limit)
+            verdict, why = judge.beside(said, other) if code == 0 else ("", "")
+            if verdict == "same":
+                return "verified", f"twin with {threads} threads: {why}"
         return "ran", f"the twin counts on as many threads as a GPU has ({reason})"
     if verdict == "differs" and judge.beside(run(["env", "OMP_NUM_THREADS=1", str(program), *arguments], folder, 3 * limit)[1], other)[0] != "same":
-        return "ran", f"the twin's own answer depends on the number of threads ({reason})"
-    return {"same": "verified", "differs": "wrong", "nothing": "ran"}[verdict], f"twin: {reason}"
+        verdict, reason = "nothing", f"the twin's own answer depends on the number of threads ({reason})"  # or what is printed are times
+    if verdict == "nothing":
+        return beside_arrays(plan, twin, arguments, into, reason, 3 * limit)
+    return {"same": "verified", "differs": "wrong"}[verdict], f"twin: {reason}"
+
+
+def beside_arrays(plan: load.Plan, twin: load.Plan, arguments: tuple[str, ...], into: Path, printed: str, limit: float) -> tuple[str, str]:
+    """Compare the arrays that the program brings back with the twin's memory (transpile_hecbench_arrays.py)."""
+    files = [(unit, file if (file := into / f"{n}_{unit.path.stem}.cpp").is_file() else unit.path) for n, unit in enumerate(plan.units)]
+    mine, theirs = into / "mine", into / "theirs"
+    try:
+        keep_arrays(files, plan, arguments, mine, limit, "")
+        keep_arrays([(unit, unit.path) for unit in twin.units], twin, arguments, theirs, limit, arrays.sizes(mine / "arrays"))
+    except Ended as ended:
+        return "ran", f"twin: {printed}; its arrays: {ended.reason}"
+    verdict, reason = arrays.beside(mine / "arrays", theirs / "arrays")
+    return ("verified", f"twin's arrays: {reason}") if verdict == "same" else ("ran", f"twin: {printed}; {reason}")
+
+
+def keep_arrays(files: list[tuple[load.Unit, Path]], plan: load.Plan, arguments: tuple[str, ...], into: Path, limit: float, wanted: str) -> None:
+    """Run a program with transpile_hecbench_arrays.cpp linked; leave its arrays (the blocks of `wanted` sizes, of a twin) in `into`/arrays."""
+    (into / "arrays").mkdir(parents=True)
+    told = []
+    for number, (unit, file) in enumerate(files):
+        if file != unit.path:
+            (into / f"{number}.cpp").write_text(arrays.told(file.read_text()))
+            file = into / f"{number}.cpp"
+        told.append((unit, file))
+    program = build([*told, (load.Unit(arrays.SOURCE, (), ()), arrays.SOURCE)], plan.libraries, into, into, COMPILE)
+    settings = [f"WW_ARRAYS={into / 'arrays'}", *([f"WW_SIZES={wanted}"] if wanted else [])]
+    code, _ = run(["env", *settings, str(program), *arguments], plan.folder, limit)
+    if code == 0 and not wanted and not any((into / "arrays").iterdir()):  # nothing is brought back, or not by cudaMemcpy
+        code, _ = run(["env", *settings, "WW_DEVICE=1", str(program), *arguments], plan.folder, limit)
+    if code != 0:
+        raise Ended("ran", "it takes too long" if code is None else f"it exits with {code}")
+
+
+def beside_fibers(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Path, limit: float, cache: Path | None) -> str:
+    """Compare with the same program on fibers, by what it prints or else by its arrays; return the finding in words. No judge of `verified`."""
+    folder = into / "fibers"
+    folder.mkdir()
+    try:
+        files = translate(plan, folder, {}, cache, "fibers")
+        code, other = run([str(build(files, plan.libraries, folder, into, COMPILE)), *arguments], plan.folder, 3 * limit)
+        if code is None:
+            return "fibers take too long"
+        verdict, reason = judge.beside(said, other)
+        if verdict != "nothing":
+            return f"{'agrees with' if verdict == 'same' else 'differs from'} fibers: {reason}"
+        mine = [(unit, file if (file := into / f"{n}_{unit.path.stem}.cpp").is_file() else unit.path) for n, unit in enumerate(plan.units)]
+        keep_arrays(mine, plan, arguments, into / "first", limit, "")
+        keep_arrays(files, plan, arguments, into / "second", 3 * limit, "")
+    except Ended as ended:
+        return f"fibers: {ended.reason}"
+    verdict, reason = arrays.beside(into / "first" / "arrays", into / "second" / "arrays")
+    return f"{'agrees with' if verdict == 'same' else 'differs from'} fibers: {reason}"
 
 
 def attempt(folder: Path, until: str, limit: float, shifts: tuple[int, ...], cache: Path | None) -> dict[str, object]:
@@ -245,18 +329,28 @@ def attempt(folder: Path, until: str, limit: float, shifts: tuple[int, ...], cac
         return {**entry, "status": "no plan", "reason": plan.problem}
     tries: list[dict[str, object]] = []
     for shift in shifts:
+        if shift == HAND and plan.name not in sizes.BY_HAND:
+            continue
         one = attempt_at(folder, until, limit, shift, cache)
         tries.append({**entry, **one, "shift": shift})
         if one["status"] == "verified" or (not shift and one["status"] != "timeout" and "the twin takes too long" not in str(one["reason"])):
             break
         if one["status"] in ("needs data", "refused", "translated", "compiled"):
             break
+    if not tries:
+        return {**entry, "status": "no plan", "reason": "no sizes by hand"}
+    said_of = [f"{at(one['shift'])}: {one['status']}: {one['reason']}" for one in tries]
     best = next((one for one in tries if one["status"] == "verified"), tries[0])
     if best["status"] != "verified" and (len(tries) > 1 or (best["shift"] and best["status"] in ("wrong", "crashed", "ran", "not compiled"))):
         best["status"] = "ran" if best["status"] == "ran" else "timeout"
-        best["reason"] = "; ".join(f"1/{1 << int(str(one['shift']))}: {one['status']}: {one['reason']}" for one in tries)
-    best["tried"] = [f"{one['shift']}: {one['status']}: {one['reason']}" for one in tries]
+        best["reason"] = "; ".join(said_of)
+    best["tried"] = said_of
     return best
+
+
+def at(shift: object) -> str:
+    """Return a shift in words."""
+    return "sizes by hand" if shift == HAND else f"sizes/{1 << int(str(shift))}" if shift else "as it is"
 
 
 def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path | None) -> dict[str, object]:
@@ -265,9 +359,12 @@ def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path |
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="hecbench_") as made:
         into = Path(made)
+        given = sizes.BY_HAND.get(folder.name.removesuffix("-cuda"), {}) if shift == HAND else {}
         if shift:
-            folder, entry["changes"] = sizes.copy(folder, into / "src", shift, SOURCE_REPEATS)
+            folder, entry["changes"] = sizes.copy(folder, into / "src", shift, SOURCE_REPEATS, given)
         plan = replace(load.plan(folder), folder=folder)
+        if "arguments" in given:
+            plan = replace(plan, arguments=tuple(given["arguments"].split()))
         try:
             files = translate(plan, into, entry, cache)
             entry["translate_s"] = round(time.perf_counter() - begun, 2)
@@ -281,8 +378,13 @@ def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path |
             if missing := load.missing_data(plan):
                 raise Ended("needs data", missing)
             entry["status"], entry["reason"] = judged(plan, program, into, entry, limit, shift)
+            if entry["status"] in ("ran", "wrong") and entry.get("printed") is not None:
+                used = tuple(str(entry["arguments"]).split())
+                entry["fibers"] = beside_fibers(plan, str(entry["printed"]), used, into, limit, cache)
+            entry.pop("printed", None)
         except Ended as ended:
             entry["status"], entry["reason"] = ended.status, ended.reason
+    entry.pop("printed", None)
     return entry
 
 
@@ -328,7 +430,7 @@ def main() -> None:
     options.add_argument("--redo", default="", help="statuses to do again, with commas")
     options.add_argument("--core", action="store_true", help="only programs of the core features that have a twin")
     options.add_argument("--until", choices=("translate", "compile", "run"), default="run")
-    options.add_argument("--seconds", type=float, default=30.0, help="limit for one run")
+    options.add_argument("--seconds", type=float, default=30.0, help="limit for one run, of processor time")
     options.add_argument("--shifts", default="0", help="sizes divided by two to the power of each of these, in this order, until verified: 0,3,5,8")
     options.add_argument("--cache", type=Path, help="a folder that keeps translated sources")
     options.add_argument("--part", default="0/1", help="I/N: every N-th program, from the I-th")

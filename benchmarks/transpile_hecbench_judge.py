@@ -23,9 +23,27 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w]
 
 def own_check(text: str) -> str:
     """Return `pass`, `fail` or an empty string: what the program says of itself."""
+    if "assert failed as expected" in text:  # the test of assert itself
+        text = "\n".join(line for line in text.splitlines() if "assert" not in line.lower() or "returned" in line)
     if any(FAIL.search(line) and not re.search(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)", line, re.I) for line in text.splitlines()):
         return "fail"
     return "pass" if PASS.search(text) else ""
+
+
+ERROR = re.compile(
+    r"(?:\b(?:max(?:imum)?|mean|avg|average|rms|relative|l2)\b[\w\s]*\b(?:error|diff(?:erence)?|norm)|\bdeviation\b)"
+    r"[^:=\d]*(?:[:=]|\bis\b)\s*(\S+)",
+    re.I,
+)
+"""An error against the host's answer, as a program prints it."""
+
+
+def own_errors(text: str, tolerance: float = 1e-3) -> int:
+    """Return how many errors the program prints, if all are numbers of at most `tolerance`; 0 if there is none or one is larger."""
+    found = [number for line in text.splitlines() if not TIMING.search(line) for number in ERROR.findall(line)]
+    numbers = [float(one[0]) for number in found if (one := re.match(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?(?![\w.])", number, re.I))]
+    small = [number for number in numbers if abs(number) <= tolerance]
+    return len(found) if len(small) == len(found) else 0
 
 
 def values(text: str) -> list[float]:

@@ -6,7 +6,7 @@ Sizes made for a GPU stand in the arguments or in the source. At `shift` s, in e
   in decimals, and whose name does not speak of blocks, threads, seeds or moduli, is divided by 2**s, but not below 64;
 - one whose name speaks of repetitions or steps becomes `count` (at most itself);
 - a loop with a decimal bound of at least 10 whose body launches a kernel (`<<<`, or in the twin `omp target`), itself or by a function of the same
-  text, runs to `count`, and one whose variable is multiplied (`n *= 2`) has its bound of at least 1024 divided by 2**s;
+  text, runs to `count`, and one whose variable is multiplied (`n *= 2`) has its bound and its first value, if at least 1024, divided by 2**s;
 - sizes among the arguments are divided alike (transpile_hecbench.reduced).
 
 What was changed is kept in the result. Nothing else is: a program that is not made for other sizes fails here and counts as a miss.
@@ -14,12 +14,15 @@ What was changed is kept in the result. Nothing else is: a program that is not m
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import transpile_hecbench_load as load
 
 FLOOR = 64
+BY_HAND = json.loads(Path(__file__).with_name("transpile_hecbench_sizes.json").read_text())
+"""For programs that the rule does not make small enough, or breaks: name -> arguments, and texts that are replaced in the program and its twin."""
 _VALUE = r"\(?\s*(?:\d+|\(?\s*\d+\s*<<\s*\d+\s*\)?|\d+(?:\s*\*\s*\d+)+)[uUlL]*\s*\)?"
 _DEFINE = re.compile(rf"^([ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+)({_VALUE})(?=[ \t]*(?://|/\*|\r?$))", re.M)
 _TYPE = r"(?:(?:static|const|constexpr|unsigned|signed|int|long|short|size_t|u?int(?:32|64)_t|uint|std::size_t|auto|__device__|__constant__)\s+)+"
@@ -62,16 +65,18 @@ def smaller(text: str, shift: int, count: int, changes: list[str]) -> str:
         return match[1] + str(new)
 
     def loop(match: re.Match[str]) -> str:
-        bound, body = int(match[2]), _body(text_now, match.end())
+        bound, body, head = int(match[2]), _body(text_now, match.end()), match[1]
         new = bound
-        if re.search(r"\*=|<<=|=\s*\w+\s*\*", match[4]):
-            new = max(bound >> shift, FLOOR) if bound >= 1024 else bound
+        first = re.search(r"=\s*(\d+)\s*;", head)
+        if first and bound >= 1024 and re.search(r"\*=|<<=|=\s*\w+\s*\*", match[4]):
+            begin = max(int(first[1]) >> shift, FLOOR) if int(first[1]) >= 1024 else int(first[1])
+            head, new = head[: first.start(1)] + str(begin) + head[first.end(1) :], max(bound >> shift, FLOOR, begin)
         elif bound >= 10 and "++" in match[4] and (re.search(_LAUNCH, body) or launchers & set(re.findall(r"\w+", body))):
             new = count
         if new == bound:
             return match[0]
         changes.append(f"loop: {bound} -> {new}")
-        return f"for ({match[1]}{new}{match[3]}"
+        return f"for ({head}{new}{match[3]}"
 
     launchers = {found[1] for found in _FUNCTION.finditer(text) if re.search(_LAUNCH, _body(text, found.end() - 1))} - {"if", "for", "while", "main"}
     text_now = _VARIABLE.sub(constant, _DEFINE.sub(constant, text))
@@ -88,10 +93,21 @@ def _body(text: str, at: int) -> str:
     return text[at:]
 
 
-def copy(folder: Path, into: Path, shift: int, count: int) -> tuple[Path, list[str]]:
-    """Copy `NAME-cuda` and its siblings `NAME-*` into `into`, texts made smaller, and link everything else.
+def copy(folder: Path, into: Path, shift: int, count: int, by_hand: dict[str, dict[str, str]] | None = None) -> tuple[Path, list[str]]:
+    """Copy `NAME-cuda` and its siblings `NAME-*` into `into`, texts made smaller, and link all else.
+
+    With a negative shift `by_hand` says how: `source`, old text to new; `files`, the name of a file to its content.
 
     Return (the program's folder, what was changed in it)."""
+
+    def smaller_or_by_hand(text: str, made: list[str]) -> str:
+        if shift >= 0:
+            return smaller(text, shift, count, made)
+        for old, new in (by_hand or {}).get("source", {}).items():
+            made += [f"{old} -> {new}"] if old in text else []
+            text = text.replace(old, new)
+        return text
+
     name = folder.name.rpartition("-")[0]
     changes: list[str] = []
     into.mkdir(parents=True, exist_ok=True)
@@ -107,10 +123,17 @@ def copy(folder: Path, into: Path, shift: int, count: int) -> tuple[Path, list[s
             target.parent.mkdir(parents=True, exist_ok=True)
             if file.suffix in load.TEXTS and file.stat().st_size < 1_000_000:
                 made: list[str] = []
-                target.write_text(smaller(file.read_text(errors="replace"), shift, count, made))
+                target.write_text(smaller_or_by_hand(file.read_text(errors="replace"), made))
                 changes += made if other == folder else []
             elif file.name.startswith("Makefile"):
-                target.write_bytes(file.read_bytes())
+                target.write_text(smaller_or_by_hand(file.read_text(errors="replace"), []) if shift < 0 else file.read_text(errors="replace"))
             else:
                 target.symlink_to(file)
+    for name, content in (by_hand or {}).get("files", {}).items():
+        for other in (into / folder.name, into / f"{folder.name.removesuffix('-cuda')}-omp"):
+            if other.is_dir():
+                (other / name).unlink(missing_ok=True)
+                (other / name).parent.mkdir(parents=True, exist_ok=True)
+                (other / name).write_text(content)
+        changes.append(f"file {name}: {len(content)} letters")
     return into / folder.name, list(dict.fromkeys(changes))

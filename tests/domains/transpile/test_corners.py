@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from warpwright import native
 from warpwright.domains import transpile
 
 TEXT = r"""
@@ -29,3 +33,36 @@ def test_operators_of_classes_and_open_types_under_a_negation(kernels: dict[str,
     x = np.arange(8, dtype=np.float32)
     kernels["leaves<int>"][1, 8](x, 5, 2.0)
     assert x.tolist() == [0, 1, 100, 100, 100, 5, 6, 7]
+
+
+PROGRAM = r"""
+#include <assert.h>
+#include <stdio.h>
+#include <vector>
+#include <cuda_runtime.h>
+__global__ void checked(int* x, int n) { int i = threadIdx.x; assert(i < n); if (i < n) x[i] = i; }
+int main() {
+  int* x;
+  cudaMalloc(&x, 64 * sizeof(int));
+  std::vector<int> none;
+  int refused = cudaMemcpy(x, none.data(), 64, cudaMemcpyHostToDevice) == cudaErrorInvalidValue;
+  refused += cudaGetLastError() == cudaErrorInvalidValue && cudaGetLastError() == cudaSuccess;
+  checked<<<1, 32>>>(x, 32);
+  int good = cudaDeviceSynchronize() == cudaSuccess;
+  checked<<<1, 32>>>(x, 30);
+  int bad = cudaDeviceSynchronize() == cudaErrorAssert;
+  assert(x != nullptr);
+  printf("%d %d %d %d\n", refused, good, bad, x[29]);
+}
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("tier", ["fibers", "vectors"])
+def test_assert_in_a_kernel_and_copies_of_nothing(tmp_path: Path, tier: str) -> None:
+    (tmp_path / "app.cpp").write_text(transpile.compile_text(PROGRAM, "app.cu", tier=tier, host=True).source)
+    compiler, _ = native.compiler()
+    subprocess.run([compiler, "-O1", "-std=c++17", "-fopenmp", "-w", "app.cpp", "-o", "app"], cwd=tmp_path, check=True, timeout=100)
+    done = subprocess.run(["./app"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("2 1 1 29\n", 0)
+    assert "Assertion `i < n' failed" in done.stderr

@@ -312,6 +312,8 @@ def assemble(
     ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
+    if {"assert.h", "cassert"} & set(source.includes) and re.search(r"\bassert\s*\(", body):
+        includes += _ASSERT
     parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
     return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, known), ""])
 
@@ -323,6 +325,14 @@ _ASKED = (
 )
 """Of gcc, whatever its command line. Aliasing: CUDA sources read a float4 as floats, or a uint4 as halves, and nvcc lets them. Mathematics: CUDA has
 no errno and no traps, and with either gcc vectorises no loop that has a square root, a floor or a select of floats."""
+
+_ASSERT = (
+    "#ifndef NDEBUG",
+    "#undef assert",
+    "#define assert(...) ((__VA_ARGS__) ? (void)0 : ww::asserted(#__VA_ARGS__, __FILE__, __LINE__))",
+    "#endif",
+)
+"""One that fails in a kernel fails the launch, with cudaErrorAssert; the thread goes on."""
 
 _OPTIONAL = {"vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b", "vcalls": r"\bww::any_",
              "complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",

@@ -308,6 +308,7 @@ template <class F> static void run_fibers(const Launch& launch, F body) {
   const std::vector<int> order = thread_order(launch.threads());
 #pragma omp parallel if (launch.worth_threads())
   {
+    const Inside kernel;
     Block b = block_of(launch, body);
     reserve_dynamic_shared(launch.shared);
     Block* const outer = the_block;

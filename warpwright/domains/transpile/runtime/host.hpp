@@ -33,11 +33,12 @@ struct cudaFuncAttributes { size_t sharedSizeBytes, constSizeBytes, localSizeByt
 
 namespace ww {
 inline int& last_error() { static int code = cudaSuccess; return code; }
+inline int& refused() { static int code = cudaSuccess; return code; }  // of a call that did nothing: told once, by cudaGetLastError
 static inline int status() {
   if (failed()) {
     std::fprintf(stderr, "kernel failed: %s\n", error_text().c_str());
+    last_error() = error_text().rfind("assertion", 0) == 0 ? cudaErrorAssert : cudaErrorLaunchFailure;
     error_text().clear();
-    last_error() = cudaErrorLaunchFailure;
   }
   return last_error();
 }
@@ -62,7 +63,11 @@ static inline cudaError_t cudaFreeAsync(const void* p, cudaStream_t) { return cu
 static inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
 static inline cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
 template <class T> static inline cudaError_t cudaHostGetDevicePointer(T** d, void* h, unsigned) { *d = (T*)h; return cudaSuccess; }
-static inline cudaError_t cudaMemcpy(void* to, const void* from, size_t n, int) { if (n) std::memmove(to, from, n); return ww::status(); }
+static inline cudaError_t cudaMemcpy(void* to, const void* from, size_t n, int) {
+  if (n && (!to || !from)) return ww::refused() = cudaErrorInvalidValue;  // programs copy the empty vectors of what they do not use, and go on
+  if (n) std::memmove(to, from, n);
+  return ww::status();
+}
 static inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, int k, cudaStream_t = nullptr) { return cudaMemcpy(to, from, n, k); }
 static inline cudaError_t cudaMemcpy2D(void* to, size_t tp, const void* from, size_t fp, size_t width, size_t height, int) {
   for (size_t r = 0; r < height; ++r) std::memcpy((char*)to + r * tp, (const char*)from + r * fp, width);
@@ -100,9 +105,13 @@ static inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cuda
 static inline cudaError_t cudaDeviceSynchronize() { return ww::status(); }
 static inline cudaError_t cudaThreadSynchronize() { return ww::status(); }
 static inline cudaError_t cudaDeviceReset() { return cudaSuccess; }
-static inline cudaError_t cudaGetLastError() { const int code = ww::status(); ww::last_error() = cudaSuccess; return code; }
+static inline cudaError_t cudaGetLastError() {
+  const int code = ww::status() ? ww::status() : ww::refused();
+  ww::last_error() = ww::refused() = cudaSuccess;
+  return code;
+}
 static inline cudaError_t cudaPeekAtLastError() { return ww::status(); }
-static inline const char* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorLaunchFailure ? "unspecified launch failure" : "invalid argument"; }
+static inline const char* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorLaunchFailure ? "unspecified launch failure" : e == cudaErrorAssert ? "device-side assert triggered" : "invalid argument"; }
 static inline const char* cudaGetErrorName(cudaError_t e) { return e == cudaSuccess ? "cudaSuccess" : "cudaError"; }
 static inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 static inline cudaError_t cudaGetDevice(int* d) { *d = 0; return cudaSuccess; }

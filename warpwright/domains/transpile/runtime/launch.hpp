@@ -22,6 +22,18 @@ static inline void fail(const std::string& text) {
 #pragma omp critical(ww_error)
   if (error_text().empty()) error_text() = text;
 }
+// Whether this thread of the machine runs a kernel, for `assert`: it ends a launch, not the program.
+inline bool& inside() { static thread_local bool is = false; return is; }
+struct Inside {
+  const bool before = inside();
+  Inside() { inside() = true; }
+  ~Inside() { inside() = before; }
+};
+static inline void asserted(const char* what, const char* file, int line) {
+  std::fprintf(stderr, "%s:%d: Assertion `%s' failed.\n", file, line, what);
+  if (!inside()) std::abort();
+  fail("assertion `" + std::string(what) + "' (line " + std::to_string(line) + ")");
+}
 static inline bool failed() { return !error_text().empty(); }
 static inline bool acceptable(const Launch& launch) {
   if (launch.threads() < 1 || launch.threads() > 1024 || launch.blocks() < 1) {
@@ -43,6 +55,7 @@ static inline void reserve_dynamic_shared(size_t bytes) {
 // Blocks `first` to `last`, in order. The index is counted on: to divide for each block would cost as much as a small block does.
 template <class F> __attribute__((noinline)) static void blocks_from(const Launch& launch, long first, long last, F& block) {
   uint3 index = launch.block_index(first);
+  const Inside kernel;
   for (long i = first; i < last; ++i) {
     block(index);
     if (++index.x < launch.grid.x) continue;
@@ -69,6 +82,7 @@ template <class F> static void each_block(const Launch& launch, F block) {
 template <class F> static void each_stretch(const Launch& launch, F run) {
   const auto stretch = [&](long first, long last) {
     Launch wide = launch;
+    const Inside kernel;
     wide.row = (last - first) * launch.block.x;
     if (last > first) run(wide, uint3{(unsigned)first, 0, 0});
   };

@@ -1,0 +1,210 @@
+"""Input files for HeCBench's programs whose own files are kept elsewhere: made here, from a fixed seed, in the form that each program reads.
+
+    python benchmarks/transpile_hecbench_data.py /path/to/HeCBench/src        # a copy: files are added, none is replaced
+
+The program and its twin read the same file, and its own check compares with the host's answer on that file, so a made file judges as well as the
+original one; what a file stands for (a road network, a photograph) is lost. Programs whose check needs the original content (trained weights,
+reference energies, thermodynamic tables) are left without.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+
+RNG = np.random.default_rng(20260519)
+
+
+def lines(rows: np.ndarray, form: str = "%g", between: str = " ") -> str:
+    return "\n".join(between.join(form % value for value in row) for row in rows) + "\n"
+
+
+def bmp(width: int = 256, height: int = 256) -> bytes:
+    """Return a picture of smooth waves with noise, 24 bits a pixel."""
+    y, x = np.mgrid[:height, :width]
+    waves = 128 + 80 * np.sin(x / 17) * np.cos(y / 23)
+    pixels = np.clip(waves[..., None] + RNG.integers(-20, 20, (height, width, 3)), 0, 255).astype(np.uint8)
+    head = struct.pack("<2sIHHI", b"BM", 54 + pixels.nbytes, 0, 0, 54)
+    return head + struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, pixels.nbytes, 2835, 2835, 0, 0) + pixels.tobytes()
+
+
+def ppm(width: int = 512, height: int = 384) -> bytes:
+    return f"P6\n{width} {height}\n255\n".encode() + bmp(width, height)[54:]
+
+
+def graph(nodes: int = 20000, degree: int = 6) -> str:
+    """Return Rodinia's form of a graph: starts and degrees, the source, edges with costs."""
+    edges = RNG.integers(0, nodes, (nodes, degree)).reshape(-1)
+    starts = lines(np.stack([np.arange(nodes) * degree, np.full(nodes, degree)], 1), "%d")
+    return f"{nodes}\n{starts}\n0\n\n{len(edges)}\n" + lines(np.stack([edges, RNG.integers(1, 10, len(edges))], 1), "%d")
+
+
+def mesh(side: int = 64) -> str:
+    """Return Rodinia's form of a mesh for cfd: cells of a square with one wall on the left and open sides elsewhere."""
+    rows = [str(side * side)]
+    for i in range(side * side):
+        x, y = i % side, i // side
+        right, left = i + 2 if x < side - 1 else -2, i if x else (0 if side // 3 < y < side // 2 else -2)
+        up, down = i + side + 1 if y < side - 1 else -2, i - side + 1 if y else -2
+        rows.append(f"0.01 {right} 0.1 0 0 {left} -0.1 0 0 {up} 0 0.1 0 {down} 0 -0.1 0")
+    return "\n".join(rows) + "\n"
+
+
+def reads(count: int = 30000, length: int = 100) -> str:
+    """Return pairs of a read and the reference it was taken from, with 0 to 8 changed letters."""
+    letters = np.frombuffer(b"ACGT", np.uint8)
+    reference = letters[RNG.integers(0, 4, (count, length))]
+    read = reference.copy()
+    for row, changes in zip(read, RNG.integers(0, 9, count), strict=True):
+        row[RNG.integers(0, length, changes)] = letters[RNG.integers(0, 4, changes)]
+    return "".join(f"{a.tobytes().decode()}\t{b.tobytes().decode()}\n" for a, b in zip(read, reference, strict=True))
+
+
+def records(count: int = 2000) -> str:
+    """Return hurricane records of 48 letters for nn: latitude at 28, longitude at 33."""
+    places = np.stack([RNG.uniform(7, 65, count), RNG.uniform(10, 99, count)], 1)
+    return "".join(f"{'1950 12 31 18 1 STORM':28s}{lat:5.1f}{long:5.1f}{'100 200':>10s}\n" for lat, long in places)
+
+
+def twisters(count: int = 4096) -> tuple[bytes, bytes]:
+    """Return parameters of Mersenne twisters of period 2**607 - 1, short and whole form; their matrices are random, so their streams are poor."""
+    words = RNG.integers(0, 1 << 32, (count, 3), dtype=np.uint64).astype(np.uint32)
+    stripped = np.concatenate([words, np.zeros((count, 1), np.uint32)], 1)
+    fixed = [9, 19, 1, 32, 0xFFFFFFFF, 0xFFFFFFFE, 1, 12, 18, 7, 15]
+    whole = np.concatenate([words[:, :1], np.tile(np.array(fixed, np.uint32), (count, 1)), words[:, 1:], np.zeros((count, 2), np.uint32)], 1)
+    return stripped.tobytes(), whole.tobytes()
+
+
+def clusters(count: int = 10000) -> tuple[str, str]:
+    """Return points around three centres, and the centres."""
+    centres = np.array([[0.0, 0, 0], [200, 0, 50], [50, 220, 180]])
+    points = centres[RNG.integers(0, 3, count)] + RNG.normal(0, 8, (count, 3))
+    return lines(points, "%.4f", ","), lines(centres, "%.4f", ",")
+
+
+def text_with(word: str) -> str:
+    words = ["kernel", "queue", "buffer", "clFinish", "event", "range", "device"]
+    return " ".join(word if i % 97 == 5 else words[k] for i, k in enumerate(RNG.integers(0, len(words), 20000)))
+
+
+def matrix_market(rows: int = 2000) -> str:
+    """Return a lower triangle with a full diagonal."""
+    entries = {(r, r): 4.0 + RNG.random() for r in range(rows)}
+    entries |= {(int(a), int(b)): float(RNG.random()) for a, b in RNG.integers(0, rows, (8000, 2)) if a > b}
+    body = "".join(f"{r + 1} {c + 1} {value:.6f}\n" for (r, c), value in sorted(entries.items()))
+    return f"%%MatrixMarket matrix coordinate real general\n{rows} {rows} {len(entries)}\n{body}"
+
+
+def mri() -> bytes:
+    k, x = 512, 4096
+    return struct.pack("<ii", k, x) + RNG.uniform(-1, 1, 3 * k + 3 * x + 2 * k).astype(np.float32).tobytes()
+
+
+def fasta(count: int = 300) -> str:
+    """Return sequences of which a third are near copies of others."""
+    letters = np.frombuffer(b"ACGT", np.uint8)
+    made: list[np.ndarray] = []
+    for i in range(count):
+        row = made[int(RNG.integers(0, i))].copy() if i % 3 == 2 else letters[RNG.integers(0, 4, int(RNG.integers(200, 400)))]
+        row[RNG.integers(0, len(row), 2)] = letters[RNG.integers(0, 4, 2)]
+        made.append(row)
+    return "".join(f">seq{i}\n{row.tobytes().decode()}\n" for i, row in enumerate(made))
+
+
+def genes(rows: int = 100, columns: int = 50) -> str:
+    head = "gene" + "".join(f"\tc{j}" for j in range(columns))
+    values = RNG.normal(0, 1, (rows, columns))
+    values[10:40, 5:30] = np.linspace(-1, 1, 25) + RNG.normal(0, 0.05, (30, 25))
+    return head + "\n" + "".join(f"g{i}\t" + "\t".join(f"{v:.4f}" for v in row) + "\n" for i, row in enumerate(values))
+
+
+def volumes(materials: int = 50) -> str:
+    """Return volume fractions for 1000 x 1000 cells, of one or two materials each."""
+    first = (np.add.outer(np.arange(1000) // 100 * 5, np.arange(1000) // 200)).reshape(-1) % materials
+    mixed = RNG.random(first.size) < 0.1
+    zeros = ["0"] * materials
+    rows = []
+    for material, two in zip(first.tolist(), mixed.tolist(), strict=True):
+        row = zeros.copy()
+        row[material] = "0.6" if two else "1"
+        if two:
+            row[(material + 1) % materials] = "0.4"
+        rows.append(" ".join(row))
+    return f"{materials} {materials}\n" + " ".join(f"m{i}" for i in range(materials)) + "\n" + "\n".join(rows) + "\n"
+
+
+def image(side: int = 256, beam: bool = False) -> bytes:
+    """Return a square of floats: a beam with side lobes, or sources seen through it."""
+    y, x = np.mgrid[:side, :side] - side // 2
+    r = np.hypot(x, y)
+    psf = np.exp(-((r / 3) ** 2)) + 0.02 * np.cos(r / 5) * np.exp(-r / 40)
+    psf /= psf.max()
+    if beam:
+        return psf.astype(np.float32).tobytes()
+    sky = sum(RNG.uniform(0.5, 5) * np.roll(psf, RNG.integers(-80, 80, 2), (0, 1)) for _ in range(12)) + RNG.normal(0, 0.001, psf.shape)
+    return np.asarray(sky).astype(np.float32).tobytes()
+
+
+
+def both(name: str, file: str, content: str | bytes) -> dict[str, str | bytes]:
+    """Return one file for a program and its twin."""
+    return {f"{name}-cuda/{file}": content, f"{name}-omp/{file}": content}
+
+
+def files() -> dict[str, str | bytes]:
+    """Return every made file: its place under src -> its content."""
+    made: dict[str, str | bytes] = {}
+    picture = bmp()
+    made |= {"urng-sycl/URNG_Input.bmp": picture, "sobel-sycl/SobelFilter_Input.bmp": picture}
+    made["medianfilter-sycl/data/SierrasRGB.ppm"] = ppm()
+    made |= both("recursiveGaussian", "StoneRGB.ppm", ppm())
+    made["data/bfs/graph1MW_6.txt"] = graph()
+    made["data/cfd/fvcorr.domn.097K"] = mesh()
+    made["data/b+tree/mil.txt"] = "20000\n" + "\n".join(map(str, RNG.permutation(20000))) + "\n"
+    made["data/b+tree/command.txt"] = "j 600 300\n\nk 2000\n\n"
+    made["data/kmeans/kdd_cup"] = "".join(f"{i} {row}" for i, row in enumerate(lines(RNG.uniform(0, 5, (3000, 34)), "%.3f").splitlines(True)))
+    made["data/hotspot3D/power_64x8"] = lines(RNG.uniform(0, 1e-3, (64 * 64 * 8, 1)), "%.6f")
+    made["data/hotspot3D/temp_64x8"] = lines(RNG.uniform(320, 340, (64 * 64 * 8, 1)), "%.4f")
+    made |= {f"data/nn/cane4_{i}.db": records() for i in range(4)}
+    made["geodesic-sycl/locations.txt"] = lines(np.stack([RNG.uniform(-89, 89, 2097152), RNG.uniform(-179, 179, 2097152)], 1), "%.4f")
+    made |= both("svd3x3", "Dataset_1M.txt", "20000\n" + lines(RNG.uniform(-1, 1, (20000, 9)), "%.6f"))
+    made["ss-sycl/StringSearch_Input.txt"] = text_with("clEnqueueNDRangeKernel")
+    made |= both("snake", "Datasets/ERR240727_1_E2_30000Pairs.txt", reads())
+    made |= both("mriQ", "datasets/128x128x128/input/128x128x128.bin", mri())
+    short, whole = twisters()
+    made |= both("mt", "data/MersenneTwister.dat", short) | both("mt", "data/MersenneTwister.raw", whole)
+    points, centres = clusters()
+    made |= both("meanshift", "dataset/data.csv", points) | both("meanshift", "dataset/centroids.csv", centres)
+    made |= both("gmm", "data", "a,b,c\n" + points)
+    made["sptrsv-sycl/lp1.mtx"] = matrix_market()
+    made |= both("d2q9-bgk", "Inputs/input_256x256.params", "128\n128\n200\n128\n0.1\n0.005\n1.7\n")
+    obstacles = [(x, y, 1) for x in range(128) for y in range(128) if y in (0, 127) or (x - 40) ** 2 + (y - 64) ** 2 < 150]
+    made |= both("d2q9-bgk", "Obstacles/obstacles_256x256.dat", lines(np.array(obstacles), "%d"))
+    made["deredundancy-sycl/testData.fasta"] = fasta()
+    made |= both("ccs", "Data_Constant_100_1_bicluster.txt", genes())
+    made |= both("multimaterial", "volfrac.dat", volumes())
+    made |= both("hogbom", "data/dirty_4096.img", image()) | both("hogbom", "data/psf_4096.img", image(beam=True))
+    made["tonemapping-sycl/input.hdr"] = "256 256\n" + lines(RNG.uniform(0, 4, (256 * 256, 4)), "%.4f")
+    line = np.linspace(0, 100, 96453)
+    made["lr-sycl/assets/temperature.txt"] = lines(np.stack([line, 0.4 * line - 10 + RNG.normal(0, 2, 96453)], 1), "%.4f", "\t")
+    made |= both("permutate", "test_data/truerand_1bit.bin", RNG.integers(0, 2, 1_000_000).astype(np.uint8).tobytes())
+    made |= both("mcpr", "alphas.csv", lines(RNG.dirichlet(np.ones(21), 26280), "%.6f", ","))
+    return made
+
+
+def main() -> None:
+    source = Path(sys.argv[1])
+    for place, content in files().items():
+        file = source / place
+        if file.exists() or not (source / place.partition("/")[0]).is_dir():
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        print(place)
+
+
+if __name__ == "__main__":
+    main()
