@@ -26,6 +26,9 @@ __device__ float block_sum(float v) {
 }
 __global__ void macros_and_constants(float* x) { int i = threadIdx.x; x[i] = SQUARE(x[i]) * weights[i % 4]; }
 __global__ void structs(Pair p, float* x) { x[threadIdx.x] = p.sum() + inner::twice(threadIdx.x); }
+__global__ void extremes(const half* a, const half* b, half* high, half* low, __nv_bfloat16* wide) {
+  int i = threadIdx.x; high[i] = max(a[i], b[i]); low[i] = __hmin(a[i], b[i]); wide[i] = min(__float2bfloat16(a[i]), __float2bfloat16(b[i]));
+}
 __global__ void halves(const half* a, const half* b, half* c) { int i = threadIdx.x; c[i] = __hadd(__hmul(a[i], b[i]), __float2half(0.5f)); }
 __global__ void vectors4(const float4* a, float4* b) { float4 v = a[threadIdx.x]; v.x += v.w; b[threadIdx.x] = make_float4(v.y, v.x, v.z, 0.f); }
 template <typename T, int N> __global__ void templated(const T* x, T* y) {
@@ -145,6 +148,14 @@ def test_constants_structs_and_namespaces(kernels: dict[str, transpile.LoadedKer
     assert np.array_equal(x, np.arange(64.0) ** 2 * (np.arange(64) % 4 + 1))
     kernels["structs"][1, 64](np.array([(1.5, 2)], dtype=[("a", "f4"), ("b", "i4")]), x)
     assert np.array_equal(x, 3.5 + 2 * np.arange(64))
+
+
+def test_extremes_of_halves_pass_over_nan(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    a, b = np.array([1, -2, np.nan, 3, np.nan], np.float16), np.array([2, -3, 4, np.nan, np.nan], np.float16)
+    high, low, wide = np.zeros(5, np.float16), np.zeros(5, np.float16), np.zeros(5, np.uint16)
+    kernels["extremes"][1, 5](a, b, high, low, wide)
+    assert np.array_equal(high, np.fmax(a, b), equal_nan=True) and np.array_equal(low, np.fmin(a, b), equal_nan=True)
+    assert np.array_equal((wide.astype(np.uint32) << 16).view(np.float32), np.fmin(a, b).astype(np.float32), equal_nan=True)
 
 
 def test_half_and_vector_types(kernels: dict[str, transpile.LoadedKernel]) -> None:

@@ -74,8 +74,10 @@ using __nv_bfloat16_raw = __nv_bfloat16;
   static inline T __hfma(T a, T b, T c) { return T(std::fma((float)a, (float)b, (float)c)); } \
   static inline T __hneg(T a) { return -a; } \
   static inline T __habs(T a) { return T(std::fabs((float)a)); } \
-  static inline T __hmax(T a, T b) { return (float)a > (float)b ? a : b; } \
-  static inline T __hmin(T a, T b) { return (float)a < (float)b ? a : b; } \
+  static inline T __hmax(T a, T b) { return (float)a > (float)b || (float)b != (float)b ? a : b; } /* of a NaN and a number, the number */ \
+  static inline T __hmin(T a, T b) { return (float)a < (float)b || (float)b != (float)b ? a : b; } \
+  static inline T max(T a, T b) { return __hmax(a, b); } \
+  static inline T min(T a, T b) { return __hmin(a, b); } \
   static inline bool __hgt(T a, T b) { return (float)a > (float)b; } \
   static inline bool __hge(T a, T b) { return (float)a >= (float)b; } \
   static inline bool __hlt(T a, T b) { return (float)a < (float)b; } \
