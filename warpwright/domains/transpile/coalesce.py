@@ -4,15 +4,18 @@ With L = blockIdx.x * C + threadIdx.x and blocks of C threads, for t = threadIdx
 
     blockIdx.x * C + t = L    blockIdx.x * (C / m) + t / m = L / m    t % m = L % m    (and shifts and masks for powers of two)
 
-Each holds for t >= C as well, where a block goes on into the next. So where a kernel uses the launch in these forms only, one loop over t runs many:
-a block of 15 threads costs its set-up once and not 400 times.
+Each holds for t >= C as well, where a block goes on into the next, and so does (blockIdx.x * k + t / m) % n = (L / m) % n where k and C / m have
+the same rest by n. So where a kernel uses the launch in these forms only, one loop over t runs many: a block of 15 threads costs its set-up once and
+not 400 times.
+
+A kernel of small blocks that looks at blockIdx.x or t in another way gets a second text for rows, in which they are blockIdx.x + t / C and t % C.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.bounds import is_index_as_signed
@@ -22,6 +25,9 @@ from warpwright.domains.transpile.regions import Masked, Node, Plan, Region
 
 BLOCK_SIZE = "launch.block.x"
 """The size of a block where the kernel takes any, as it is written in the output."""
+
+SMALL = 64
+"""Threads of a block, up to which a second text for rows pays."""
 
 _LAUNCH_WORD = re.compile(rf"\b({'|'.join(LAUNCH)}|warpSize)\b|\bww_lane\b")
 
@@ -34,22 +40,106 @@ class _Forms:
     """C itself: a number, or BLOCK_SIZE."""
     divisors: set[int] = field(default_factory=set)
     """Each divides C."""
+    rests: set[tuple[int, int, int]] = field(default_factory=set)
+    """k, m and n: k and C / m have the same rest by n."""
+
+    def size(self) -> str | None:
+        """Return C if there is one."""
+        if len(self.sizes) != 1:
+            return None
+        (size,) = self.sizes
+        if size == BLOCK_SIZE:
+            return None if self.divisors or self.rests else size
+        fits = all(int(size) % m == 0 for m in self.divisors) and all((int(size) // m - k) % n == 0 for k, m, n in self.rests)
+        return size if fits else None
 
 
 def block_size(body: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> str | None:
     """Return C as text if the blocks of the kernel may run as one row, and None if they may not."""
-    if plan.hoisted or plan.arrays or plan.lane_arrays or plan.scalars or not all(_simple(node) for node in plan.nodes):
+    if not is_apart(plan):
         return None
     forms = _Forms()
     for stmt in ir.walk(tuple(body)):
-        if isinstance(stmt, ir.Raw | ir.Barrier | ir.Collect) or not all(_fits(e, forms, impure) for e in ir.own_expressions(stmt)):
+        if not _may_move(stmt) or not all(_fits(e, forms, impure) for e in ir.own_expressions(stmt)):
             return None
-    if len(forms.sizes) != 1:
+    return forms.size()
+
+
+def for_rows(body: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> tuple[str, tuple[Stmt, ...]] | None:
+    """Return C, and the body of a kernel of small blocks written for rows; None where its blocks have to stay apart."""
+    if plan.hoisted or plan.arrays or plan.lane_arrays or not all(map(_may_move, ir.walk(tuple(body)))):
         return None
-    (size,) = forms.sizes
-    if size == BLOCK_SIZE:
-        return None if forms.divisors else size
-    return size if all(int(size) % divisor == 0 for divisor in forms.divisors) else None
+    exprs = list(ir.expressions(tuple(body)))
+    forms = _Forms()
+    for expr in exprs:
+        _form(expr, forms)
+        if _calls_launch(expr, impure) or expr.kind in ("lambda", "other", "lane") or expr.name in ("warpSize", "ww_lane"):
+            return None
+        if expr.kind == "member" and expr.children and expr.children[0].name in LAUNCH and not (_is(expr, "blockIdx") or _is(expr, "threadIdx")):
+            return None
+    size = max((int(size) for size in forms.sizes if size != BLOCK_SIZE), default=0)  # a guess: what is written holds for any
+    if not 1 < size <= SMALL:
+        return None
+    return str(size), tuple(ir.map_expressions(s, lambda e: _moved(e, size)) for s in body)
+
+
+def _may_move(stmt: Stmt) -> bool:
+    return not isinstance(stmt, ir.Raw | ir.Barrier | ir.Collect)
+
+
+def _moved(expr: Expr, size: int) -> Expr | None:
+    """Return an expression as a row has it; None where only what is inside it changes."""
+    if not _LAUNCH_WORD.search(ir.text_of(expr)):
+        return expr
+    forms = _Forms({str(size)})
+    if _form(expr, forms) and forms.size() is not None:
+        return expr
+    shared = _share_of_rest(expr, size)
+    if shared is not None:
+        return shared
+    for name, operator, pattern in (("blockIdx", "+", "({0} + {1})"), ("threadIdx", "%", "")):
+        if _is(_bare(expr), name) and expr.kind in ("member", "cast"):
+            thread = expr.map(lambda n: replace(n, name="threadIdx", parts=("threadIdx",)) if n.kind == "name" and n.name == "blockIdx" else None)
+            part = _binary(thread, "/" if pattern else "%", size)
+            return _paren(Expr("binary", (expr, f" {operator} ", part), expr.line, operator, None, expr.type)) if pattern else part
+    return None
+
+
+def _share_of_rest(expr: Expr, size: int) -> Expr | None:
+    """Return (blockIdx.x % p) * q + t / m, where q m = C, as (blockIdx.x * q + t / m) % (p q)."""
+    bare = _bare(expr)
+    if bare.kind != "binary" or bare.name != "+" or len(bare.children) != 2:
+        return None
+    for block, thread in (bare.children, bare.children[::-1]):
+        product, divisor = _bare(block), _divisor(_bare(thread))
+        if product.kind != "binary" or product.name != "*" or divisor is None:
+            continue
+        rest, share = _bare(product.children[0]), _literal(_bare(product.children[1]))
+        if rest.kind != "binary" or not _is(_bare(rest.children[0]), "blockIdx") or share is None or share * divisor != size:
+            continue
+        modulus = _literal(_bare(rest.children[1]))
+        if modulus is not None and rest.name == "&" and modulus & (modulus + 1) == 0:
+            modulus += 1
+        elif modulus is None or rest.name != "%" or modulus < 1:
+            continue
+        number = _binary(rest.children[0], "*", share)
+        whole = Expr("binary", (number, " + ", thread), expr.line, "+", None, bare.type)
+        return _binary(_paren(whole), "%", modulus * share)
+    return None
+
+
+def _binary(left: Expr, operator: str, number: int) -> Expr:
+    literal = Expr("literal", (str(number),), left.line, "", None, "int")
+    return _paren(Expr("binary", (left, f" {operator} ", literal), left.line, operator, None, left.type))
+
+
+def _paren(expr: Expr) -> Expr:
+    return Expr("paren", ("(", expr, ")"), expr.line, "", None, expr.type)
+
+
+def is_apart(plan: Plan) -> bool:
+    """Say whether threads share nothing: one loop over them, under guards, is the whole kernel."""
+    return not (plan.hoisted or plan.arrays or plan.lane_arrays or plan.scalars) and all(_simple(node) for node in plan.nodes)
 
 
 def _simple(node: Node) -> bool:
@@ -58,7 +148,7 @@ def _simple(node: Node) -> bool:
 
 def _fits(expr: Expr, forms: _Forms, impure: frozenset[str]) -> bool:
     """Is the launch looked at in the forms only? Notes what they ask for."""
-    if expr.kind == "call" and (expr.name in impure or expr.name.startswith(("atomic", "__shfl", "__ballot", "__any", "__all", "__sync", "printf"))):
+    if _calls_launch(expr, impure):
         return False
     if not _LAUNCH_WORD.search(ir.text_of(expr)):
         return all(_fits(child, forms, impure) for child in expr.children)
@@ -67,6 +157,12 @@ def _fits(expr: Expr, forms: _Forms, impure: frozenset[str]) -> bool:
     if expr.kind in ("lambda", "other", "lane", "name", "member"):
         return False
     return all(_fits(child, forms, impure) for child in expr.children)
+
+
+def _calls_launch(expr: Expr, impure: frozenset[str]) -> bool:
+    """Is this a call whose effect depends on who makes it, or in which order?"""
+    ordered = ("atomic", "__shfl", "__ballot", "__any", "__all", "__sync", "printf")
+    return expr.kind == "call" and (expr.name in impure or expr.name.startswith(ordered))
 
 
 def _form(expr: Expr, forms: _Forms) -> bool:
@@ -78,6 +174,8 @@ def _form(expr: Expr, forms: _Forms) -> bool:
     if bare.name == "+":
         return _number(left, right, forms) or _number(right, left, forms)
     divisor = _literal(right)
+    if divisor is not None and _rest_of_number(bare.name, left, divisor, forms):
+        return True
     if not _is(left, "threadIdx") or divisor is None:
         return False
     if bare.name == "&" and divisor & (divisor + 1) == 0:
@@ -106,6 +204,26 @@ def _number(block: Expr, thread: Expr, forms: _Forms) -> bool:
     forms.sizes.add(str(share * divisor))
     forms.divisors.add(divisor)
     return True
+
+
+def _rest_of_number(operator: str, left: Expr, divisor: int, forms: _Forms) -> bool:
+    """Is this the rest by n of blockIdx.x * k + threadIdx.x / m?"""
+    if operator == "&" and divisor & (divisor + 1) == 0:
+        divisor += 1
+    elif operator != "%" or divisor < 1:
+        return False
+    if left.kind != "binary" or left.name != "+" or len(left.children) != 2:
+        return False
+    for one, other in (left.children, left.children[::-1]):
+        block, m = _bare(one), _divisor(_bare(other))
+        factor = 1 if _is(block, "blockIdx") else None
+        if block.kind == "binary" and block.name == "*" and _is(_bare(block.children[0]), "blockIdx"):
+            factor = _literal(_bare(block.children[1]))
+        if factor is not None and m is not None:
+            forms.rests.add((factor, m, divisor))
+            forms.divisors.add(m)
+            return True
+    return False
 
 
 def _divisor(thread: Expr) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import ir, regions, registers, stretches, uniform, vmath
+from warpwright.domains.transpile import ir, reductions, regions, registers, stretches, uniform, vmath
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
@@ -232,11 +232,18 @@ class Writer:
         stmts = [s for s in region.stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in self.plan.arrays | self.plan.lane_arrays)]
         if not stmts:
             return
+        alone = reductions.vectorised(stmts, self.plan) if self.options.vectors and not self.in_warps and not self.masks else None
+        if alone is not None:
+            self.vectorised += 1
+            self.loop_head(alone, False)
+            self.lines += self.statements(alone)
+            self.store(alone)
+            self.loop_tail()
+            return
         first = next((s.line for s in stmts if s.line), 0)
         if first:
             self.line(f"// line {first}")
             self.printer.last_line = first
-        simd = self.options.vectors and not self.in_warps and self.vectorisable(stmts)
         guards = list(self.masks)
         inner = stmts
         if self.options.vectors and not self.in_warps:
@@ -246,16 +253,17 @@ class Writer:
         declared = {s.var.key for s in inner if isinstance(s, Declare)}
         if any(e.var in declared for guard in limits.rest for e in guard.walk()):  # a guard that needs the region's own values stays inside
             inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
+        cut = stretches.split(inner, limits.rest, self.plan, self.printer) if self.options.vectors and not self.in_warps else None
+        simd = self.options.vectors and not self.in_warps and self.vectorisable(cut.stmts if cut is not None else stmts)
         loop = registers.suits(inner, self.plan) if simd and not guards and self.options.blocks else None
         if loop is not None:
             self.in_registers(loop, stmts)
-        cut = stretches.split(inner, limits.rest, self.plan, self.printer) if simd and loop is None else None
-        if cut is not None:
+        elif cut is not None and simd:
             self.in_stretches(cut, limits)
             return
         masks: list[Stmt] = [Evaluate(m) for m in limits.rest]
         self.loop_head([*inner, *masks], simd, limits)
-        self.lines += self.statements(inner)
+        self.lines += self.statements(inner, simd)
         self.store(inner)
         self.loop_tail(limits)
         if loop is not None:
@@ -286,7 +294,7 @@ class Writer:
     def one_stretch(self, cut: stretches.Stretches, end: str) -> None:
         masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
         self.thread_head([*cut.stmts, *masks], True, cut.guards, "stretch_x", end)
-        self.lines += self.statements(cut.stmts)
+        self.lines += self.statements(cut.stmts, True)
         self.store(cut.stmts)
         if cut.guards:
             self.close()
@@ -308,9 +316,9 @@ class Writer:
         self.line("} else {")
         self.depth += 1
 
-    def statements(self, stmts: Sequence[Stmt]) -> list[str]:
+    def statements(self, stmts: Sequence[Stmt], simd: bool = False) -> list[str]:
         label = next(self.labels)
-        self.printer.leave, self.printer.returned = f"goto thread_done_{label}", False
+        self.printer.leave, self.printer.returned, self.printer.unroll = f"goto thread_done_{label}", False, simd
         lines: list[str] = []
         for stmt in stmts:
             if isinstance(stmt, Declare) and stmt.var.key in (self.plan.arrays | self.plan.lane_arrays) and stmt.var.dims:
@@ -533,35 +541,21 @@ def _counted(stmt: ir.For, plan: Plan) -> bool:
     return not any(uniform.varies(e, varying, plan.variables) for e in exprs)
 
 
-def functions(kernel: Kernel, writer: Writer, line: int) -> str:
-    """Return the two functions that replace a kernel in the output."""
-    body = writer.block()
+def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None) -> str:
+    """Return the functions that replace a kernel in the output: one runs a block, one the grid. `row_writer` writes one more, for rows of blocks."""
     names = ", ".join(n for n in kernel.template_names)
-    inside = kernel.template[kernel.template.index("<") + 1 : kernel.template.rindex(">")] if kernel.template else ""
-    pack = any("..." in n for n in kernel.template_names)
-    shape = "int BX, int BY, int BZ"
-    template = f"template <{shape}{', ' + _without_defaults(inside) if inside else ''}>"
-    parameters = ", ".join(["const ww::Launch& launch", "const uint3 index", *(p.text.partition("=")[0] for p in kernel.parameters)])
     arguments = ", ".join(["launch", "index", *(p.name + ("..." if p.pack else "") for p in kernel.parameters)])
-    given = f", {names}" if names and not pack else (f", {names}" if names else "")
-    head = [
-        f"{template} static void {kernel.name}_block({parameters}) {{  // line {line}",
-        "  [[maybe_unused]] const int dim_x = BX ? BX : (int)launch.block.x, dim_y = BX ? BY : (int)launch.block.y, dim_z = BX ? BZ : (int)launch.block.z;",  # noqa: E501
-        "  [[maybe_unused]] const int grid_x = (int)launch.grid.x, grid_y = (int)launch.grid.y, grid_z = (int)launch.grid.z;",
-        "  [[maybe_unused]] const int block_x = (int)index.x, block_y = (int)index.y, block_z = (int)index.z;",
-        "  [[maybe_unused]] const int threads = dim_x * dim_y * dim_z, warps = (threads + 31) / 32;",
-        "  [[maybe_unused]] const bool one_row = BX ? BY * BZ == 1 : dim_y * dim_z == 1;",
-        "  [[maybe_unused]] constexpr int threads_max = BX ? BX * BY * BZ : 1024;",
-    ]
-    size = writer.options.one_row
-    if size:
-        head.append("  const int row_x = BX ? BX : (int)launch.row;  // threads of all blocks that run as one row")
+    given = f", {names}" if names else ""
+    parts = block_function(kernel, writer, line, f"{kernel.name}_block")
+    if row_writer is not None:
+        parts += block_function(kernel, row_writer, line, f"{kernel.name}_rows")
     grid = [
         f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",  # noqa: E501
         "  if (ww::failed() || !ww::acceptable(launch)) return;",
     ]
+    size = row_writer.options.one_row if row_writer is not None else writer.options.one_row
     if size:
-        wide = f"{kernel.name}_block<0, 0, 0{given}>(wide{arguments.removeprefix('launch')});"
+        wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{given}>(wide{arguments.removeprefix('launch')});"
         grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, [&](const ww::Launch& wide, const uint3 index) {{ {wide} }});")
     grid.append("  ww::each_block(launch, [&](const uint3 index) {")
     keyword = "if"
@@ -570,7 +564,27 @@ def functions(kernel: Kernel, writer: Writer, line: int) -> str:
         keyword = "else if"
     general = f"{kernel.name}_block<0, 0, 0{given}>({arguments});"
     grid.append(f"    else {general}" if writer.options.blocks else f"    {general}")
-    return "\n".join([*head, *body, "}", *grid, "  });", "}"])
+    return "\n".join([*parts, *grid, "  });", "}"])
+
+
+def block_function(kernel: Kernel, writer: Writer, line: int, name: str) -> list[str]:
+    """Return the lines of a function that runs a block, or a row of blocks."""
+    body = writer.block()
+    inside = kernel.template[kernel.template.index("<") + 1 : kernel.template.rindex(">")] if kernel.template else ""
+    template = f"template <int BX, int BY, int BZ{', ' + _without_defaults(inside) if inside else ''}>"
+    parameters = ", ".join(["const ww::Launch& launch", "const uint3 index", *(p.text.partition("=")[0] for p in kernel.parameters)])
+    head = [
+        f"{template} static void {name}({parameters}) {{  // line {line}",
+        "  [[maybe_unused]] const int dim_x = BX ? BX : (int)launch.block.x, dim_y = BX ? BY : (int)launch.block.y, dim_z = BX ? BZ : (int)launch.block.z;",  # noqa: E501
+        "  [[maybe_unused]] const int grid_x = (int)launch.grid.x, grid_y = (int)launch.grid.y, grid_z = (int)launch.grid.z;",
+        "  [[maybe_unused]] const int block_x = (int)index.x, block_y = (int)index.y, block_z = (int)index.z;",
+        "  [[maybe_unused]] const int threads = dim_x * dim_y * dim_z, warps = (threads + 31) / 32;",
+        "  [[maybe_unused]] const bool one_row = BX ? BY * BZ == 1 : dim_y * dim_z == 1;",
+        "  [[maybe_unused]] constexpr int threads_max = BX ? BX * BY * BZ : 1024;",
+    ]
+    if writer.options.one_row:
+        head.append("  const int row_x = BX ? BX : (int)launch.row;  // threads of all blocks that run as one row")
+    return [*head, *body, "}"]
 
 
 def _without_defaults(inside: str) -> str:

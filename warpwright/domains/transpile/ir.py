@@ -118,6 +118,8 @@ class For:
     body: tuple[Stmt, ...]
     line: int = 0
     comment: str = ""
+    pragma: str = ""
+    """What the output asks of its compiler for this loop."""
 
 
 @dataclass(frozen=True)

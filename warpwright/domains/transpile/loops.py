@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import coalesce, emit, fission, ir, vmath
+from warpwright.domains.transpile import coalesce, emit, fission, ir, keep, vmath
 from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
@@ -67,11 +67,18 @@ def write(kernel: Kernel, parsed: Function, functions: Sequence[Function], line:
     known = callees(functions)
     _check(parsed, functions)
     body, variables = normalise(parsed, functions)
+    body = keep.kept(body, variables) if vectors else body
     made = fission.plan(body, variables, known, stride=vectors)
     one_row = coalesce.block_size(body, made, known.impure) if vectors else None
+    rows = coalesce.for_rows(body, made, known.impure) if vectors and one_row is None else None
     options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row)
-    writer = emit.Writer(made, options, vmath.calls(functions) if vectors else {})
-    text = emit.functions(named(kernel, parsed), writer, line)
+    calls = vmath.calls(functions) if vectors else {}
+    writer = emit.Writer(made, options, calls)
+    row_writer = None
+    if rows is not None:
+        planned = fission.plan(rows[1], variables, known, stride=True)
+        row_writer = emit.Writer(planned, replace(options, blocks=(), one_row=rows[0]), calls) if coalesce.is_apart(planned) else None
+    text = emit.functions(named(kernel, parsed), writer, line, row_writer)
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")
     reason = writer.scalar[0] if writer.scalar else ("asked for" if not vectors else "warps in lockstep")

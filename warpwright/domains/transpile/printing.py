@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir, vmath
-from warpwright.domains.transpile.integers import UNSIGNED, not_negative
+from warpwright.domains.transpile.integers import UNSIGNED, literal, not_negative
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
 
 INDENT = "  "
@@ -20,6 +20,9 @@ _WHOLE = {
 }  # fmt: skip
 
 _ATOMICS = ("Add", "Sub", "Max", "Min", "Exch", "And", "Or", "Xor", "Inc", "Dec", "CAS")
+
+UNROLLED = 4
+"""Trips of a loop, up to which it is unrolled inside a loop over threads."""
 
 _INT_TYPES = ("int", "long", "float", "double", "long long", "short", "char", "half", "bool")
 
@@ -37,6 +40,8 @@ class Printer:
     """What stands for `return`."""
     returned: bool = False
     """Whether `leave` was used."""
+    unroll: bool = False
+    """Ask for short loops to be unrolled: a loop around two more is not vectorised."""
     last_line: int = 0
     """Source line of the statement before: a statement on another line says which."""
 
@@ -103,6 +108,7 @@ class Printer:
         self.last_line = stmt.line if changed else self.last_line
         lines = self.written(stmt, depth)
         first = 1 if stmt.comment and len(lines) > 1 else 0
+        first += len(lines) > first + 1 and lines[first].startswith("#pragma")
         if changed and lines:
             lines[first] += f"  // line {stmt.line}"
         return lines
@@ -123,6 +129,11 @@ class Printer:
             return [*lines, *self.branch(stmt, depth)]
         if isinstance(stmt, For):
             head = self.loop_head(stmt)
+            trips = trip_count(stmt)
+            if stmt.pragma:
+                lines.append(f"#pragma {stmt.pragma}")
+            elif self.unroll and trips is not None and trips <= UNROLLED:
+                lines.append(f"#pragma GCC unroll {trips}")
             return [*lines, f"{pad}{head} {{", *self.statements(stmt.body, depth + 1), pad + "}"]
         if isinstance(stmt, ir.DoWhile):
             return [*lines, pad + "do {", *self.statements(stmt.body, depth + 1), f"{pad}}} while ({self.expr(stmt.cond)});"]
@@ -189,6 +200,17 @@ def declarator(var: Var, name: str = "", more: str = "") -> str:
     if found:
         return f"{found[1]} {name or var.name}{dims}{found[2]}"
     return f"{kind} {name or var.name}{dims}"
+
+
+def trip_count(stmt: For) -> int | None:
+    """Return how often a loop from one number to another runs; None where that is not written down."""
+    if len(stmt.init) != 1 or not isinstance(counter := stmt.init[0], Declare) or counter.init is None or stmt.cond is None or stmt.step is None:
+        return None
+    start, step, cond = literal(counter.init), stmt.step, stmt.cond
+    end = literal(cond.children[1]) if cond.kind == "binary" and cond.name == "<" and cond.children[0].var == counter.var.key else None
+    if start is None or end is None or step.kind != "unary" or step.name != "++" or step.children[0].var != counter.var.key:
+        return None
+    return max(0, end - start)
 
 
 def _unsigned_matters(expr: Expr) -> bool:

@@ -87,11 +87,11 @@ WW_VECTOR_TYPES(unsigned long long, ulonglong, 8, 16, 16)
 WW_VECTOR_TYPES_BUT_3(unsigned, uint, 8, 16)
 static inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 
-// min and max for every mix of arithmetic types; of a NaN and a number, the number.
+// min and max for every mix of arithmetic types; of a NaN and a number, the number. The first choice is one instruction, and the second a blend.
 template <class A, class B, class C = std::common_type_t<A, B>, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
-constexpr C max(A a, B b) { const C x = a, y = b; return (x > y || y != y) ? x : y; }
+constexpr C max(A a, B b) { const C x = a, y = b, r = x > y ? x : y; return y != y ? x : r; }
 template <class A, class B, class C = std::common_type_t<A, B>, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
-constexpr C min(A a, B b) { const C x = a, y = b; return (x < y || y != y) ? x : y; }
+constexpr C min(A a, B b) { const C x = a, y = b, r = x < y ? x : y; return y != y ? x : r; }
 static inline int umin(unsigned a, unsigned b) { return a < b ? a : b; }
 static inline int umax(unsigned a, unsigned b) { return a > b ? a : b; }
 
@@ -111,11 +111,15 @@ template <class T> struct identity { using type = T; };
 template <class T> using type_identity_t = typename identity<T>::type;
 
 // Largest and smallest without the library call; of a NaN and a number, the number, as fmaxf and fminf have it.
-static inline float fmax_f(float a, float b) { return (a > b || b != b) ? a : b; }
-static inline float fmin_f(float a, float b) { return (a < b || b != b) ? a : b; }
-static inline double fmax_d(double a, double b) { return (a > b || b != b) ? a : b; }
-static inline double fmin_d(double a, double b) { return (a < b || b != b) ? a : b; }
+static inline float fmax_f(float a, float b) { const float r = a > b ? a : b; return b != b ? a : r; }
+static inline float fmin_f(float a, float b) { const float r = a < b ? a : b; return b != b ? a : r; }
+static inline double fmax_d(double a, double b) { const double r = a > b ? a : b; return b != b ? a : r; }
+static inline double fmin_d(double a, double b) { const double r = a < b ? a : b; return b != b ? a : r; }
 }  // namespace ww
+#pragma omp declare reduction(ww_max : float : omp_out = ww::fmax_f(omp_out, omp_in)) initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(ww_min : float : omp_out = ww::fmin_f(omp_out, omp_in)) initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(ww_max : double : omp_out = ww::fmax_d(omp_out, omp_in)) initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(ww_min : double : omp_out = ww::fmin_d(omp_out, omp_in)) initializer(omp_priv = omp_orig)
 
 // Loads and stores with cache hints: the hint has no meaning here.
 template <class T> static inline T __ldg(const T* p) { return *p; }
