@@ -150,7 +150,8 @@ __global__ void second(const float* x, float* y, int n) {
   if (i < n) y[i] = gelu(x[i]) + std::sin(x[i]) + pow(x[i], 2.0f) + pow(x[i], 2) + ::sqrt(x[i]);
 }
 __global__ void third(const float* x, float* y) {
-  y[blockIdx.x * 48 + threadIdx.x] = x[blockIdx.x * 48 + threadIdx.x] < 0 ? __logf(-x[blockIdx.x * 48 + threadIdx.x]) : 1.f / sqrtf(x[threadIdx.x]);
+  int i = blockIdx.x * 48 + threadIdx.x;
+  y[i] = x[i] < 0 ? __logf(-x[i]) : 1.f / sqrtf(x[i]);
 }
 __global__ void fourth(const float* x, float* y, int n) {
   int i = threadIdx.x;
