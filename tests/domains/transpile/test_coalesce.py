@@ -39,6 +39,7 @@ WRITTEN_FOR_ROWS = {
     "two sizes": f"out[{NUMBER}] = a[((((int)blockIdx.x) * 12) + ((int)threadIdx.x))];",
     "the block alone": f"out[{NUMBER}] = blockIdx.x;",
     "the thread alone": f"out[{NUMBER}] = threadIdx.x;",
+    "blocks of one thread": "out[((int)blockIdx.x)] = a[((int)blockIdx.x)] * 3;",
     "a rest that does not fit": f"out[{NUMBER}] = (((int)threadIdx.x) % 7);",
     "a rest of the number that does not fit": f"out[{NUMBER}] = a[((((int)blockIdx.x) * 5) + ((int)threadIdx.x)) % 10];",
     "a share of a rest": f"out[{NUMBER}] = a[(((((int)blockIdx.x) % 7) * 6) + (((int)threadIdx.x) >> 2)) / 7];",
@@ -119,3 +120,12 @@ def test_blocks_of_another_size_run_one_by_one() -> None:
     program({"k": body}).load()["k"][5, 32](a, seen, 110)
     program({"k": body}, "fibers").load()["k"][5, 32](a, expected, 110)
     assert np.array_equal(seen, expected) and seen[:110].all() and not seen[110:].any()
+
+
+def test_blocks_of_one_thread_run_as_a_row() -> None:
+    kernel = program({"k": "if (blockIdx.x < n) out[((int)blockIdx.x)] = a[((int)blockIdx.x)] * 3 + blockIdx.x % 5;"}).load()["k"]
+    a = np.arange(100, dtype=np.int32)
+    for threads in (1, 3):  # three threads do the same
+        out = np.zeros_like(a)
+        kernel[100, threads](a, out, 90)
+        assert np.array_equal(out, np.where(a < 90, a * 3 + a % 5, 0))

@@ -85,7 +85,9 @@ def for_rows(
     known = [x for x, y, z in blocks if y * z == 1]
     size = known[0] if known else max((int(size) for size in forms.sizes if size != BLOCK_SIZE), default=0)
     if not 1 < size <= SMALL:
-        return None
+        if not any(_is(e, "blockIdx") for e in exprs) or any(_is(e, "threadIdx") for e in exprs) or any(isinstance(s, ir.For) for s in body):
+            return None
+        size = 1  # a kernel that looks at blockIdx.x alone has one thread a block
     return str(size), tuple(ir.map_expressions(s, lambda e: _moved(e, size)) for s in body)
 
 
@@ -106,7 +108,7 @@ def _moved(expr: Expr, size: int) -> Expr | None:
     for name, operator, pattern in (("blockIdx", "+", "({0} + {1})"), ("threadIdx", "%", "")):
         if _is(_bare(expr), name) and expr.kind in ("member", "cast"):
             thread = expr.map(lambda n: replace(n, name="threadIdx", parts=("threadIdx",)) if n.kind == "name" and n.name == "blockIdx" else None)
-            part = _binary(thread, "/" if pattern else "%", size)
+            part = _binary(thread, "/" if pattern else "%", size) if size > 1 else thread
             return _paren(Expr("binary", (expr, f" {operator} ", part), expr.line, operator, None, expr.type)) if pattern else part
     return None
 

@@ -113,21 +113,24 @@ WW_MATH float atanh_f(float x) {
   const float y = (float)(0.5 * log1p_d((a + a) / (1. - a)));
   return std::copysign(a < 1. ? y : (a == 1. ? INFINITY : NAN), x);
 }
+// c ? a : b, which gcc turns into no branch; in pow, where the exponent is often the same for all threads, it makes branches of ?: that it cannot undo.
+WW_MATH double pick(bool c, double a, double b) {
+  const uint64_t mask = -(uint64_t)c;
+  return bits<double>((bits<uint64_t>(a) & mask) | (bits<uint64_t>(b) & ~mask));
+}
 // pow: at most 0.52 ulp; squares, cubes and reciprocals by a constant exponent are products and quotients, at most 1.5 ulp.
 WW_MATH float pow_f(float x, double y) {
   if (__builtin_constant_p(y) && y == 2.) return x * x;
   if (__builtin_constant_p(y) && y == 3.) return x * x * x;
   if (__builtin_constant_p(y) && y == -1.) return 1.f / x;
-  const double a = std::fabs(x);
-  double l = log2_d(a);
-  l = a < INFINITY ? l : a;  // also of NaN
-  l = a == 0. ? -INFINITY : l;
-  const float m = a == 1. ? 1.f : (float)exp2_d(y * l);
-  const bool whole = std::nearbyint(y) == y, odd = whole && std::nearbyint(0.5 * y) != 0.5 * y;
-  float p = x < 0.f && !whole && a < INFINITY ? NAN : m;
-  p = odd ? std::copysign(p, x) : p;
-  p = y != y ? NAN : p;
-  return y == 0. || x == 1.f ? 1.f : p;
+  const double d = x, a = std::fabs(d);
+  const double l = pick(a == 0., -INFINITY, pick(a < INFINITY, log2_d(a), a));  // also of NaN
+  const double v = pick(std::fabs(y) > 1e30, std::copysign(1e30, y), y);  // 1 to the power of Inf is 1
+  const bool whole = std::nearbyint(y) == y, odd = whole & (std::nearbyint(0.5 * y) != 0.5 * y);
+  double p = exp2_d(v * l);
+  p = pick(odd, std::copysign(p, d), p);
+  p = pick((d < 0.) & (a < INFINITY) & !whole, NAN, p);
+  return (float)pick((y == 0.) | (d == 1.), 1., p);
 }
 // cbrt, rcbrt: at most 0.51 ulp. hypot, rhypot: at most 0.51 ulp.
 WW_MATH float cbrt_f(float x) {
