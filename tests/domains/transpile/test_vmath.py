@@ -205,3 +205,11 @@ def test_names_that_a_program_defines_stay_its_own() -> None:
         "__global__ void k(float* y) { y[threadIdx.x] = erf((int)threadIdx.x) + expf(make_float2(1, 2)); }", "own.cu"
     )  # fmt: skip
     assert "ww::any_erf" not in program.source.partition("// ---- own.cu")[2] and "ww::exp_f" not in program.source.partition("// ---- own.cu")[2]
+
+
+def test_a_function_of_the_program_is_not_the_librarys() -> None:
+    text = """__device__ float round(float x) { for (int i = 0; i < 3; ++i) x += i; return x; }
+    __global__ void k(float* x) { x[threadIdx.x] = round(x[threadIdx.x]); }"""
+    assert "round" in transpile.compile_text(text).kernels["k"].reason or transpile.compile_text(text).kernels["k"].tier == "loops"
+    library = transpile.compile_text("__global__ void k(float* x) { x[threadIdx.x] = roundf(x[threadIdx.x]); }")
+    assert (library.kernels["k"].tier, library.kernels["k"].reason) == ("vectors", "")

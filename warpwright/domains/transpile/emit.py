@@ -39,6 +39,8 @@ class Options:
     one_row: str | None = None
     """Size of the blocks that may run as one row of threads (`coalesce.block_size`)."""
     choices: Choices = BY_RULE
+    own: frozenset[str] = frozenset()
+    """Device functions of the program: one that is called `round` is not the library's."""
 
 
 class Writer:
@@ -458,7 +460,7 @@ class Writer:
 
     def vectorisable(self, stmts: Sequence[Stmt]) -> bool:
         """Say whether the threads of a region may run side by side, and the compiler has a chance to do so."""
-        reason = unvectorisable(stmts, self.plan, self.options.simple)
+        reason = unvectorisable(stmts, self.plan, self.options.simple, self.options.own)
         if reason:
             self.scalar.append(reason)
             return False
@@ -474,7 +476,7 @@ _CASTS = frozenset(["T", "scalar_t", "float", "int", "double", "unsigned", "stat
 """Conversions that the parser shows as calls where their type depends on a template parameter."""
 
 
-def is_simple(function: ir.Function, known: frozenset[str]) -> bool:
+def is_simple(function: ir.Function, known: frozenset[str], own: frozenset[str] = frozenset()) -> bool:
     """Say whether a device function is straight code with one return, of calls that are inlined."""
     if function.problem or not function.body:
         return False
@@ -482,12 +484,16 @@ def is_simple(function: ir.Function, known: frozenset[str]) -> bool:
         if isinstance(stmt, ir.For | ir.DoWhile | Raw | ir.Jump) or (isinstance(stmt, Return) and stmt is not function.body[-1]):
             return False
     return all(
-        e.kind != "lambda" and (e.kind != "call" or e.name in _INLINE or vmath.inlined(e) or e.name in known or e.name in _CASTS)
-        for e in ir.expressions(function.body)
+        e.kind != "lambda" and (e.kind != "call" or e.name in known or (e.name not in own and _in_library(e))) for e in ir.expressions(function.body)
     )
 
 
-def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str]) -> str:
+def _in_library(call: Expr) -> bool:
+    """Say whether a call becomes straight code, if its name is not one of the program's own."""
+    return call.name in _INLINE or call.name in _CASTS or vmath.inlined(call)
+
+
+def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str], own: frozenset[str] = frozenset()) -> str:
     """Return why a loop over threads is left scalar, or nothing."""
     for stmt in ir.walk(tuple(stmts)):
         if isinstance(stmt, Return | Raw | ir.DoWhile | ir.Jump):
@@ -499,14 +505,7 @@ def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str]) ->
     for expr in ir.expressions(tuple(stmts)):
         if expr.kind == "call" and expr.name.startswith("atomic"):
             return f"line {expr.line}: {expr.name}"
-        if (
-            expr.kind == "call"
-            and expr.name not in _INLINE
-            and not vmath.inlined(expr)
-            and expr.name not in simple
-            and not expr.name.startswith("operator")
-            and expr.name not in _CASTS
-        ):
+        if expr.kind == "call" and expr.name not in simple and not expr.name.startswith("operator") and (expr.name in own or not _in_library(expr)):
             return f"line {expr.line}: a call of {expr.name or 'a function'}"
         if expr.kind == "lambda":
             return f"line {expr.line}: a lambda"

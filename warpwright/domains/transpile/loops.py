@@ -47,8 +47,9 @@ def callees(functions: Sequence[Function]) -> Callees:
 def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset[str]:
     """Return the device functions that a loop over threads may call and still be vectorised."""
     simple: frozenset[str] = frozenset()
+    own = frozenset(f.name for f in functions)
     for _ in range(4):  # functions that call simple functions, a few levels deep
-        simple = frozenset(f.name for f in functions if f.name not in known.impure and emit.is_simple(f, simple))
+        simple = frozenset(f.name for f in functions if f.name not in known.impure and emit.is_simple(f, simple, own))
     return simple
 
 
@@ -79,7 +80,8 @@ def write(
     wide = vectors and choices.coalesce != 0
     one_row = coalesce.block_size(body, made, known.impure) if wide else None
     rows = coalesce.for_rows(body, made, known.impure, blocks) if wide and one_row is None else None
-    options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row, choices)
+    own = frozenset(f.name for f in functions)
+    options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row, choices, own)
     calls = vmath.calls(functions) if vectors else {}
     writer = emit.Writer(made, options, calls)
     row_writer = None
