@@ -1,18 +1,16 @@
-"""Write a planned kernel as C++: one function that runs a block, and one that runs the grid over the threads of the machine."""
+"""Write a planned kernel as C++: the loops over threads, and the control around them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import ir, reductions, regions, registers, stretches, uniform, vmath
+from warpwright.domains.transpile import ir, reductions, regions, registers, stretches, vectorise
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
-from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
 from warpwright.domains.transpile.regions import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
-from warpwright.domains.transpile.scan import Kernel
-from warpwright.domains.transpile.uniform import INLINED_CALLS
 
 Shape = tuple[int, int, int]
 
@@ -460,56 +458,12 @@ class Writer:
 
     def vectorisable(self, stmts: Sequence[Stmt]) -> bool:
         """Say whether the threads of a region may run side by side, and the compiler has a chance to do so."""
-        reason = unvectorisable(stmts, self.plan, self.options.simple, self.options.own)
+        reason = vectorise.unvectorisable(stmts, self.plan, self.options.simple, self.options.own)
         if reason:
             self.scalar.append(reason)
             return False
         self.vectorised += 1
         return True
-
-
-_INLINE = INLINED_CALLS
-"""Calls that are inlined and have no branch that differs between threads."""
-
-
-_CASTS = frozenset(["T", "scalar_t", "float", "int", "double", "unsigned", "static_cast"])
-"""Conversions that the parser shows as calls where their type depends on a template parameter."""
-
-
-def is_simple(function: ir.Function, known: frozenset[str], own: frozenset[str] = frozenset()) -> bool:
-    """Say whether a device function is straight code with one return, of calls that are inlined."""
-    if function.problem or not function.body:
-        return False
-    for stmt in ir.walk(function.body):
-        if isinstance(stmt, ir.For | ir.DoWhile | Raw | ir.Jump) or (isinstance(stmt, Return) and stmt is not function.body[-1]):
-            return False
-    return all(
-        e.kind != "lambda" and (e.kind != "call" or e.name in known or (e.name not in own and _in_library(e))) for e in ir.expressions(function.body)
-    )
-
-
-def _in_library(call: Expr) -> bool:
-    """Say whether a call becomes straight code, if its name is not one of the program's own."""
-    return call.name in _INLINE or call.name in _CASTS or vmath.inlined(call)
-
-
-def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str], own: frozenset[str] = frozenset()) -> str:
-    """Return why a loop over threads is left scalar, or nothing."""
-    for stmt in ir.walk(tuple(stmts)):
-        if isinstance(stmt, Return | Raw | ir.DoWhile | ir.Jump):
-            return f"line {stmt.line}: a jump"
-        if isinstance(stmt, ir.For) and (
-            stmt.cond is None or any(uniform.varies(e, plan.facts.varying, plan.variables) and not _counted(stmt, plan) for e in (stmt.cond,))
-        ):
-            return f"line {stmt.line}: a loop whose length differs between threads"
-    for expr in ir.expressions(tuple(stmts)):
-        if expr.kind == "call" and expr.name.startswith("atomic"):
-            return f"line {expr.line}: {expr.name}"
-        if expr.kind == "call" and expr.name not in simple and not expr.name.startswith("operator") and (expr.name in own or not _in_library(expr)):
-            return f"line {expr.line}: a call of {expr.name or 'a function'}"
-        if expr.kind == "lambda":
-            return f"line {expr.line}: a lambda"
-    return ""
 
 
 def _peel(stmts: list[Stmt], kept: set[int]) -> tuple[list[Stmt], list[Expr]]:
@@ -531,64 +485,3 @@ def _quiet(expr: Expr) -> bool:
     return not any(
         n.kind in ("index", "call", "assign", "lane", "lambda") or (n.kind == "unary" and n.name in ("*", "++", "--")) for n in expr.walk()
     )
-
-
-def _counted(stmt: ir.For, plan: Plan) -> bool:
-    """Say whether a loop counts from and to uniform values, though its counter is private to the thread."""
-    own = {s.var.key for s in stmt.init if isinstance(s, Declare)}
-    varying = plan.facts.varying - own
-    inits = [s.init for s in stmt.init if isinstance(s, Declare) and s.init is not None]
-    exprs = [e for e in (stmt.cond, stmt.step, *inits) if e is not None]
-    return not any(uniform.varies(e, varying, plan.variables) for e in exprs)
-
-
-def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None) -> str:
-    """Return the functions that replace a kernel in the output: one runs a block, one the grid. `row_writer` writes one more, for rows of blocks."""
-    names = ", ".join(n for n in kernel.template_names)
-    arguments = ", ".join(["launch", "index", *(p.name + ("..." if p.pack else "") for p in kernel.parameters)])
-    given = f", {names}" if names else ""
-    parts = block_function(kernel, writer, line, f"{kernel.name}_block")
-    if row_writer is not None:
-        parts += block_function(kernel, row_writer, line, f"{kernel.name}_rows")
-    grid = [
-        f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",  # noqa: E501
-        "  if (ww::failed() || !ww::acceptable(launch)) return;",
-    ]
-    size = row_writer.options.one_row if row_writer is not None else writer.options.one_row
-    if size:
-        wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{given}>(wide{arguments.removeprefix('launch')});"
-        grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, [&](const ww::Launch& wide, const uint3 index) {{ {wide} }});")
-    grid.append("  ww::each_block(launch, [&](const uint3 index) {")
-    keyword = "if"
-    for x, y, z in writer.options.blocks:
-        grid.append(f"    {keyword} (launch.is({x}, {y}, {z})) {kernel.name}_block<{x}, {y}, {z}{given}>({arguments});")
-        keyword = "else if"
-    general = f"{kernel.name}_block<0, 0, 0{given}>({arguments});"
-    grid.append(f"    else {general}" if writer.options.blocks else f"    {general}")
-    return "\n".join([*parts, *grid, "  });", "}"])
-
-
-def block_function(kernel: Kernel, writer: Writer, line: int, name: str) -> list[str]:
-    """Return the lines of a function that runs a block, or a row of blocks."""
-    body = writer.block()
-    inside = kernel.template[kernel.template.index("<") + 1 : kernel.template.rindex(">")] if kernel.template else ""
-    template = f"template <int BX, int BY, int BZ{', ' + _without_defaults(inside) if inside else ''}>"
-    parameters = ", ".join(["const ww::Launch& launch", "const uint3 index", *(p.text.partition("=")[0] for p in kernel.parameters)])
-    head = [
-        f"{template} static void {name}({parameters}) {{  // line {line}",
-        "  [[maybe_unused]] const int dim_x = BX ? BX : (int)launch.block.x, dim_y = BX ? BY : (int)launch.block.y, dim_z = BX ? BZ : (int)launch.block.z;",  # noqa: E501
-        "  [[maybe_unused]] const int grid_x = (int)launch.grid.x, grid_y = (int)launch.grid.y, grid_z = (int)launch.grid.z;",
-        "  [[maybe_unused]] const int block_x = (int)index.x, block_y = (int)index.y, block_z = (int)index.z;",
-        "  [[maybe_unused]] const int threads = dim_x * dim_y * dim_z, warps = (threads + 31) / 32;",
-        "  [[maybe_unused]] const bool one_row = BX ? BY * BZ == 1 : dim_y * dim_z == 1;",
-        "  [[maybe_unused]] constexpr int threads_max = BX ? BX * BY * BZ : 1024;",
-    ]
-    if writer.options.one_row:
-        head.append("  const int row_x = BX ? BX : (int)launch.row;  // threads of all blocks that run as one row")
-    return [*head, *body, "}"]
-
-
-def _without_defaults(inside: str) -> str:
-    from warpwright.domains.transpile.scan import split_commas
-
-    return ", ".join(part.partition("=")[0].strip() for part in split_commas(inside))

@@ -26,7 +26,6 @@ from warpwright.domains.transpile.regions import (
     Sync,
     WarpGroup,
     changed,
-    children,
     contains,
     jumps,
     leaves,
@@ -35,18 +34,11 @@ from warpwright.domains.transpile.regions import (
     used,
     walk,
 )  # fmt: skip
+from warpwright.domains.transpile.touches import Demote, check_groups, needed_scalars, touches
 from warpwright.domains.transpile.uniform import Facts, varies
 
 RECOMPUTE_NODES = 24
 """A value is recomputed in each region when its expression has at most this many nodes and reads no memory."""
-
-
-class _Demote(Exception):
-    """Uniform variables that have to be kept for each thread after all."""
-
-    def __init__(self, keys: set[int]) -> None:
-        super().__init__()
-        self.keys = keys
 
 
 @dataclass(frozen=True)
@@ -71,9 +63,9 @@ def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Cal
         builder = _Builder(facts, dict(variables), scalars, callees, stride, recompute if recompute >= 0 else RECOMPUTE_NODES)
         try:
             nodes = builder.group(builder.schedule(body, False, False))
-            grown = scalars | _needed_scalars(nodes, facts, builder.variables)
-            _check_groups(nodes, grown, facts, builder.variables)
-        except _Demote as demote:
+            grown = scalars | needed_scalars(nodes, facts, builder.variables)
+            check_groups(nodes, grown, facts, builder.variables)
+        except Demote as demote:
             forced |= demote.keys
             scalars -= demote.keys
             continue
@@ -300,7 +292,7 @@ class _Builder:
         if not touched:
             return False
         if not self.only_scalars(stmt) or (masked and any(self.loads(e) for s in ir.walk((stmt,)) for e in ir.own_expressions(s))):
-            raise _Demote(touched)
+            raise Demote(touched)
         return True
 
     def only_scalars(self, stmt: Stmt) -> bool:
@@ -440,75 +432,8 @@ def _stores(stmt: Stmt, variables: Mapping[int, Var], callees: Callees) -> bool:
     return False
 
 
-def _touches(nodes: Sequence[Node]) -> tuple[dict[int, set[int]], dict[int, set[int]], set[int]]:
-    """Number the regions. Return, for each key, the regions and the groups that name it, and the keys in control or in singles."""
-    regions: dict[int, set[int]] = {}
-    groups: dict[int, set[int]] = {}
-    control: set[int] = set()
-    numbers = iter(range(1, 1_000_000))
-
-    def visit(inner: Sequence[Node], group: int, masks: tuple[Expr, ...]) -> None:
-        for node in inner:
-            stmts = node_stmts(node)
-            if isinstance(node, Region):
-                node.number = next(numbers)
-                keys = used(stmts) | used([Evaluate(m) for m in masks])
-                for key in keys:
-                    regions.setdefault(key, set()).add(node.number)
-                    groups.setdefault(key, set()).add(group)
-            elif isinstance(node, MaskedLoop):
-                node.number = next(numbers)
-                for key in used([Evaluate(m) for m in (node.cond, *masks)]) | {node.flag.key}:
-                    regions.setdefault(key, set()).add(node.number)
-                    groups.setdefault(key, set()).add(group)
-            elif isinstance(node, Gather):
-                number = next(numbers)
-                for key in used([Evaluate(m) for m in masks]) | {node.stmt.offered.key}:
-                    regions.setdefault(key, set()).add(number)
-                    groups.setdefault(key, set()).add(group)
-            elif isinstance(node, Single | Loop | Branch):
-                control.update(used(stmts))
-            mine = masks
-            if isinstance(node, Masked):
-                mine = (*masks, node.cond)
-            elif isinstance(node, MaskedLoop):
-                mine = (*masks, ir.name_of(node.flag))
-            visit(children(node), node.number if isinstance(node, WarpGroup) else group, mine)
-
-    visit(nodes, 0, ())
-    return regions, groups, control
-
-
-def _needed_scalars(nodes: Sequence[Node], facts: Facts, variables: Mapping[int, Var]) -> set[int]:
-    """Return the uniform variables that more than one region, or shared control, names."""
-    regions, _, control = _touches(nodes)
-    found = set()
-    for key, var in variables.items():
-        if var.space != "local" or key in facts.varying or var.dims:
-            continue
-        if key in control or len(regions.get(key, ())) > 1:
-            found.add(key)
-    return found
-
-
-def _check_groups(nodes: Sequence[Node], scalars: set[int], facts: Facts, variables: Mapping[int, Var]) -> None:
-    """Demote scalars that a warp group changes but that others see: each warp would change them again."""
-    inside: dict[int, set[int]] = {}
-    changers: dict[int, set[int]] = {}
-    for node, group in walk(nodes):
-        for key in used(node_stmts(node)):
-            inside.setdefault(key, set()).add(group)
-        if isinstance(node, Single | Loop):
-            for stmt in node_stmts(node):
-                for key in changed(stmt):
-                    changers.setdefault(key, set()).add(group)
-    wrong = {k for k in scalars if any(g != 0 for g in changers.get(k, ())) and len(inside.get(k, ())) > 1}
-    if wrong:
-        raise _Demote(wrong)
-
-
 def _placed(nodes: list[Node], facts: Facts, builder: _Builder, scalars: set[int]) -> Plan:
-    regions, groups, _ = _touches(nodes)
+    regions, groups, _ = touches(nodes)
     result = Plan(nodes, facts, builder.variables, builder.hoisted, scalars, set(), set(), set())
     declared = [s.var.key for n, _ in walk(nodes) for s in ir.walk(tuple(node_stmts(n))) if isinstance(s, Declare)]
     result.order = {key: position for position, key in enumerate(dict.fromkeys([*declared, *builder.variables]))}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import coalesce, emit, fission, ir, keep, vmath
+from warpwright.domains.transpile import coalesce, emit, entry, fission, ir, keep, vectorise, vmath
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.integers import LAUNCH
@@ -49,7 +49,7 @@ def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset
     simple: frozenset[str] = frozenset()
     own = frozenset(f.name for f in functions)
     for _ in range(4):  # functions that call simple functions, a few levels deep
-        simple = frozenset(f.name for f in functions if f.name not in known.impure and emit.is_simple(f, simple, own))
+        simple = frozenset(f.name for f in functions if f.name not in known.impure and vectorise.is_simple(f, simple, own))
     return simple
 
 
@@ -88,7 +88,7 @@ def write(
     if rows is not None:
         planned = fission.plan(rows[1], variables, known, stride=True, recompute=choices.recompute)
         row_writer = emit.Writer(planned, replace(options, blocks=(), one_row=rows[0]), calls) if coalesce.is_apart(planned) else None
-    text = emit.functions(named(kernel, parsed), writer, line, row_writer)
+    text = entry.functions(named(kernel, parsed), writer, line, row_writer)
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")
     reason = writer.scalar[0] if writer.scalar else ("asked for" if not vectors else "warps in lockstep")

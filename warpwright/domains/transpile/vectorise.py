@@ -1,0 +1,58 @@
+"""Which loops over threads may be vectorised, and which device functions do not stand in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpwright.domains.transpile import ir, uniform, vmath
+from warpwright.domains.transpile.ir import Declare, Expr, Raw, Return, Stmt
+from warpwright.domains.transpile.regions import Plan
+from warpwright.domains.transpile.uniform import INLINED_CALLS
+
+_CASTS = frozenset(["T", "scalar_t", "float", "int", "double", "unsigned", "static_cast"])
+"""Conversions that the parser shows as calls where their type depends on a template parameter."""
+
+
+def is_simple(function: ir.Function, known: frozenset[str], own: frozenset[str] = frozenset()) -> bool:
+    """Say whether a device function is straight code with one return, of calls that are inlined."""
+    if function.problem or not function.body:
+        return False
+    for stmt in ir.walk(function.body):
+        if isinstance(stmt, ir.For | ir.DoWhile | Raw | ir.Jump) or (isinstance(stmt, Return) and stmt is not function.body[-1]):
+            return False
+    return all(
+        e.kind != "lambda" and (e.kind != "call" or e.name in known or (e.name not in own and _in_library(e))) for e in ir.expressions(function.body)
+    )
+
+
+def _in_library(call: Expr) -> bool:
+    """Say whether a call becomes straight code, if its name is not one of the program's own."""
+    return call.name in INLINED_CALLS or call.name in _CASTS or vmath.inlined(call)
+
+
+def unvectorisable(stmts: Sequence[Stmt], plan: Plan, simple: frozenset[str], own: frozenset[str] = frozenset()) -> str:
+    """Return why a loop over threads is left scalar, or nothing."""
+    for stmt in ir.walk(tuple(stmts)):
+        if isinstance(stmt, Return | Raw | ir.DoWhile | ir.Jump):
+            return f"line {stmt.line}: a jump"
+        if isinstance(stmt, ir.For) and (
+            stmt.cond is None or any(uniform.varies(e, plan.facts.varying, plan.variables) and not _counted(stmt, plan) for e in (stmt.cond,))
+        ):
+            return f"line {stmt.line}: a loop whose length differs between threads"
+    for expr in ir.expressions(tuple(stmts)):
+        if expr.kind == "call" and expr.name.startswith("atomic"):
+            return f"line {expr.line}: {expr.name}"
+        if expr.kind == "call" and expr.name not in simple and not expr.name.startswith("operator") and (expr.name in own or not _in_library(expr)):
+            return f"line {expr.line}: a call of {expr.name or 'a function'}"
+        if expr.kind == "lambda":
+            return f"line {expr.line}: a lambda"
+    return ""
+
+
+def _counted(stmt: ir.For, plan: Plan) -> bool:
+    """Say whether a loop counts from and to uniform values, though its counter is private to the thread."""
+    own = {s.var.key for s in stmt.init if isinstance(s, Declare)}
+    varying = plan.facts.varying - own
+    inits = [s.init for s in stmt.init if isinstance(s, Declare) and s.init is not None]
+    exprs = [e for e in (stmt.cond, stmt.step, *inits) if e is not None]
+    return not any(uniform.varies(e, varying, plan.variables) for e in exprs)
