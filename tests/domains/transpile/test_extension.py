@@ -101,3 +101,35 @@ def test_what_is_not_translated_is_named() -> None:
         extension.compile_extension(text, ["other"])
     with pytest.raises(UsageError, match="define absent"):
         extension.compile_extension(TEXT, ["absent"])
+
+
+LIBRARY = r"""
+#include <torch/extension.h>
+template <typename T> __global__ void twice(T* x, int n) { at::acc_type<T, true> two = 2; const int i = threadIdx.x; if (i < n) x[i] = x[i] * two; }
+torch::Tensor forward(torch::Tensor x, torch::Tensor w, c10::optional<torch::Tensor> b, torch::Tensor last) {
+  auto y = at::conv2d(x, w, b, {2, 1}, {1, 1});
+  y = torch::relu(y) + y * 0.5;
+  auto z = at::max_pool2d(torch::cat({y, y}, 1), 2, 2, 0, 1, false);
+  z = torch::softmax(torch::gelu(torch::linear(z.flatten(1), last, c10::nullopt), "tanh"), 1).contiguous();
+  twice<float><<<1, 64>>>(z.data_ptr<float>(), z.numel());
+  return torch::matmul(z, torch::einsum("ij->ji", {z}));
+}
+torch::Tensor wrong(torch::Tensor x) { return torch::linear(x, x.narrow(1, 0, 2)); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); m.def("wrong", &wrong); }
+"""
+
+
+@pytest.mark.compiler
+def test_torchs_functions_around_the_kernels_are_torchs() -> None:
+    built = extension.compile_extension(LIBRARY)
+    x, w, b = torch.randn(3, 4, 8, 8), torch.randn(5, 4, 3, 3), torch.randn(5)
+    for bias in (b, None):
+        y = torch.nn.functional.conv2d(x, w, bias, (2, 1), (1, 1))
+        y = torch.relu(y) + y * 0.5
+        z = torch.nn.functional.max_pool2d(torch.cat([y, y], 1), 2, 2).flatten(1)
+        last = torch.randn(7, z.shape[1])
+        z = 2 * torch.softmax(torch.nn.functional.gelu(z @ last.T, approximate="tanh"), 1)
+        assert torch.allclose(built.forward(x, w, bias, last), z @ z.T, rtol=1e-5)
+    with pytest.raises(LaunchFailed, match=r"torch's linear failed.*cannot be multiplied"):
+        built.wrong(torch.randn(3, 4))
+    assert torch.allclose(built.forward(x, w, None, last), z @ z.T, rtol=1e-5)  # the failure is forgotten

@@ -31,7 +31,13 @@ TYPES = (
 )  # fmt: skip
 """Element types by c10::ScalarType."""
 
-NONE, TENSOR, INTEGER, NUMBER, BOOLEAN, INTEGERS, TENSORS = range(7)
+NONE, TENSOR, INTEGER, NUMBER, BOOLEAN, INTEGERS, TENSORS, TEXT = range(8)
+
+LIBRARY_CALL = re.compile(
+    r"\b(torch|at)::(conv|max_pool|(adaptive_)?avg_pool|linear|batch_norm|instance_norm|layer_norm|group_norm|relu|sigmoid|tanh|exp|log|sqrt|abs|silu|mish"
+    r"|gelu|softmax|dropout|clamp|sum|mean|cumsum|tril|roll|constant_pad|cat\b|stack|einsum|addmm|matmul|mm\b|bmm|add\b|sub\b|mul\b|div\b)"
+)
+"""Functions of runtime/library.hpp: host code that calls one of them gets it, since it costs the C++ compiler a second."""
 
 
 class Value(ctypes.Structure):
@@ -44,6 +50,7 @@ class Value(ctypes.Structure):
     )  # fmt: skip
 
 
+LIBRARY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Value), ctypes.c_int, ctypes.POINTER(Value))
 ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -54,7 +61,8 @@ def translate_extension(text: str, functions: Sequence[str] = (), name: str = "e
     if missing:
         raise UsageError(f"expected the extension to define {', '.join(missing)}, saw no such function")
     head, mark, body = program.source.partition(f"\n// ---- {name} ----")
-    parts = ("torch",) if "inline int& last_error()" in head else ("host", "torch")
+    parts: tuple[str, ...] = ("torch",) if "inline int& last_error()" in head else ("host", "torch")
+    parts += ("library",) if LIBRARY_CALL.search(text) else ()
     binds = [f'static ww::Registrar ww_bind_{i}([](ww::Module& m) {{ m.def("{function}", &{function}); }});' for i, function in enumerate(functions)]
     return replace(program, source="\n".join([head, runtime(parts), mark + body, *binds, ""]))
 
@@ -125,6 +133,10 @@ class _Calls:
         self.lock = threading.RLock()
         self.allocate = ALLOCATE(self._allocate)
         library.ww_allocate_with(self.allocate)
+        self.failure = ""
+        if hasattr(library, "ww_library_with"):
+            self.asked = LIBRARY(self._ask)
+            library.ww_library_with(self.asked)
 
     def _allocate(self, kind: int, rank: int, sizes: Any, data: Any) -> int:
         try:
@@ -134,6 +146,33 @@ class _Calls:
         data[0] = self.live[-1].data_ptr()
         return len(self.live) - 1
 
+    def _ask(self, name: bytes, given: Any, count: int, made: Any) -> int:
+        """Do what host code asks of torch's library: ATen's function of that name, on tensors that this call has seen."""
+        try:
+            values = [given[i] for i in range(count)]
+            arguments = []
+            while values:
+                arguments.append(self._argument(values))
+            function = getattr(torch.ops.aten, name.decode())
+            with torch.no_grad():
+                result = function(*arguments[:1], approximate=arguments[1]) if name == b"gelu" else function(*arguments)
+            ctypes.pointer(made[0])[0] = self._tensor(result, name.decode())
+        except Exception as error:  # it would be lost on its way through C++: the text goes into the error of the call
+            self.failure = f": {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            return 1
+        return 0
+
+    def _argument(self, values: list[Value]) -> Any:
+        value = values.pop(0)
+        if value.kind == INTEGERS:
+            return list(value.sizes[: value.rank])
+        if value.kind == TENSORS:
+            return [self._view(values.pop(0)) for _ in range(value.integer)]
+        if value.kind == TEXT:
+            return ctypes.string_at(value.data or 0).decode()
+        plain = {NONE: None, INTEGER: value.integer, NUMBER: value.number, BOOLEAN: bool(value.integer)}
+        return self._view(value) if value.kind == TENSOR else plain[value.kind]
+
     def call(self, index: int, name: str, arguments: Sequence[Any]) -> Any:
         """Call function number `index`; a failure inside is a LaunchFailed with its words."""
         with self.lock:
@@ -141,11 +180,11 @@ class _Calls:
                 values = [value for argument in arguments for value in self._values(argument, name)]
                 count = self.library.ww_call(index, (Value * max(1, len(values)))(*values), len(values))
                 if count < 0:
-                    raise LaunchFailed(f"{name} failed: {self.library.ww_error().decode()}")
+                    raise LaunchFailed(f"{name} failed: {self.library.ww_error().decode()}{self.failure}")
                 results = self.library.ww_results()
                 return self._result([results[i] for i in range(count)])
             finally:
-                self.live = []
+                self.live, self.failure = [], ""
 
     def _values(self, argument: Any, name: str) -> list[Value]:
         if isinstance(argument, Value):

@@ -120,6 +120,11 @@ enum class MemoryFormat { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 namespace at {
 using namespace c10;
 
+template <class T, bool> struct acc_type_of { using type = T; };  // what sums of T are kept in on a GPU
+template <> struct acc_type_of<__half, true> { using type = float; };
+template <> struct acc_type_of<__nv_bfloat16, true> { using type = float; };
+template <class T, bool G> using acc_type = typename acc_type_of<T, G>::type;
+
 template <class T, int N> struct TensorAccessorBase {
   T* data_;
   const int64_t *sizes_, *strides_;
