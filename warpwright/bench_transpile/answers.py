@@ -134,6 +134,11 @@ def undecided(cases: Sequence[Case]) -> str:
     return next((why for name in cases[0].answers if (why := _undecided(cases, name))), "")
 
 
+def tells(one: Case) -> bool:
+    """Whether any output of a case is more than one value, or kind of value."""
+    return any(_varies(one, name) for name in one.answers)
+
+
 def one_number_only(cases: Sequence[Case]) -> bool:
     """Whether each output that no case tells takes one finite value only, to the last bit: what is left to tell is what it does with NaN."""
     values = [np.concatenate([one.answers[name] for one in cases]) for name in cases[0].answers if _undecided(cases, name)] if cases else []
