@@ -66,6 +66,16 @@ def test_a_copy_on_positive_values_only_tells_nothing_of_a_relu() -> None:
 
 
 @pytest.mark.compiler
+def test_one_number_of_all_inputs_is_told_by_other_inputs() -> None:
+    made = item("x[i]")
+    c = "void f(float* out, float* x, float* w) {\n  out[0] = 0.0f;\n  for (int32_t i = 0; i < 600; ++i) { out[0] += (x[i] * w[i]); }\n}\n"
+    prepared = judge.prepare(replace(made, c=c, buffers=(Buffer("out", "float32", 1, "output"), *made.buffers[1:])))
+    assert not prepared.unscored
+    wrong = [c.replace("i < 600", "i < 599"), c.replace("(x[i] * w[i])", "0.25f"), c.replace("w[i]", "x[i]")]
+    assert [judge.judge(prepared, Answer("model", text), 0.0, Random(0)).status for text in (c, *wrong)] == ["ok", *["wrong"] * 3]
+
+
+@pytest.mark.compiler
 def test_ranges_are_looked_for_where_the_usual_ones_give_no_number() -> None:
     prepared = judge.prepare(item("acosf(sinf(x[i])) + logf(-x[i]) + sqrtf(0.95f + x[i])"))
     assert not prepared.unscored and {one.where for one in prepared.cases} == {"negative"} and all(one.good for one in prepared.cases)

@@ -207,7 +207,7 @@ def test_kernelbench_c_claims_translation_only(tmp_path: Path) -> None:
 
 def test_the_oracle_is_the_reference_in_double() -> None:
     assert "#define expf exp" in text.in_double(C)
-    assert text.in_double(C.replace("expf(x[i])", "*(int*)&x[i]")) == ""
+    assert text.in_double(C.replace("expf(x[i])", "*(int*)&x[i]")) == "" and text.in_double(C.replace("expf(x[i])", "*(float *)(&(v_))")) == ""
 
 
 # --- models ----------------------------------------------------------------------------------------------------------------------------

@@ -134,6 +134,11 @@ def undecided(cases: Sequence[Case]) -> str:
     return next((why for name in cases[0].answers if (why := _undecided(cases, name))), "")
 
 
+def tells(one: Case) -> bool:
+    """Whether any output of a case is more than one value, or kind of value."""
+    return any(_varies(one, name) for name in one.answers)
+
+
 def one_number_only(cases: Sequence[Case]) -> bool:
     """Whether each output that no case tells takes one finite value only, to the last bit: what is left to tell is what it does with NaN."""
     values = [np.concatenate([one.answers[name] for one in cases]) for name in cases[0].answers if _undecided(cases, name)] if cases else []
@@ -193,7 +198,7 @@ def _moved(shift: Callable[[Array], Array]) -> Callable[[Case, str], Array]:
 IMPOSTORS: Mapping[str, Callable[[Case, str], Array]] = {
     "what was there before": _untouched,
     "zeros": lambda one, name: np.zeros_like(_stored(one, name)),
-    "the mean": _mean,
+    "the mean": lambda one, name: _mean(one, name) if one.answers[name].size > 1 else np.zeros_like(_stored(one, name)),
     "its elements moved by one": _moved(lambda value: np.roll(value, 1)),
     "its elements in reverse": _moved(lambda value: value[::-1]),
 }

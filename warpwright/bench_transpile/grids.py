@@ -151,7 +151,7 @@ def _guarded(prober: _Prober, threads: str, blocks: str, block: int, size: int) 
         for outer in spread_out(size // seen[0], "".join(axis for axis in blocks if axis not in fixed)):
             grid = (inner[0] * outer[0], inner[1] * outer[1], inner[2] * outer[2])
             whole = prober.run(shape, _all(grid)) if math.prod(grid) <= MOST_AT_ONCE else None
-            if whole is not None and whole[0] == size:
+            if whole is not None and whole[0] == size == whole[1][prober.target]:
                 found.append((grid, shape, whole[1]))
     return found[:MOST]
 

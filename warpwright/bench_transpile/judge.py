@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warpwright import native
 from warpwright.base import Comparison, Status, Verdict
 from warpwright.bench_transpile import answers, text
-from warpwright.bench_transpile.answers import Case, differs, one_number_only, undecided
+from warpwright.bench_transpile.answers import Case, differs, one_number_only, tells, undecided
 from warpwright.bench_transpile.items import Item
 from warpwright.bench_transpile.program import Program
 from warpwright.bench_transpile.values import inputs_of, ranges_of
@@ -145,7 +145,7 @@ def _chosen(drawn: Callable[[str, int], Case], item: Item) -> tuple[list[Case], 
     for where in dict.fromkeys(one.where for one in sorted(tried, key=lambda one: one.coarse) if not one.good):
         if not why:
             break
-        cases += [one for one in tried if one.where == where and not one.good]
+        cases += [one for one in tried if one.where == where and not one.good and tells(one)]
         why = undecided(cases)
     if why and one_number_only(cases):
         cases += [drawn(where, seed) for where in last for seed in SEEDS]

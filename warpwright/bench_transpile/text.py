@@ -78,7 +78,7 @@ def complete(c: str) -> str:
 
 def in_double(c: str) -> str:
     """Return the text computed in float64: the oracle. Empty where the text looks at the bits of a float, which double does not have."""
-    if re.search(r"\(\s*(u?int\d*_t|int|unsigned)\s*\*\s*\)|\bunion\b|memcpy|as_float|__builtin", c):
+    if re.search(r"\(\s*(u?int\d*_t|int|unsigned|float)\s*\*\s*\)|\bunion\b|memcpy|as_float|__builtin", c):
         return ""
     macros = "".join(f"#define {name}f {name}\n" for name in _FLOAT_MATH)
     return f"{HEAD}{macros}#define float double\n{MINMAX}{c}"

@@ -46,7 +46,7 @@ def wire(prepared: Prepared) -> Item:
     except (Unwired, WarpwrightError) as error:
         return replace(item, unwired=one_line(error))
     if isinstance(found, str):
-        return replace(item, unwired=found or search.why or "no wiring fits the buffers' names and sizes")
+        return replace(item, unwired=search.why or found or "no wiring fits the buffers' names and sizes")
     return found
 
 
