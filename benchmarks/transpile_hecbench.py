@@ -82,9 +82,8 @@ def run(command: list[str], folder: Path, seconds: float, where: list[str] | Non
 
     settings = {"OMP_STACKSIZE": "16M", **os.environ}  # with stacks without a limit a thread would have 2 MiB
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits, env=settings
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=limits, env=settings, **streams)  # type: ignore[call-overload]
         begun = time.monotonic()
         while (code := process.poll()) is None and cpu_seconds(process.pid) < seconds and time.monotonic() - begun < 5 * seconds:
             time.sleep(0.05)
