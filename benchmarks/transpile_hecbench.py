@@ -256,7 +256,7 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
             verdict, why = judge.beside(said, other) if code == 0 else ("", "")
             if verdict == "same":
                 return "verified", f"twin with {threads} threads: {why}"
-        return "ran", f"the twin counts on as many threads as a GPU has ({reason})"
+        return beside_arrays(plan, twin, arguments, into, f"the twin counts on as many threads as a GPU has ({reason})", 3 * limit)
     if verdict == "differs" and judge.beside(run(["env", "OMP_NUM_THREADS=1", str(program), *arguments], folder, 3 * limit)[1], other)[0] != "same":
         verdict, reason = "nothing", f"the twin's own answer depends on the number of threads ({reason})"  # or what is printed are times
     if verdict == "nothing":
