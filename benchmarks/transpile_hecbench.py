@@ -54,7 +54,7 @@ HAND = -1
 """The shift that stands for the sizes given by hand."""
 SOURCE_REPEATS = 2
 """Of counts in the source, when sizes are made smaller."""
-TEAMS = (32, 64, 128, 256, 512, 1024)
+TEAMS = {32, 64, 128, 256, 512, 1024}
 """Numbers of threads for twins that are written thread by thread."""
 MEMORY = 8 << 30
 TRANSLATOR = hashlib.sha256(b"".join(f.read_bytes() for f in sorted(Path(transpile.__file__).parent.rglob("*.[hp][py]*")) if f.is_file())).hexdigest()
@@ -250,9 +250,12 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
     if code != 0:
         return "ran", f"the twin {'takes too long' if code is None else f'exits with {code}'}"
     verdict, reason = judge.beside(said, other)
-    if verdict == "differs" and any("omp_get_thread_num" in f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS):
-        for threads in TEAMS:  # a twin written thread by thread is right only with the number of threads that it is written for
-            code, other = run(["env", f"OMP_NUM_THREADS={threads}", "OMP_STACKSIZE=4M", str(program), *arguments], folder, 3 * limit)
+    texts = "\n".join(f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS)
+    if verdict == "differs" and "omp_get_thread_num" in texts:
+        for threads in sorted(TEAMS & set(map(int, re.findall(r"\b\d{2,4}\b", texts)))):  # such a twin is right with the number it is written for
+            code, other = run(["env", f"OMP_NUM_THREADS={threads}", "OMP_STACKSIZE=4M", str(program), *arguments], folder, limit)
+            if code is None:
+                break
             verdict, why = judge.beside(said, other) if code == 0 else ("", "")
             if verdict == "same":
                 return "verified", f"twin with {threads} threads: {why}"
