@@ -410,17 +410,23 @@ def table(entries: list[dict[str, object]]) -> str:
     for title, group in groups.items():
         counts = collections.Counter(str(e["status"]) for e in group)
         lines.append(f"| {title} | {len(group)} | " + " | ".join(str(counts[s]) for s in statuses) + " |")
-    by = collections.Counter("its twin" if str(e["reason"]).startswith("twin") else "its own check" for e in entries if e["status"] == "verified")
+    done = [e for e in entries if e["status"] == "verified"]
+    by = collections.Counter("its own check" if "own check" in str(e["reason"]) else str(e["reason"]).partition(":")[0] for e in done)
+    scale = collections.Counter(f"{'by hand' if e.get('shift') == HAND else 'by the rule' if e.get('shift') else 'as in its Makefile'}" for e in done)
     tiers: collections.Counter[str] = collections.Counter()
     for entry in entries:
         tiers.update(entry.get("tiers", {}))  # type: ignore[call-overload]
-    lines += ["", f"Verified by: {dict(by)}. Kernels by tier: {dict(tiers)}.", ""]
-    lines += ["| miss (core features) | twin | status | reason |", "|---|---|---|---|"]
+    lines += ["", f"Verified by: {dict(by)}. Sizes: {dict(scale)}. Kernels by tier: {dict(tiers)}.", ""]
+    lines += ["| miss (core features) | twin | status | reason | beside fibers |", "|---|---|---|---|---|"]
     for e in sorted((e for e in entries if e["core"] and e["status"] != "verified"), key=lambda e: (order.index(str(e["status"])), str(e["name"]))):
-        reason = re.sub(r"(signal \w+|exit code \d+):.*|(needs data):.*", r"\1", str(e["reason"]), flags=re.S)  # what the program said is not kept
-        reason = " ".join(re.sub(r"/tmp/\S*/", "", reason).replace("|", "\\|").split())[:160]
-        lines.append(f"| {e['name']} | {'yes' if e['twin'] else 'no'} | {e['status']} | {reason} |")
+        lines.append(f"| {e['name']} | {'yes' if e['twin'] else 'no'} | {e['status']} | {shown(e['reason'])} | {shown(e.get('fibers', ''))} |")
     return "\n".join(lines)
+
+
+def shown(reason: object) -> str:
+    """Return a reason as it stands in the table: in one line, without what the program said and without places on this machine."""
+    text = re.sub(r"(signal \w+|exit code \d+):.*|(needs data):.*", r"\1", str(reason), flags=re.S)
+    return " ".join(re.sub(r"/tmp/\S*/", "", text).replace("|", "\\|").split())[:200]
 
 
 def main() -> None:
