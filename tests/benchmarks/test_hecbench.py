@@ -56,7 +56,11 @@ def test_arguments(argument: str, smaller: str) -> None:
 def test_the_judge_of_what_is_printed() -> None:
     assert judge.own_check("Test PASSED") == "pass"
     assert judge.own_check("3 mismatches\nPASS") == "fail"
+    assert judge.own_check("Number of incorrect matches: 0") == "" and judge.own_errors("Number of incorrect matches: 0") == 1
+    assert judge.own_check("Number of incorrect matches: 3") == "fail"
     assert judge.own_errors("Max error: 1.5e-6\nRMS difference = 0") == 2
+    assert judge.own_check("Number of incorrect matches: 0") == "" and judge.own_errors("Number of incorrect matches: 0") == 1
+    assert judge.own_check("Number of incorrect matches: 3") == "fail"
     assert judge.own_errors("Max error: 1.5e-6\nMax error: 0.2") == 0
     assert judge.own_errors("Maximum error: nan") == 0
     assert judge.beside("sum 1.5\ntime 3 ms", "sum 1.5001\ntime 9 ms")[0] == "same"
