@@ -27,6 +27,14 @@ struct Kept {
   __device__ float& operator[](int i) { return all[i]; }
   __device__ Kept& operator+=(float x) { v += x; return *this; }
 };
+template <int N> struct Loader {
+  int at;
+  __device__ Loader() : at(threadIdx.x) {}
+  __device__ void load(const float* x, float (&kept)[N]) { for (int k = 0; k < N; ++k) kept[k] = x[at * N + k]; }
+};
+typedef Loader<2> Pairs;
+__device__ float of_pair(const float* x) { float kept[2]; Pairs().load(x, kept); return kept[0] + 10 * kept[1]; }
+__global__ void paired(const float* x, float* y) { y[threadIdx.x] = of_pair(x); }
 __global__ void objects(const float4* x, float4* y, int n) {
   float4 whole; Kept added, placed, direct, summed{1.f};
   int i = threadIdx.x;
@@ -91,3 +99,10 @@ def test_objects_keep_a_value_for_each_thread_over_a_barrier(kernels: dict[str, 
     kernels["objects"][1, 8](x, y, 8)
     assert y[:32].tolist() == x.tolist()
     assert y[32:].tolist() == (x + np.tile([0, 0, 0, 1], 8)).tolist()
+
+
+@pytest.mark.compiler
+def test_classes_whose_methods_ask_for_the_thread(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    x, y = np.arange(16, dtype=np.float32), np.zeros(8, np.float32)
+    kernels["paired"][1, 8](x, y)
+    assert y.tolist() == (x[::2] + 10 * x[1::2]).tolist()
