@@ -42,10 +42,10 @@ def agree(a: np.ndarray, b: np.ndarray) -> bool:
     kind = held(a)
     if kind is None:
         return False
-    x, y = a.view(kind).astype(np.float64), b.view(kind).astype(np.float64)
-    gone = np.isnan(x) & np.isnan(y)
-    x, y = np.where(gone, 0, x), np.where(gone, 0, y)
     with np.errstate(all="ignore"):
+        x, y = a.view(kind).astype(np.float64), b.view(kind).astype(np.float64)
+        gone = np.isnan(x) & np.isnan(y)
+        x, y = np.where(gone, 0, x), np.where(gone, 0, y)
         near = np.abs(x - y) <= TOLERANCE * np.maximum(np.abs(x), np.abs(y)) + 1e-5 * np.sqrt(np.mean(x * x))
     return bool(np.isfinite(x).all() and np.isfinite(y).all() and near.all())
 
@@ -60,7 +60,7 @@ def held(a: np.ndarray) -> type[np.float32] | type[np.float64] | None:
         with np.errstate(all="ignore"):
             values = a.view(kind)
             sizes = np.abs(values[(values != 0) & ~np.isnan(values)].astype(np.float64))
-        halved = kind is np.float32 and len(values) % 2 == 0 and not values[::2].any() and values[1::2].any()
+            halved = kind is np.float32 and len(values) % 2 == 0 and not values[::2].any() and values[1::2].any()
         if len(sizes) and not halved and np.mean((sizes > 1e-20) & (sizes < 1e20)) > 0.98:
             return kind
     return None
