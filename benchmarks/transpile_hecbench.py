@@ -54,7 +54,7 @@ HAND = -1
 """The shift that stands for the sizes given by hand."""
 SOURCE_REPEATS = 2
 """Of counts in the source, when sizes are made smaller."""
-TEAMS = (32, 64, 128, 256, 512, 1024)
+TEAMS = {32, 64, 128, 256, 512, 1024}
 """Numbers of threads for twins that are written thread by thread."""
 MEMORY = 8 << 30
 TRANSLATOR = hashlib.sha256(b"".join(f.read_bytes() for f in sorted(Path(transpile.__file__).parent.rglob("*.[hp][py]*")) if f.is_file())).hexdigest()
@@ -82,9 +82,8 @@ def run(command: list[str], folder: Path, seconds: float, where: list[str] | Non
 
     settings = {"OMP_STACKSIZE": "16M", **os.environ}  # with stacks without a limit a thread would have 2 MiB
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits, env=settings
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=limits, env=settings, **streams)  # type: ignore[call-overload]
         begun = time.monotonic()
         while (code := process.poll()) is None and cpu_seconds(process.pid) < seconds and time.monotonic() - begun < 5 * seconds:
             time.sleep(0.05)
@@ -251,13 +250,16 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
     if code != 0:
         return "ran", f"the twin {'takes too long' if code is None else f'exits with {code}'}"
     verdict, reason = judge.beside(said, other)
-    if verdict == "differs" and any("omp_get_thread_num" in f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS):
-        for threads in TEAMS:  # a twin written thread by thread is right only with the number of threads that it is written for
-            code, other = run(["env", f"OMP_NUM_THREADS={threads}", "OMP_STACKSIZE=4M", str(program), *arguments], folder, 3 * limit)
+    texts = "\n".join(f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS)
+    if verdict == "differs" and "omp_get_thread_num" in texts:
+        for threads in sorted(TEAMS & set(map(int, re.findall(r"\b\d{2,4}\b", texts)))):  # such a twin is right with the number it is written for
+            code, other = run(["env", f"OMP_NUM_THREADS={threads}", "OMP_STACKSIZE=4M", str(program), *arguments], folder, limit)
+            if code is None:
+                break
             verdict, why = judge.beside(said, other) if code == 0 else ("", "")
             if verdict == "same":
                 return "verified", f"twin with {threads} threads: {why}"
-        return "ran", f"the twin counts on as many threads as a GPU has ({reason})"
+        return beside_arrays(plan, twin, arguments, into, f"the twin counts on as many threads as a GPU has ({reason})", 3 * limit)
     if verdict == "differs" and judge.beside(run(["env", "OMP_NUM_THREADS=1", str(program), *arguments], folder, 3 * limit)[1], other)[0] != "same":
         verdict, reason = "nothing", f"the twin's own answer depends on the number of threads ({reason})"  # or what is printed are times
     if verdict == "nothing":
@@ -408,17 +410,23 @@ def table(entries: list[dict[str, object]]) -> str:
     for title, group in groups.items():
         counts = collections.Counter(str(e["status"]) for e in group)
         lines.append(f"| {title} | {len(group)} | " + " | ".join(str(counts[s]) for s in statuses) + " |")
-    by = collections.Counter("its twin" if str(e["reason"]).startswith("twin") else "its own check" for e in entries if e["status"] == "verified")
+    done = [e for e in entries if e["status"] == "verified"]
+    by = collections.Counter("its own check" if "own check" in str(e["reason"]) else str(e["reason"]).partition(":")[0] for e in done)
+    scale = collections.Counter(f"{'by hand' if e.get('shift') == HAND else 'by the rule' if e.get('shift') else 'as in its Makefile'}" for e in done)
     tiers: collections.Counter[str] = collections.Counter()
     for entry in entries:
         tiers.update(entry.get("tiers", {}))  # type: ignore[call-overload]
-    lines += ["", f"Verified by: {dict(by)}. Kernels by tier: {dict(tiers)}.", ""]
-    lines += ["| miss (core features) | twin | status | reason |", "|---|---|---|---|"]
+    lines += ["", f"Verified by: {dict(by)}. Sizes: {dict(scale)}. Kernels by tier: {dict(tiers)}.", ""]
+    lines += ["| miss (core features) | twin | status | reason | beside fibers |", "|---|---|---|---|---|"]
     for e in sorted((e for e in entries if e["core"] and e["status"] != "verified"), key=lambda e: (order.index(str(e["status"])), str(e["name"]))):
-        reason = re.sub(r"(signal \w+|exit code \d+):.*|(needs data):.*", r"\1", str(e["reason"]), flags=re.S)  # what the program said is not kept
-        reason = " ".join(re.sub(r"/tmp/\S*/", "", reason).replace("|", "\\|").split())[:160]
-        lines.append(f"| {e['name']} | {'yes' if e['twin'] else 'no'} | {e['status']} | {reason} |")
+        lines.append(f"| {e['name']} | {'yes' if e['twin'] else 'no'} | {e['status']} | {shown(e['reason'])} | {shown(e.get('fibers', ''))} |")
     return "\n".join(lines)
+
+
+def shown(reason: object) -> str:
+    """Return a reason as it stands in the table: in one line, without what the program said and without places on this machine."""
+    text = re.sub(r"(signal \w+|exit code \d+):.*|(needs data):.*", r"\1", str(reason), flags=re.S)
+    return " ".join(re.sub(r"/tmp/\S*/", "", text).replace("|", "\\|").split())[:200]
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ FAIL = re.compile(
     r"\bFAIL(ED|URE|S)?\b|\b(test|check|verification|validation)\w*\s+(has\s+)?(failed|fails|error)|\bfailed\b|\bmismatch(ed|es)?\b(?!\w*\s*[:=]\s*0)|\bincorrect\b|\bnot\s+(correct|passed)|\berror at\b|\bwrong\b|results? (do|does) not match",  # noqa: E501
     re.I,
 )
+NO_FAIL = re.compile(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)|\bincorrect\b[^\d:=]*[:=]\s*0\s*$", re.I)
 PASS = re.compile(r"\bPASS(ED|ES)?\b|\bsucc?ess(ful|fully|ful!)?\b|\bcorrect\b|\bverified\b|\bresults? match|\bOK\b|matches the", re.I)
 TIMING = re.compile(
     r"time|elapsed|\bsec|seconds?\b|\(?\b(ms|us|ns|s)\b\)?|/s\b|flop|bandwidth|throughput|speed|per iteration|rate|device|latency|duration|clock|perf",  # noqa: E501
@@ -25,13 +26,13 @@ def own_check(text: str) -> str:
     """Return `pass`, `fail` or an empty string: what the program says of itself."""
     if "assert failed as expected" in text:  # the test of assert itself
         text = "\n".join(line for line in text.splitlines() if "assert" not in line.lower() or "returned" in line)
-    if any(FAIL.search(line) and not re.search(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)", line, re.I) for line in text.splitlines()):
+    if any(FAIL.search(line) and not re.search(NO_FAIL, line) for line in text.splitlines()):
         return "fail"
     return "pass" if PASS.search(text) else ""
 
 
 ERROR = re.compile(
-    r"(?:\b(?:max(?:imum)?|mean|avg|average|rms|relative|l2)\b[\w\s]*\b(?:error|diff(?:erence)?|norm)|\bdeviation\b)"
+    r"(?:\bincorrect\b[\w\s]*|\bmismatch(?:es)?\b|\b(?:max(?:imum)?|mean|avg|average|rms|relative|l2)\b[\w\s]*\b(?:error|diff(?:erence)?|norm)|\bdeviation\b)"
     r"[^:=\d]*(?:[:=]|\bis\b)\s*(\S+)",
     re.I,
 )

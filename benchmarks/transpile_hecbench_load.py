@@ -163,6 +163,6 @@ def missing_data(plan: Plan) -> str:
     for one in plan.arguments:
         value = one.rpartition("=")[2]
         looks = "/" in value or re.search(r"\.(txt|dat|data|bin|bmp|ppm|pgm|png|jpg|mtx|csv|avi|fa|fasta|json|graph|in|gz|obj)$", value)
-        if looks and not value.startswith("-") and not (plan.folder / value).exists() and not re.search(r"out", value):
+        if looks and not value.startswith("-") and not (plan.folder / value).exists() and not re.search(r"out", value, re.I):
             return value
     return ""

@@ -20,6 +20,31 @@ template <class N> __global__ void leaves(float* x, N n, float least) {
   if (mine < other) return;
   x[i] = 100;
 }
+struct Kept {
+  float v, all[2];
+  __device__ void add(float x) { v += x; }
+  __device__ float get() const { return v; }
+  __device__ float& operator[](int i) { return all[i]; }
+  __device__ Kept& operator+=(float x) { v += x; return *this; }
+};
+template <int N> struct Loader {
+  int at;
+  __device__ Loader() : at(threadIdx.x) {}
+  __device__ void load(const float* x, float (&kept)[N]) { for (int k = 0; k < N; ++k) kept[k] = x[at * N + k]; }
+};
+typedef Loader<2> Pairs;
+__device__ float of_pair(const float* x) { float kept[2]; Pairs().load(x, kept); return kept[0] + 10 * kept[1]; }
+__global__ void paired(const float* x, float* y) { y[threadIdx.x] = of_pair(x); }
+__global__ void objects(const float4* x, float4* y, int n) {
+  float4 whole; Kept added, placed, direct, summed{1.f};
+  int i = threadIdx.x;
+  added.v = 0.f;
+  if (n > 3) { whole = x[i]; added.add(x[i].x); placed[1] = x[i].y; direct.all[1] = x[i].z; summed += x[i].w; }
+  __syncthreads();
+  if (n > 3) y[i] = whole;
+  __syncthreads();
+  y[i + blockDim.x] = make_float4(added.get(), placed[1], direct.all[1], summed.v);
+}
 """
 
 
@@ -66,3 +91,18 @@ def test_assert_in_a_kernel_and_copies_of_nothing(tmp_path: Path, tier: str) -> 
     done = subprocess.run(["./app"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.returncode) == ("2 1 1 29\n", 0)
     assert "Assertion `i < n' failed" in done.stderr
+
+
+@pytest.mark.compiler
+def test_objects_keep_a_value_for_each_thread_over_a_barrier(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    x, y = np.arange(32, dtype=np.float32), np.zeros(64, np.float32)
+    kernels["objects"][1, 8](x, y, 8)
+    assert y[:32].tolist() == x.tolist()
+    assert y[32:].tolist() == (x + np.tile([0, 0, 0, 1], 8)).tolist()
+
+
+@pytest.mark.compiler
+def test_classes_whose_methods_ask_for_the_thread(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    x, y = np.arange(16, dtype=np.float32), np.zeros(8, np.float32)
+    kernels["paired"][1, 8](x, y)
+    assert y.tolist() == (x[::2] + 10 * x[1::2]).tolist()

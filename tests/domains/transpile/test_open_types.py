@@ -10,8 +10,8 @@ HEAD = """template <int T> __global__ void k(float* out, const float* in) {{
   __shared__ {type} s[T][T]; s[0][threadIdx.x] = in[threadIdx.x]; __syncthreads(); """
 
 
-def translated(type_name: str, rest: str, front: str = "") -> transpile.KernelInfo:
-    text = front + HEAD.format(type=type_name) + rest + " }"
+def translated(type_name: str, rest: str) -> transpile.KernelInfo:
+    text = HEAD.format(type=type_name) + rest + " }"
     return transpile.compile_text(text, instances=["k<8>"]).kernels["k"]
 
 
@@ -29,9 +29,3 @@ def test_numbers(rest: str) -> None:
         found = translated(name, rest)
         assert (found.tier, found.reason) == ("vectors", "")
 
-
-def test_a_class_keeps_its_operators() -> None:
-    members = "__device__ float operator*(const V& o) const { return x * o.x; } __device__ V& operator=(float f) { x = f; return *this; }"
-    front = f"struct V {{ float x; {members} }};\n"
-    found = translated("V", "out[threadIdx.x] = s[0][threadIdx.x] * s[0][0];", front)
-    assert found.tier != "vectors" or "call" in found.reason

@@ -44,6 +44,8 @@ class Expr:
     """Key of the variable, of a name that is one."""
     type: str = ""
     """As the parser spells it; empty where it depends on a template parameter."""
+    pure: bool = False
+    """Of a call: of a const method, which leaves its object as it is."""
 
     @property
     def children(self) -> tuple[Expr, ...]:

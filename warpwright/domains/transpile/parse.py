@@ -306,7 +306,13 @@ class _Reader:
         elif kind in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR") or kind == "UNARY_OPERATOR":
             name = "".join(plain(p).strip() for p in made.parts if isinstance(p, str))
         real = "assign" if kind == "BINARY_OPERATOR" and name in _ASSIGNMENTS else made.kind
-        found = Expr(real, made.parts, made.line, name, var, cursor.type.spelling)
+        if kind == "CALL_EXPR" and (sign := name.removeprefix("operator")) == "".join(plain(p).strip() for p in made.parts if isinstance(p, str)):
+            if sign in _ASSIGNMENTS and len(made.children) == 2:  # of a class: a call to the parser
+                real, name = "assign", sign
+            elif sign in ("++", "--") and len(made.children) == 1:
+                real, name = "unary", sign
+        pure = kind == "CALL_EXPR" and real == "call" and (called := cursor.referenced) is not None and called.is_const_method()
+        found = Expr(real, made.parts, made.line, name, var, cursor.type.spelling, pure)
         return closed(found) if found.type == OPEN else found
 
     def is_own(self, declared: Any) -> bool:
@@ -321,7 +327,7 @@ class _Reader:
         for (low, high), child in sorted(((_extent(c), c) for c in kids), key=lambda pair: pair[0][0]):
             if low < at or high > end or high <= low or child.kind.name.endswith("_ATTR"):
                 continue
-            if child.spelling.startswith("operator") and child.kind.name in ("DECL_REF_EXPR", "UNEXPOSED_EXPR", "OVERLOADED_DECL_REF"):
+            if _names_operator(child):
                 continue  # an operator's name is its sign, which is in the text; that of a call operator covers the arguments
             if low > at:
                 parts.append(self.text[at:low])
@@ -335,6 +341,18 @@ class _Reader:
 def _extent(cursor: Any) -> tuple[int, int]:
     extent = cursor.extent
     return extent.start.offset, extent.end.offset
+
+
+def _names_operator(cursor: Any) -> bool:
+    """Say whether a child of a call is the name of the operator; a conversion around `a[0]` or `a + b` is spelled `operator` too."""
+    while cursor.spelling.startswith("operator"):
+        if cursor.kind.name != "UNEXPOSED_EXPR":
+            return cursor.kind.name in ("DECL_REF_EXPR", "OVERLOADED_DECL_REF")
+        kids = list(cursor.get_children())
+        if len(kids) != 1:
+            return not kids
+        cursor = kids[0]
+    return False
 
 
 def _callee(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright.domains.transpile import choices, fibers, launch, lockstep, loops, parse, scan, vmath
+from warpwright.domains.transpile import choices, classes, fibers, launch, lockstep, loops, parse, scan, vmath
 from warpwright.domains.transpile import sanitize as sanitize_functions
 from warpwright.domains.transpile import source as reading
 from warpwright.domains.transpile.choices import Choices
@@ -131,12 +131,16 @@ def faster_tiers(
     better: dict[int, str] = {}
     starts = {k.start for k in defined}
     device = [f for f in functions if not any(k.start <= f.start < k.end for k in defined)]
+    objects = classes.aware(source, scan.tokens(source.text), loops.callees(device).impure)
+    texts = {f.name: source.text[start:end] for start, _, end in scan.pieces(source.text) for f in device if start <= f.start < end}
     for kernel in defined:
         line = source.line(kernel.start)
         parsed = next((f for f in functions if kernel.start <= f.start < kernel.end), None)
         try:
             if parsed is None:
                 raise NotFissionable(line, "the parser does not show this kernel")
+            if thread := classes.used(source.text[kernel.start : kernel.end], texts, objects):
+                raise NotFissionable(line, f"methods of {thread} ask for the thread or synchronise")
             shapes = block_shapes(kernel, sites, blocks)
             refuse_divergent(parsed, source, block_shapes(replace(kernel, bounds=""), sites, blocks))  # a bound is the largest shape only
             written = loops.write(kernel, parsed, device, line, shapes, tier != "loops", chosen.get(kernel.name, choices.BY_RULE))

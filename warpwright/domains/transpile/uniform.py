@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -145,6 +146,8 @@ def _note(
                 controls.append((found.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
             elif found is not None and found.var is not None and variables.get(found.var) is not None and variables[found.var].space == "local":
                 facts.assigned.setdefault(found.var, []).append(stmt)
+                if not variables[found.var].dims and not re.search(r"\*|\bauto\b", variables[found.var].type):  # an array in a class
+                    controls.append((found.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
         if node.kind == "unary" and node.name == "&" and (found := ir.target(node.children[0])) is not None and found.var is not None:
             facts.addressed.add(found.var)
             facts.assigned.setdefault(found.var, []).append(stmt)
@@ -152,12 +155,28 @@ def _note(
             for inside in node.walk():
                 if inside.var is not None:
                     facts.addressed.add(inside.var)
+        if (owner := _object(node, variables)) is not None:
+            facts.assigned.setdefault(owner, []).append(stmt)
+            facts.addressed.add(owner)
         if node.kind == "call":
             for position, argument in enumerate(node.children[1:]):
                 found = ir.target(argument)
                 if found is not None and found.var is not None and position in references.get(node.name, ()):
                     facts.assigned.setdefault(found.var, []).append(stmt)
                     facts.addressed.add(found.var)
+
+
+def _object(node: Expr, variables: Mapping[int, Var]) -> int | None:
+    """Return the local object that a call of its own method or operator may change: `s.add(x)`, `s[0]`; not of a const one, nor through a pointer."""
+    if node.kind != "call" or node.pure or not node.children:
+        return None
+    head = node.children[0]
+    method = head.kind == "member" and not any("->" in part for part in head.parts if isinstance(part, str))
+    if not method and node.name not in ("operator[]", "operator()", "operator<<", "operator>>"):
+        return None
+    found = ir.target(head)
+    var = variables.get(found.var) if found is not None and found.var is not None else None
+    return var.key if var is not None and var.space == "local" and "auto" not in var.type and "*" not in var.type else None
 
 
 def _branches(whole: Expr, inside: Expr) -> tuple[Expr, ...]:
