@@ -34,6 +34,12 @@ static inline unsigned short float_to_bfloat(float f) {
 static inline float bfloat_to_float(unsigned short h) { return bits<float>((unsigned)h << 16); }
 }  // namespace ww
 
+// With a whole number the small type, with float or double that type: as c10::Half has it.
+#define WW_SMALL_MIXED(NAME, SIGN) \
+  template <class A, class R = std::conditional_t<std::is_floating_point_v<A>, A, NAME>, class = std::enable_if_t<std::is_arithmetic_v<A>>> \
+  static inline R operator SIGN(NAME a, A b) { return R((float)a SIGN (std::conditional_t<std::is_floating_point_v<A>, A, float>)b); } \
+  template <class A, class R = std::conditional_t<std::is_floating_point_v<A>, A, NAME>, class = std::enable_if_t<std::is_arithmetic_v<A>>> \
+  static inline R operator SIGN(A a, NAME b) { return R((std::conditional_t<std::is_floating_point_v<A>, A, float>)a SIGN (float)b); }
 #define WW_SMALL_FLOAT(NAME, TO, FROM) \
   struct NAME { \
     unsigned short stored; \
@@ -50,6 +56,7 @@ static inline float bfloat_to_float(unsigned short h) { return bits<float>((unsi
   static inline NAME operator*(NAME a, NAME b) { return NAME((float)a * (float)b); } \
   static inline NAME operator/(NAME a, NAME b) { return NAME((float)a / (float)b); } \
   static inline NAME operator-(NAME a) { return NAME(-(float)a); } \
+  WW_SMALL_MIXED(NAME, +) WW_SMALL_MIXED(NAME, -) WW_SMALL_MIXED(NAME, *) WW_SMALL_MIXED(NAME, /) \
   struct alignas(4) NAME##2_ { NAME x, y; NAME##2_() = default; NAME##2_(NAME a, NAME b) : x(a), y(b) {} \
     NAME##2_& operator+=(NAME##2_ o) { x += o.x; y += o.y; return *this; } \
     NAME##2_& operator*=(NAME##2_ o) { x *= o.x; y *= o.y; return *this; } }; \

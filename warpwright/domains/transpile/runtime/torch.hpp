@@ -477,7 +477,7 @@ struct NoGradGuard {};
 #define AT_DISPATCH_ALL_TYPES_AND(A, TYPE, NAME, ...) WW_SWITCH(TYPE, NAME, WW_FLOATING(__VA_ARGS__) WW_INTEGRAL(__VA_ARGS__) WW_NARROW(__VA_ARGS__))
 
 // What the module offers: functions by name, with the arguments' names and defaults.
-namespace py {
+namespace pybind11 {
 struct arg {
   std::string name;
   std::optional<ww::Value> fallback;
@@ -494,8 +494,8 @@ struct arg {
 struct none {};
 template <class... T> struct call_guard {};
 struct gil_scoped_release {};
-}  // namespace py
-namespace pybind11 { using namespace py; }
+}  // namespace pybind11
+namespace py = pybind11;
 namespace torch { using py::arg; }
 
 namespace ww {
