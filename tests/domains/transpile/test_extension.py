@@ -114,8 +114,13 @@ torch::Tensor forward(torch::Tensor x, torch::Tensor w, c10::optional<torch::Ten
   twice<float><<<1, 64>>>(z.data_ptr<float>(), z.numel());
   return torch::matmul(z, torch::einsum("ij->ji", {z}));
 }
+torch::Tensor plain(py::object o) { return o.cast<torch::Tensor>(); }
+torch::Tensor shifted(pybind11::object x, py::object by = py::none(), double f = 2) {
+  auto t = plain(py::hasattr(x, "data") ? x.attr("data") : x);
+  return by.is_none() ? t * f : t + plain(by);
+}
 torch::Tensor wrong(torch::Tensor x) { return torch::linear(x, x.narrow(1, 0, 2)); }
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); m.def("wrong", &wrong); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); m.def("wrong", &wrong); m.def("shifted", &shifted); }
 """
 
 
@@ -130,6 +135,7 @@ def test_torchs_functions_around_the_kernels_are_torchs() -> None:
         last = torch.randn(7, z.shape[1])
         z = 2 * torch.softmax(torch.nn.functional.gelu(z @ last.T, approximate="tanh"), 1)
         assert torch.allclose(built.forward(x, w, bias, last), z @ z.T, rtol=1e-5)
+    assert torch.equal(built.shifted(x, None, 3.0), x * 3) and torch.equal(built.shifted(x, w[:1, :, :1, :1], 1.0), x + w[:1, :, :1, :1])
     with pytest.raises(LaunchFailed, match=r"torch's linear failed.*cannot be multiplied"):
         built.wrong(torch.randn(3, 4))
     assert torch.allclose(built.forward(x, w, None, last), z @ z.T, rtol=1e-5)  # the failure is forgotten

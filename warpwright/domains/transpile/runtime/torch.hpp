@@ -492,6 +492,21 @@ struct arg {
   }
 };
 struct none {};
+class object {  // an argument of any kind; attributes such as Parameter.data are the argument itself
+  ww::Value held{};
+ public:
+  object() = default;
+  object(none) {}
+  explicit object(const ww::Value& v) : held(v) {}
+  bool is_none() const { return held.kind == ww::kNone; }
+  object attr(const char*) const { return *this; }
+  template <class T> T cast() const;
+  const ww::Value& value() const { return held; }
+};
+using handle = object;
+using cast_error = std::runtime_error;
+static inline bool hasattr(const object& o, const char*) { return o.value().kind == ww::kTensor; }
+template <class T> static bool isinstance(const object& o) { return o.value().kind == ww::kTensor; }
 template <class... T> struct call_guard {};
 struct gil_scoped_release {};
 }  // namespace pybind11
@@ -542,6 +557,13 @@ template <class T> struct take<std::optional<T>> { static std::optional<T> from(
   return take<T>::from(a);
 } };
 
+template <> struct take<py::object> { static py::object from(Arguments& a) { return py::object(a.next()); } };
+}  // namespace ww
+template <class T> T pybind11::object::cast() const {
+  ww::Arguments one(&held, 1);
+  return ww::take<std::decay_t<T>>::from(one);
+}
+namespace ww {
 struct Results {
   std::vector<Value> values;
   void add(const at::Tensor& t) {
