@@ -316,6 +316,8 @@ def beside_fibers(plan: load.Plan, said: str, arguments: tuple[str, ...], into: 
     except Ended as ended:
         return f"fibers: {ended.reason}"
     verdict, reason = arrays.beside(into / "first" / "arrays", into / "second" / "arrays")
+    if verdict == "nothing":
+        return "nothing to compare with fibers"
     return f"{'agrees with' if verdict == 'same' else 'differs from'} fibers: {reason}"
 
 
