@@ -34,9 +34,7 @@ class Bounds:
 
 def conjuncts(cond: Expr) -> list[Expr]:
     """Return the parts of a condition that all have to hold."""
-    inner = cond
-    while inner.kind == "paren" and len(inner.children) == 1:
-        inner = inner.children[0]
+    inner = ir.bare(cond)
     if inner.kind == "binary" and inner.name == "&&":
         return [part for child in inner.children for part in conjuncts(child)]
     return [inner]
@@ -53,9 +51,7 @@ def bounds(conds: Sequence[Expr], plan: Plan, printer: Printer) -> Bounds:
 
 def _named(part: Expr, plan: Plan) -> Expr | None:
     """Return what a flag that is a name stands for, when that is a condition of its own."""
-    inner = part
-    while inner.kind == "paren" and len(inner.children) == 1:
-        inner = inner.children[0]
+    inner = ir.bare(part)
     if inner.kind != "name" or inner.var is None or inner.var in plan.scalars or (declaration := plan.facts.declared.get(inner.var)) is None:
         return None
     whole = expand(inner, plan)
@@ -102,7 +98,7 @@ def _bound(operator: str, moving: Expr, fixed: Expr, unsigned: str, counting: Se
         return False
     limit = f"(long){f'({unsigned})' if unsigned else ''}({printer.expr(fixed)})"
     if found is not None:
-        rest = moving.map(lambda node: Expr("literal", ("0",), node.line, "", None, "int") if node is inside else None)
+        rest = moving.map(lambda node: ir.number(0, node.line) if node is inside else None)
         limit = f"({limit} - (long)({printer.expr(rest)}){' + 1' if operator in ('<=', '>') else ''}) * {divisor}"
     limit = f"{limit} - (long)({printer.expr(at_zero(inside))})"
     if found is None and operator in ("<=", ">"):
@@ -194,9 +190,7 @@ def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
 
 def is_index_as_signed(expr: Expr) -> bool:
     """Is this `(int)threadIdx.x` or the like? Indices and sizes of a launch fit, so that the cast changes nothing; others may cut a value off."""
-    given = expr.children[-1]
-    while given.kind == "paren" and len(given.children) == 1:
-        given = given.children[0]
+    given = ir.bare(expr.children[-1])
     of_launch = given.kind == "member" and bool(given.children) and given.children[0].name in LAUNCH
     return of_launch and expr.type in ("int", "long", "long long")
 
@@ -252,7 +246,7 @@ def coefficient(expr: Expr) -> int | None:
 
 def at_zero(expr: Expr) -> Expr:
     """Return an expanded expression for thread_x = 0."""
-    return expr.map(lambda node: Expr("literal", ("0",), node.line, "", None, "int") if is_x(node) else None)
+    return expr.map(lambda node: ir.number(0, node.line) if is_x(node) else None)
 
 
 def at_thread(expr: Expr, last: bool) -> Expr:

@@ -45,7 +45,10 @@ VALUES: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 """What may be chosen."""
 
-_COMMENT = re.compile(r"/\*\s*warpwright:([^*]*)\*/\s*__global__\s((?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?)\b(?!__launch_bounds__)(\w+)\s*\(")
+_KERNEL = re.compile(
+    r"(?:/\*\s*warpwright:(?P<words>[^*]*)\*/\s*)?(?P<head>__global__\s(?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?\b(?!__launch_bounds__)(?P<name>\w+)\s*\()"
+)
+"""A kernel's head up to its parameters, with the comment that chooses for it."""
 
 
 def parse(text: str) -> Choices:
@@ -62,12 +65,12 @@ def parse(text: str) -> Choices:
 
 def of_kernels(text: str) -> dict[str, Choices]:
     """Return the choices that a CUDA source makes, by kernel."""
-    return {match[3]: parse(match[1]) for match in _COMMENT.finditer(text)}
+    return {match["name"]: parse(match["words"]) for match in _KERNEL.finditer(text) if match["words"] is not None}
 
 
 def kernels(text: str) -> list[str]:
     """Return the names of the kernels in `text`, CUDA or a program that holds CUDA in a string."""
-    return list(dict.fromkeys(match[2] for match in _KERNEL.finditer(text)))
+    return list(dict.fromkeys(match["name"] for match in _KERNEL.finditer(text)))
 
 
 def chosen(text: str, kernel: str, choices: Choices) -> str:
@@ -75,12 +78,9 @@ def chosen(text: str, kernel: str, choices: Choices) -> str:
     made = choices.text()
 
     def put(match: re.Match[str]) -> str:
-        return match[0] if match[2] != kernel else (f"/* warpwright: {made} */ " if made else "") + match[1]
+        return match[0] if match["name"] != kernel else (f"/* warpwright: {made} */ " if made else "") + match["head"]
 
     return _KERNEL.sub(put, text)
-
-
-_KERNEL = re.compile(r"(?:/\*\s*warpwright:[^*]*\*/\s*)?(__global__\s(?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?\b(?!__launch_bounds__)(\w+)\s*\()")
 
 
 def without(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from warpwright.domains.transpile import scan
+from warpwright.domains.transpile import ir, scan
 from warpwright.domains.transpile.loops import LOOKS_AT_THREAD
 from warpwright.domains.transpile.normalise import SYNC_CALLS
 from warpwright.domains.transpile.source import Source
@@ -20,7 +20,8 @@ _NAME = (
 
 
 def words_of(text: str) -> set[str]:
-    return set(re.findall(r"\w+", re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)))
+    """Return the words of a text, those of its comments left out."""
+    return set(re.findall(r"\w+", ir.plain(text)))
 
 
 def aware(source: Source, found: Sequence[scan.Token], functions: frozenset[str]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.bounds import is_index_as_signed
-from warpwright.domains.transpile.integers import LAUNCH
+from warpwright.domains.transpile.integers import LAUNCH, literal
 from warpwright.domains.transpile.ir import Expr, Stmt
 from warpwright.domains.transpile.regions import Masked, Node, Plan, Region
 
@@ -109,7 +109,7 @@ def _moved(expr: Expr, size: int) -> Expr | None:
         if _is(_bare(expr), name) and expr.kind in ("member", "cast"):
             thread = expr.map(lambda n: replace(n, name="threadIdx", parts=("threadIdx",)) if n.kind == "name" and n.name == "blockIdx" else None)
             part = _binary(thread, "/" if pattern else "%", size) if size > 1 else thread
-            return _paren(Expr("binary", (expr, f" {operator} ", part), expr.line, operator, None, expr.type)) if pattern else part
+            return ir.paren(Expr("binary", (expr, f" {operator} ", part), expr.line, operator, None, expr.type)) if pattern else part
     return None
 
 
@@ -122,27 +122,22 @@ def _share_of_rest(expr: Expr, size: int) -> Expr | None:
         product, divisor = _bare(block), _divisor(_bare(thread))
         if product.kind != "binary" or product.name != "*" or divisor is None:
             continue
-        rest, share = _bare(product.children[0]), _literal(_bare(product.children[1]))
+        rest, share = _bare(product.children[0]), literal(_bare(product.children[1]))
         if rest.kind != "binary" or not _is(_bare(rest.children[0]), "blockIdx") or share is None or share * divisor != size:
             continue
-        modulus = _literal(_bare(rest.children[1]))
+        modulus = literal(_bare(rest.children[1]))
         if modulus is not None and rest.name == "&" and modulus & (modulus + 1) == 0:
             modulus += 1
         elif modulus is None or rest.name != "%" or modulus < 1:
             continue
         number = _binary(rest.children[0], "*", share)
         whole = Expr("binary", (number, " + ", thread), expr.line, "+", None, bare.type)
-        return _binary(_paren(whole), "%", modulus * share)
+        return _binary(ir.paren(whole), "%", modulus * share)
     return None
 
 
 def _binary(left: Expr, operator: str, number: int) -> Expr:
-    literal = Expr("literal", (str(number),), left.line, "", None, "int")
-    return _paren(Expr("binary", (left, f" {operator} ", literal), left.line, operator, None, left.type))
-
-
-def _paren(expr: Expr) -> Expr:
-    return Expr("paren", ("(", expr, ")"), expr.line, "", None, expr.type)
+    return ir.paren(Expr("binary", (left, f" {operator} ", ir.number(number, left.line)), left.line, operator, None, left.type))
 
 
 def is_apart(plan: Plan) -> bool:
@@ -181,7 +176,7 @@ def _form(expr: Expr, forms: _Forms) -> bool:
     left, right = map(_bare, bare.children)
     if bare.name == "+":
         return _number(left, right, forms) or _number(right, left, forms)
-    divisor = _literal(right)
+    divisor = literal(right)
     if divisor is not None and _rest_of_number(bare.name, left, divisor, forms):
         return True
     if not _is(left, "threadIdx") or divisor is None:
@@ -206,7 +201,7 @@ def _number(block: Expr, thread: Expr, forms: _Forms) -> bool:
     if _is(thread, "threadIdx") and _is(factor, "blockDim"):
         forms.sizes.add(BLOCK_SIZE)
         return True
-    share, divisor = _literal(factor), _divisor(thread)
+    share, divisor = literal(factor), _divisor(thread)
     if share is None or divisor is None:
         return False
     forms.sizes.add(str(share * divisor))
@@ -226,7 +221,7 @@ def _rest_of_number(operator: str, left: Expr, divisor: int, forms: _Forms) -> b
         block, m = _bare(one), _divisor(_bare(other))
         factor = 1 if _is(block, "blockIdx") else None
         if block.kind == "binary" and block.name == "*" and _is(_bare(block.children[0]), "blockIdx"):
-            factor = _literal(_bare(block.children[1]))
+            factor = literal(_bare(block.children[1]))
         if factor is not None and m is not None:
             forms.rests.add((factor, m, divisor))
             forms.divisors.add(m)
@@ -240,7 +235,7 @@ def _divisor(thread: Expr) -> int | None:
         return 1
     if thread.kind != "binary" or len(thread.children) != 2 or not _is(_bare(thread.children[0]), "threadIdx"):
         return None
-    given = _literal(_bare(thread.children[1]))
+    given = literal(_bare(thread.children[1]))
     if given is None or (thread.name == "/" and given < 1):
         return None
     return given if thread.name == "/" else 1 << given if thread.name == ">>" and given < 31 else None
@@ -256,8 +251,3 @@ def _bare(expr: Expr) -> Expr:
 def _is(expr: Expr, name: str) -> bool:
     """Is this `name.x`?"""
     return expr.kind == "member" and expr.name == "x" and bool(expr.children) and expr.children[0].name == name
-
-
-def _literal(expr: Expr) -> int | None:
-    text = ir.text_of(expr).rstrip("uUlL") if expr.kind == "literal" else ""
-    return int(text) if text.isdigit() and int(text) < 1 << 31 else None

@@ -473,15 +473,8 @@ def _peel(stmts: list[Stmt], kept: set[int]) -> tuple[list[Stmt], list[Expr]]:
         not isinstance(last, ir.If)
         or last.other
         or last.constexpr
-        or not all(isinstance(s, Declare) and s.var.key not in kept and s.init is not None and _quiet(s.init) for s in head)
+        or not all(isinstance(s, Declare) and s.var.key not in kept and s.init is not None and ir.is_quiet(s.init) for s in head)
     ):
         return stmts, []
     inner, guards = _peel(list(last.then), kept) if last.then else ([], [])
     return [*head, *inner], [last.cond, *guards]
-
-
-def _quiet(expr: Expr) -> bool:
-    """Say whether an expression reads no memory and has no effect, so that it may also run for threads that the guard leaves out."""
-    return not any(
-        n.kind in ("index", "call", "assign", "lane", "lambda") or (n.kind == "unary" and n.name in ("*", "++", "--")) for n in expr.walk()
-    )

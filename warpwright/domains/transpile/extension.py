@@ -152,7 +152,7 @@ class _Calls:
             values = [given[i] for i in range(count)]
             arguments = []
             while values:
-                arguments.append(self._argument(values))
+                arguments.append(self._read(values))
             function = getattr(torch.ops.aten, name.decode())
             with torch.no_grad():
                 result = function(*arguments[:1], approximate=arguments[1]) if name == b"gelu" else function(*arguments)
@@ -161,17 +161,6 @@ class _Calls:
             self.failure = f": {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             return 1
         return 0
-
-    def _argument(self, values: list[Value]) -> Any:
-        value = values.pop(0)
-        if value.kind == INTEGERS:
-            return list(value.sizes[: value.rank])
-        if value.kind == TENSORS:
-            return [self._view(values.pop(0)) for _ in range(value.integer)]
-        if value.kind == TEXT:
-            return ctypes.string_at(value.data or 0).decode()
-        plain = {NONE: None, INTEGER: value.integer, NUMBER: value.number, BOOLEAN: bool(value.integer)}
-        return self._view(value) if value.kind == TENSOR else plain[value.kind]
 
     def call(self, index: int, name: str, arguments: Sequence[Any]) -> Any:
         """Call function number `index`; a failure inside is a LaunchFailed with its words."""
@@ -219,14 +208,20 @@ class _Calls:
     def _result(self, values: list[Value]) -> Any:
         made: list[Any] = []
         while values:
-            value = values.pop(0)
-            if value.kind == TENSORS:
-                made.append([self._view(values.pop(0)) for _ in range(value.integer)])
-            elif value.kind == TENSOR:
-                made.append(self._view(value))
-            else:
-                made.append({NONE: None, INTEGER: value.integer, NUMBER: value.number, BOOLEAN: bool(value.integer)}[value.kind])
+            made.append(self._read(values))
         return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+    def _read(self, values: list[Value]) -> Any:
+        """Take the next argument or result from the front of the list: one value, or a list of tensors with its head."""
+        value = values.pop(0)
+        if value.kind == INTEGERS:
+            return list(value.sizes[: value.rank])
+        if value.kind == TENSORS:
+            return [self._view(values.pop(0)) for _ in range(value.integer)]
+        if value.kind == TEXT:
+            return ctypes.string_at(value.data or 0).decode()
+        plain = {NONE: None, INTEGER: value.integer, NUMBER: value.number, BOOLEAN: bool(value.integer)}
+        return self._view(value) if value.kind == TENSOR else plain[value.kind]
 
     def _view(self, value: Value) -> torch.Tensor | None:
         """Return the tensor that a result is: one of those that the call saw, or a view of its memory."""

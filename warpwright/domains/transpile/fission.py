@@ -174,7 +174,7 @@ class _Builder:
         self.facts.declared[var.key] = inner
         self.facts.assigned[var.key] = []
         step = replace(stmt.step, parts=(steps_name, " += ", stmt.step.children[1]))
-        zero = Declare(steps, Expr("literal", ("0",), stmt.line, "", None, "int"), False, stmt.line)
+        zero = Declare(steps, ir.number(0, stmt.line), False, stmt.line)
         guarded: list[Node] = [Region([inner, If(stmt.cond, stmt.body, line=stmt.line)])]
         loops: list[Node] = [Single(zero), Loop([], _reaches(stmt.cond, first, steps_name, kind), step, guarded, stmt.line)]
         if not any(e.name in self.callees.references and self.callees.references[e.name] for e in ir.expressions(stmt.body)):

@@ -15,8 +15,7 @@ UNSIGNED = ("unsigned int", "unsigned", "uint32_t", "unsigned long", "size_t", "
 
 def literal(expr: Expr) -> int | None:
     """Return the value of a whole number that is written down, below 2^31."""
-    while expr.kind == "paren" and len(expr.children) == 1:
-        expr = expr.children[0]
+    expr = ir.bare(expr)
     text = ir.text_of(expr).strip().rstrip("uUlL") if expr.kind == "literal" else ""
     return int(text) if text.isdigit() and (text == "0" or text[0] != "0") and int(text) < 1 << 31 else None
 

@@ -271,6 +271,30 @@ def name_of(var: Var, line: int = 0) -> Expr:
     return Expr("name", (var.name,), line, var.name, var.key, var.type)
 
 
+def number(value: int, line: int = 0) -> Expr:
+    """Return the expression that is a whole number."""
+    return Expr("literal", (str(value),), line, "", None, "int")
+
+
+def paren(expr: Expr) -> Expr:
+    """Return the expression in parentheses."""
+    return Expr("paren", ("(", expr, ")"), expr.line, "", None, expr.type)
+
+
+def bare(expr: Expr) -> Expr:
+    """Return the expression without parentheses around it."""
+    while expr.kind == "paren" and len(expr.children) == 1:
+        expr = expr.children[0]
+    return expr
+
+
+def is_quiet(expr: Expr) -> bool:
+    """Say whether an expression reads no memory and has no effect, so that it may also run for threads that a guard leaves out."""
+    return not any(
+        n.kind in ("index", "call", "assign", "lane", "lambda") or (n.kind == "unary" and n.name in ("*", "++", "--")) for n in expr.walk()
+    )
+
+
 def text_of(expr: Expr) -> str:
     """Return an expression as it is written, without comments and line breaks."""
     return plain("".join(p if isinstance(p, str) else text_of(p) for p in expr.parts))

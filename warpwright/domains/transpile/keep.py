@@ -59,8 +59,7 @@ def _is_plain(guard: If) -> bool:
 
 
 def _is_pure(expr: Expr) -> bool:
-    bad = ("index", "call", "assign", "lane", "lambda", "other")
-    return not any(n.kind in bad or (n.kind == "unary" and n.name in ("*", "++", "--")) for n in expr.walk())
+    return ir.is_quiet(expr) and not any(n.kind == "other" for n in expr.walk())
 
 
 def _is_quiet(loop: For) -> bool:

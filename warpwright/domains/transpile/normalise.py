@@ -370,10 +370,10 @@ def _wrap(expr: Expr) -> Expr:
 
     `a < b` of classes or open types is a call to the parser, without a name or with the operator's."""
     if expr.kind == "call" and (not expr.name or expr.name.startswith("operator")):
-        return Expr("paren", ("(", expr, ")"), expr.line, "", None, expr.type)
+        return ir.paren(expr)
     if expr.kind in ("name", "call", "paren", "member", "index", "literal"):
         return expr
-    return Expr("paren", ("(", expr, ")"), expr.line, "", None, expr.type)
+    return ir.paren(expr)
 
 
 def _type(expr: Expr, line: int, variables: Mapping[int, Var]) -> str:

@@ -60,7 +60,7 @@ def _reduced(nest: For, plan: Plan) -> Stmt:
     body = replace(last, expr=replace(last.expr, parts=(result, " = ", call)))
     innermost = loops[-1]
     assert innermost.cond is not None
-    cond = replace(innermost.cond, parts=(innermost.cond.children[0], " < ", Expr("literal", (str(total),), nest.line, "", None, "int")))
+    cond = replace(innermost.cond, parts=(innermost.cond.children[0], " < ", ir.number(total, nest.line)))
     return replace(innermost, cond=cond, body=(body,), line=nest.line, pragma=f"omp simd reduction(ww_{operation}: {name})")
 
 
@@ -80,8 +80,7 @@ def _accumulates(stmt: Evaluate, plan: Plan) -> tuple[str, Expr, Expr] | None:
     if assign.kind != "assign" or assign.name != "=" or len(changed(stmt)) != 1:
         return None
     result, call = assign.children
-    while call.kind == "paren" and len(call.children) == 1:
-        call = call.children[0]
+    call = ir.bare(call)
     var = plan.variables.get(result.var or 0)
     if result.kind != "name" or var is None or var.space != "local" or var.type not in ("float", "double"):
         return None
@@ -112,7 +111,7 @@ def _fused(value: Expr, strides: dict[int, int]) -> Expr | None:
             fits = False
             return expr
         seen = True
-        rest = expr.children[1].map(lambda n: Expr("literal", ("0",), n.line, "", None, "int") if n.var in strides and n.var != last else None)
+        rest = expr.children[1].map(lambda n: ir.number(0, n.line) if n.var in strides and n.var != last else None)
         return replace(expr, parts=tuple(rest if p is expr.children[1] else p for p in expr.parts))
 
     made = value.map(change)

@@ -148,8 +148,8 @@ def _sum(expr: Expr) -> _Quotient | _Value:
     left, right = map(_analysed, expr.children)
     for one, fixed in ((left, expr.children[1]), (right, expr.children[0])):
         if isinstance(one, _Quotient) and not one.modulus and not mentions_x(fixed) and (expr.name == "+" or one is left):
-            more = Expr("binary", (_paren(fixed), " * ", _number(one.divisor)), expr.line, "*", None, fixed.type)
-            whole = Expr("binary", (_paren(one.sum), f" {expr.name} ", more), expr.line, expr.name, None, expr.type)
+            more = Expr("binary", (ir.paren(fixed), " * ", ir.number(one.divisor)), expr.line, "*", None, fixed.type)
+            whole = Expr("binary", (ir.paren(one.sum), f" {expr.name} ", more), expr.line, expr.name, None, expr.type)
             return _Quotient(whole, one.step, one.breaks, one.divisor)
     one_side, other_side = _settled(left), _settled(right)
     sign = 1 if expr.name == "+" else -1
@@ -210,11 +210,3 @@ def _settled(found: _Quotient | _Value) -> _Value:
 def _at_first(expr: Expr) -> Expr:
     """Return an expanded expression for the first thread of the stretch."""
     return expr.map(lambda node: Expr("other", ("stretch_x",), node.line, "", None, "int") if is_x(node) else None)
-
-
-def _paren(expr: Expr) -> Expr:
-    return Expr("paren", ("(", expr, ")"), expr.line, "", None, expr.type)
-
-
-def _number(value: int) -> Expr:
-    return Expr("literal", (str(value),), 0, "", None, "int")

@@ -76,8 +76,8 @@ class Choose:
         """Yield each value for each kernel that changes the translation."""
         if not ir.translated:
             return
+        now = translation(ir.text)
         for kernel in choices.kernels(ir.program):
-            now = translation(ir.text)
             for value in self.values:
                 if getattr(ir.of(kernel), self.name) == value:
                     continue
