@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+from weakref import WeakSet
 
 from warpwright.base import Case, Errors, Task, to_json
 from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerProtocol, WorkerTimeout
@@ -71,6 +72,8 @@ class Judge:
         self._certificate: Certificate | None = None
         self.dropped: dict[str, str] = {}
         """Distributions that are not used for this task, and why."""
+        self._beside: WeakSet[Worker] = WeakSet()
+        """Workers that hold memory on the same device."""
         try:
             self.facts: Mapping[str, Any] = self._ask(
                 "open", task=to_json(task), secret=f"{self.secret:x}", host_only=False, timeout=self.worker.limits.build_seconds
@@ -80,10 +83,11 @@ class Judge:
             raise
 
     def _ask(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
-        try:
-            reply = self.worker.request(op, timeout=timeout or self.worker.limits.build_seconds, **fields)
-        except (WorkerDied, WorkerTimeout, WorkerProtocol) as error:
-            raise JudgeFailed(f"the judge did not answer {op!r}: {error}", self.worker.log()[-500:]) from error
+        reply = self._request(op, timeout, fields)
+        if reply.get("kind") == "OutOfMemoryError":  # KernelBench's L1-76: a worker held 91 of 140 GB, most of it cached
+            for worker in (*self._beside, self.worker):
+                worker.trim()
+            reply = self._request(op, timeout, fields)
         if "error" not in reply:
             return reply
         kind, message = str(reply.get("kind")), str(reply.get("message"))
@@ -92,6 +96,12 @@ class Judge:
         if kind == "TaskError":
             raise TaskError(message)
         raise JudgeFailed(f"the judge failed at {op!r}: {reply['error']}")
+
+    def _request(self, op: str, timeout: float | None, fields: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self.worker.request(op, timeout=timeout or self.worker.limits.build_seconds, **fields)
+        except (WorkerDied, WorkerTimeout, WorkerProtocol) as error:
+            raise JudgeFailed(f"the judge did not answer {op!r}: {error}", self.worker.log()[-500:]) from error
 
     # -- inputs and states
 
@@ -141,6 +151,7 @@ class Judge:
 
     def probe(self, worker: Worker) -> None:
         """See whether CUDA tensors pass between the judge and `worker`; if not, have both use files."""
+        self._beside.add(worker)
         if not self.device.startswith("cuda"):
             return
         sent = self.worker.request("probe")

@@ -28,7 +28,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     judge = Judging(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "host_only", "digest",
+        "trim", "host_only", "digest",
     )  # fmt: skip
     serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
 
@@ -159,6 +159,14 @@ class Judging:
             self.shelf.release(owner)
         self.shipped, self.last = [], []
         self._original.held = None
+        return {}
+
+    def trim(self) -> dict[str, Any]:
+        """Let go of answers that can be made again, and of cached memory."""
+        self._original.answers.clear()
+        self._original.held = None
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
         return {}
 
     def viable(self, case: dict[str, Any], which: int) -> dict[str, Any]:

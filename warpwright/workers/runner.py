@@ -53,7 +53,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "rest",
+            "rest", "trim",
         )
     }
     serve_requests(request_fd, reply_fd, operations, runner.call)
@@ -242,6 +242,10 @@ class Runner:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
         self.inputs, self.outputs, self.kept, self.slot_form = [], None, None, None
         self.shelf.release_all()
+        return self.trim()
+
+    def trim(self) -> dict[str, Any]:
+        """Give memory that is cached but not used back to the device."""
         gc.collect()
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()

@@ -252,6 +252,12 @@ class Worker:
         if self.device != "cpu" and self.alive:
             self.request("rest")
 
+    def trim(self) -> None:
+        """Have a runner on a GPU give back memory that it does not use. Whether it dies of that is for the next request to say."""
+        if self.device != "cpu" and self.alive:
+            with contextlib.suppress(WorkerError):
+                self.request("trim")
+
     # -- ends
 
     def _forged(self, what: str) -> WorkerProtocol:

@@ -10,6 +10,7 @@ from warpwright.domains.graph.techniques import (
     conv_reduce,
     conv_transpose,
     dead,
+    direct_convolution,
     fold,
     forms,
     fourier,
@@ -47,7 +48,8 @@ convolution, which hide it from the rules that look for one.
 """
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES)
-ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *precision.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
+_KERNELS: tuple[Any, ...] = (*precision.TECHNIQUES, *direct_convolution.TECHNIQUES)
+ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""
 
 TECHNIQUES: tuple[Any, ...] = (*REWRITES, *dict.fromkeys((*ON_CPU, *ON_CUDA)))

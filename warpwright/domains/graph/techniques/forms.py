@@ -31,10 +31,6 @@ def _windows(at: Inserter, x: fx.Node, axes: range, kernel: tuple[int, ...], str
 
 # --- matrix product ------------------------------------------------------------------------------------------------------
 
-_GROWTH = 4
-"""Matrices of patches up to so many times as large as the input are built: writing and reading one takes about the time of two passes over it."""
-
-
 def _match_matmul(node: fx.Node) -> Any:
     conv = _plain(node)
     if conv is None:
@@ -43,13 +39,6 @@ def _match_matmul(node: fx.Node) -> Any:
         return conv
     patch = math.prod(shape(conv.weight)[1:])  # the matrix of patches is written and read: worth it while smaller than the output
     return conv if conv.d > 1 and patch <= conv.channels else None
-
-
-def _match_strided(node: fx.Node) -> Any:
-    conv = _plain(node)
-    if conv is None or conv.d < 2 or max(conv.stride) == 1 or _match_matmul(node) is not None:
-        return None
-    return conv if math.prod(shape(conv.weight)[1:]) * math.prod(conv.out) <= _GROWTH * math.prod(shape(conv.x)[1:]) else None
 
 
 def _plain(node: fx.Node) -> Convolution | None:
@@ -80,11 +69,6 @@ CONVOLUTION_AS_MATMUL = Rewrite(
     "conv(x, W) -> W as a matrix times the matrix of patches of x, for kernels of one element (where that is x itself) and for few input channels.",
 )  # fmt: skip
 
-STRIDED_CONVOLUTION_AS_MATMUL = Rewrite(
-    "strided_convolution_as_matmul", "S", CONVOLUTIONS, _match_strided, _emit_matmul,
-    "conv(x, W) -> W as a matrix times the matrix of patches of x, for strides near the kernel's size, as a merged pool leaves them (L2-65).",
-    tried_first=True,
-)  # fmt: skip
 
 # --- slices --------------------------------------------------------------------------------------------------------------
 
@@ -137,4 +121,4 @@ FLAT_CONV3D = Rewrite(
     "conv3d(x, W), kernel (k, l, 1) -> conv2d on [D, H * W] with dilation W along the second axis: rows lie one behind the other. Notes 2.5 (L1-59).",
 )  # fmt: skip
 
-TECHNIQUES = (CONVOLUTION_AS_MATMUL, STRIDED_CONVOLUTION_AS_MATMUL, CONV3D_IN_SLICES, FLAT_CONV3D)
+TECHNIQUES = (CONVOLUTION_AS_MATMUL, CONV3D_IN_SLICES, FLAT_CONV3D)

@@ -32,8 +32,9 @@ class Compile:
         return dict(action.params).get("mode") != "default"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
-        """Yield one action a mode. Not before another schedule that has to come last, and not round generated kernels."""
-        if ir.scheduled(self.name) or ir.scheduled("cuda_graph") or any(hasattr(n.target, "python_text") for n in ir.graph.nodes):
+        """Yield one action a mode. Not before another schedule that has to come last, and not round generated kernels that it cannot call."""
+        generated = [node.target for node in ir.graph.nodes if hasattr(node.target, "python_text")]
+        if ir.scheduled(self.name) or ir.scheduled("cuda_graph") or not all(getattr(target, "compilable", False) for target in generated):
             return
         for mode in self.modes:
             yield Action(self.name, params=(("mode", mode),))

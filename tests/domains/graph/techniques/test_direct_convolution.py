@@ -1,0 +1,133 @@
+"""Convolutions by a kernel of our own: the rewrite in float64, the kernel by Triton's interpreter where Triton is installed."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+import torch
+from exactness import assert_equal_in_double, captured, randomised
+from shapes import Apply
+from torch import nn
+
+from warpwright.base import Action
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.techniques import conv_transpose, direct_convolution, schedule
+from warpwright.domains.graph.techniques.direct_convolution import DIRECT_CONVOLUTION, DirectConvolutions
+
+TECHNIQUE = DirectConvolutions()
+EXACT = Action(TECHNIQUE.name, params=(("precision", "tf32x3"),))
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct_convolution, "_LEAST_FLOPS", 0.0)
+
+
+def _calls(ir: object) -> list[tuple[object, ...]]:
+    return [node.args for node in ir.graph.nodes if node.target is DIRECT_CONVOLUTION]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("layers", "size", "outer", "axis"),
+    [
+        (nn.Conv3d(3, 20, (1, 2, 3), stride=(1, 2, 1), padding=(0, 1, 2), dilation=(1, 2, 1)), (2, 3, 4, 7, 6), None, None),
+        (nn.Conv2d(5, 7, 6, stride=4, padding=1, bias=False), (2, 5, 23, 14), None, None),
+        (nn.Sequential(nn.Conv2d(3, 16, 3), Apply(lambda y: y.amin(1))), (2, 3, 6, 7), 1, 2),
+        (nn.Sequential(nn.Conv1d(3, 18, 3), Apply(lambda y: y.logsumexp(1, keepdim=True))), (2, 3, 9), 1, 2),
+        (nn.Sequential(nn.Conv2d(3, 24, 3, padding=1), Apply(lambda y: y.reshape(2, 4, 6, 6, 7).amax(1))), (2, 3, 6, 7), 4, 1),
+        (nn.Sequential(nn.Conv2d(3, 24, 3), Apply(lambda y: y.reshape(2, 4, 6, 4, 5).logsumexp(-3, keepdim=True))), (2, 3, 6, 7), 4, 2),
+    ],
+)  # fmt: skip
+def test_convolutions_and_reductions(layers: nn.Module, size: tuple[int, ...], outer: int | None, axis: int | None) -> None:
+    model = randomised(layers, 0)
+    before = captured(model, torch.zeros(size))
+    assert [dict(action.params)["precision"] for action in TECHNIQUE.sites(before)] == ["tf32x3", "tf32"]
+    after = TECHNIQUE.apply(before, EXACT)
+    [call] = _calls(after)
+    assert call[8:10] == (() if outer is None else (outer, axis))
+    assert_equal_in_double(before, after, [torch.randn(size)], model)
+    assert list(schedule.Compile().sites(after)) and not list(TECHNIQUE.sites(after))
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+def test_phases_of_a_transposed_convolution(stride: int) -> None:
+    """What L2-58 and 96 become: the zeros round the input are the kernel's own."""
+    layers = nn.Sequential(nn.ConvTranspose3d(2, 5, 3, stride=stride, padding=1), Apply(lambda y: y.logsumexp(1)))
+    model, size = randomised(layers, 1), (2, 2, 3, 4, 3)
+    before = captured(model, torch.zeros(size))
+    [action] = conv_transpose.CHANNELS_BEFORE_INTERLEAVING.sites(before)
+    in_phases = conv_transpose.CHANNELS_BEFORE_INTERLEAVING.apply(before, action)
+    after = TECHNIQUE.apply(in_phases, EXACT)
+    [call] = _calls(after)
+    assert call[0].op == "placeholder" and call[8:11] == (stride**3, 2, "logsumexp")  # type: ignore[attr-defined]
+    assert_equal_in_double(before, after, [torch.randn(size)], model)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        nn.Conv2d(3, 8, 3),  # the library is good at it
+        nn.Conv3d(4, 6, 3, groups=2),
+        nn.Conv3d(3, 300, 2),  # more channels than a block holds
+        nn.Conv3d(16, 4, 4),  # 1,024 terms
+        nn.ConvTranspose3d(3, 6, 3),
+    ],
+)
+def test_what_is_left_to_the_library(layers: nn.Module) -> None:
+    channels = layers.in_channels
+    assert not list(TECHNIQUE.sites(captured(layers, torch.zeros(2, channels, *[6] * (layers.weight.dim() - 2)))))
+
+
+def test_a_convolution_that_others_read_is_not_reduced_away() -> None:
+    model = randomised(nn.Sequential(nn.Conv2d(3, 16, 3), Apply(lambda y: (y, y.amax(1)))), 0)
+    assert not list(TECHNIQUE.sites(captured(model, torch.zeros(2, 3, 6, 7))))
+
+
+def test_the_text_is_a_program() -> None:
+    tree = ast.parse(kernels.text("direct_convolution"))
+    assert [node.name for node in tree.body if isinstance(node, ast.FunctionDef)][-1] == DIRECT_CONVOLUTION.__name__
+
+
+INTERPRETED = """
+import random, sys, torch
+from warpwright.domains.graph.techniques.direct_convolution import DIRECT_CONVOLUTION as semantics
+names = {"__name__": "generated", "__file__": sys.argv[1]}
+exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
+rng = random.Random(int(sys.argv[2]))
+done = 0
+while done < 24:
+    d, ci, outer, inner = rng.choice([1, 2, 3]), rng.choice([1, 3, 5]), rng.choice([1, 2, 3, 8]), rng.choice([1, 4, 5, 16])
+    size, kernel, stride, dilation, before = ([rng.randint(*ends) for _ in range(d)] for ends in ((4, 7), (1, 3), (1, 2), (1, 2), (0, 2)))
+    places = [(size[a] + before[a] + rng.randint(0, 2) - (kernel[a] - 1) * dilation[a] - 1) // stride[a] + 1 for a in range(d)]
+    if min(places) < 1:
+        continue
+    done += 1
+    torch.manual_seed(done)
+    x, w = torch.randn(3, ci, *size), torch.randn(outer * inner, ci, *kernel)
+    b = rng.choice([None, torch.randn(outer * inner)])
+    if rng.random() < 0.2:
+        x.view(-1)[0] = float("nan")
+    axis, precision = rng.choice([0, 1, 2]), rng.choice(["tf32x3", "tf32"])
+    given = (stride, before, places, dilation, precision, outer if axis else 1, axis, rng.choice(["amax", "amin", "logsumexp"]))
+    seen = names["direct_convolution"](x, w, b, *given)
+    exact = semantics(x.double(), w.double(), None if b is None else b.double(), *given)
+    assert seen.shape == exact.shape and torch.equal(seen.isnan(), exact.isnan()), given
+    error = (seen.nan_to_num().double() - exact.nan_to_num()).abs().max()
+    assert error < (2e-5 if precision == "tf32x3" else 5e-2), (given, error)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@pytest.mark.parametrize("seed", range(2))
+def test_the_kernel_by_the_interpreter(seed: int, tmp_path) -> None:
+    path = tmp_path / "generated.py"
+    path.write_text("import torch\n" + kernels.text("direct_convolution"))
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "ignore", "-c", INTERPRETED, str(path), str(random.Random(seed).randrange(1000))]
+    subprocess.run(command, env=environment, check=True)

@@ -1,0 +1,117 @@
+"""A convolution in one kernel, with a reduction over its channels where one follows: what `techniques/direct_convolution.py` puts into a program.
+
+The sums are formed as a product of matrices, patches [BLOCK, depth] times weights [depth, channels], on tensor cores: of a block of output
+places all channels are in registers at once, and only the reduced ones go to memory. In TF32 a float32 number is rounded to 10 bits of mantissa;
+"tf32x3" splits both operands in two such numbers and forms the three products that matter.
+"""
+
+# mypy: ignore-errors
+# --- generated programs hold what follows
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _larger(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _smaller(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _to_tf32(x):
+    """Round to the nearest TF32 number; the tensor core would cut off. NaN stays NaN."""
+    bits = x.to(tl.int32, bitcast=True) + 0x1000
+    return tl.where(x == x, (bits & -0x2000).to(tl.float32, bitcast=True), x)
+
+
+@triton.jit
+def _direct_convolution(
+    x, w, b, y, total,
+    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, CI, ID, IH, IW]
+    OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # places of the output; `total` is N times as many
+    KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,  # w [OUTER * INNER, CI, KD, KH, KW]
+    SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,  # stride
+    PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr,  # zeros before each axis of x
+    LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
+    OUTER: tl.constexpr, INNER: tl.constexpr, OUTER_P: tl.constexpr, INNER_P: tl.constexpr,  # channels, and the next powers of two
+    AXIS: tl.constexpr, OP: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+):  # fmt: skip
+    taps: tl.constexpr = KD * KH * KW
+    depth: tl.constexpr = CI * taps
+    places: tl.constexpr = OD * OH * OW
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, place = i // places, i % places
+    z0 = place // (OH * OW) * SD - PD
+    y0 = place // OW % OH * SH - PH
+    x0 = place % OW * SW - PW
+    corner = n.to(tl.int64) * (CI * ID * IH * IW) + z0 * (IH * IW) + y0 * IW + x0
+    m = tl.arange(0, OUTER_P * INNER_P)
+    outer, inner = m // INNER_P, m % INNER_P
+    row, real = outer * INNER + inner, (outer < OUTER) & (inner < INNER)
+    sums = tl.zeros((BLOCK, OUTER_P * INNER_P), tl.float32)
+    for start in range(0, depth, STEP):
+        k = start + tl.arange(0, STEP)
+        dz, dy, dx = k // (KH * KW) % KD * LD, k // KW % KH * LH, k % KW * LW
+        inside = (i < total)[:, None] & (k < depth)[None, :]
+        if PD > 0 or (OD - 1) * SD - PD + (KD - 1) * LD >= ID:
+            at_z = z0[:, None] + dz[None, :]
+            inside &= (at_z >= 0) & (at_z < ID)
+        if PH > 0 or (OH - 1) * SH - PH + (KH - 1) * LH >= IH:
+            at_y = y0[:, None] + dy[None, :]
+            inside &= (at_y >= 0) & (at_y < IH)
+        if PW > 0 or (OW - 1) * SW - PW + (KW - 1) * LW >= IW:
+            at_x = x0[:, None] + dx[None, :]
+            inside &= (at_x >= 0) & (at_x < IW)
+        tap = k // taps * (ID * IH * IW) + dz * (IH * IW) + dy * IW + dx
+        patch = tl.load(x + corner[:, None] + tap[None, :], mask=inside, other=0.0)
+        weight = tl.load(w + row[None, :] * depth + k[:, None], mask=real[None, :] & (k < depth)[:, None], other=0.0)
+        if PRECISION == "tf32":
+            patch, weight = _to_tf32(patch), _to_tf32(weight)
+        sums = tl.dot(patch, weight, sums, input_precision=PRECISION)
+    if BIAS:
+        sums += tl.load(b + row, mask=real, other=0.0)[None, :]
+    if AXIS == 0:
+        target = n.to(tl.int64) * (OUTER * INNER * places) + place
+        tl.store(y + target[:, None] + row[None, :] * places, sums, mask=(i < total)[:, None] & real[None, :])
+    else:
+        if OUTER_P != OUTER or INNER_P != INNER:
+            sums = tl.where(real[None, :], sums, float("inf") if OP == "amin" else float("-inf"))
+        sums = tl.reshape(sums, (BLOCK, OUTER_P, INNER_P))
+        found = tl.reduce(sums, AXIS, _smaller if OP == "amin" else _larger)
+        if OP == "logsumexp":
+            shift = tl.where(tl.abs(found) == float("inf"), 0.0, found)
+            found = shift + tl.log(tl.sum(tl.exp(sums - tl.expand_dims(shift, AXIS)), AXIS))
+        kept: tl.constexpr = INNER if AXIS == 1 else OUTER
+        kept_p: tl.constexpr = INNER_P if AXIS == 1 else OUTER_P
+        q = tl.arange(0, kept_p)
+        target = n.to(tl.int64) * (kept * places) + place
+        tl.store(y + target[:, None] + q[None, :] * places, found, mask=(i < total)[:, None] & (q < kept)[None, :])
+
+
+def direct_convolution(x, weight, bias, stride, padding, places, dilation, precision, outer=1, axis=0, op=""):
+    """Return convolution(x, weight) + bias [N, channels, *places]; with `op`, that as [N, outer, channels / outer, *places] reduced over `axis`.
+
+    `padding` zeros stand before each spatial axis of x, and as many behind as `places` ask for.
+    """
+    lead, d = [1] * (5 - x.dim()), x.dim() - 2
+    (n, ci), sizes, kernel = x.shape[:2], (*lead, *x.shape[2:]), (*lead, *weight.shape[2:])
+    out, stride, dilation, before = (*lead, *places), (*lead, *stride), (*lead, *dilation), (*[0] * (3 - d), *padding)
+    inner = weight.shape[0] // outer
+    y = x.new_empty((n, (weight.shape[0], inner, outer)[axis], *places))
+    total = n * out[0] * out[1] * out[2]
+    outer_p, inner_p = triton.next_power_of_2(outer), max(triton.next_power_of_2(inner), 16 // triton.next_power_of_2(outer))
+    wide, depth = outer_p * inner_p, ci * kernel[0] * kernel[1] * kernel[2]
+    deep = wide == 64 and depth > 64  # blocks: the fastest of six on an H200, for L1-54, 60 and L2-25, 90; and for L2-27, 58, 89
+    block, step, warps = (128, 16, 8) if deep else (64, 32 if depth > 16 else 16, 8 if wide > 128 else 4)
+    _direct_convolution[(triton.cdiv(total, block),)](
+        x.contiguous(), weight.contiguous(), weight if bias is None else bias.contiguous(), y, total,
+        ci, *sizes, *out, *kernel, *stride, *before, *dilation,
+        outer, inner, outer_p, inner_p, axis, op, bias is not None, precision, block, step,
+        num_warps=warps, num_stages=3 if deep else 2,
+    )  # fmt: skip
+    return y
