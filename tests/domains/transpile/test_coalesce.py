@@ -31,6 +31,7 @@ ALLOWED = {
     "a quotient": f"out[{NUMBER}] = a[((((int)blockIdx.x) * 8) + (((int)threadIdx.x) / 3)) % 7];",
     "a rest": f"out[{NUMBER}] = a[(((int)threadIdx.x) & 7)] + (((int)threadIdx.x) % 6);",
     "a rest of the number": f"out[{NUMBER}] = a[((((int)blockIdx.x) * 4) + ((int)threadIdx.x)) % 10];",
+    "another axis": f"out[{NUMBER} + threadIdx.y] = blockIdx.z;",
     "a rest of a share": f"out[{NUMBER}] = a[(((int)blockIdx.x) + (((int)threadIdx.x) >> 2)) % 5];",
 }
 
@@ -48,7 +49,7 @@ WRITTEN_FOR_ROWS = {
 REFUSED = {
     "large blocks": f"out[{NUMBER}] = threadIdx.x;".replace("24", "96"),
     "the grid": "int i = blockIdx.x * blockDim.x + threadIdx.x; for (; i < n; i += blockDim.x * gridDim.x) out[i] = a[i];",
-    "another axis": f"out[{NUMBER}] = threadIdx.y;",
+    "another axis and a loop": f"int s = 0; for (int k = 0; k < n; ++k) s += a[k * {NUMBER}]; out[{NUMBER} + threadIdx.y] = s;",
     "a function that looks itself": f"out[{NUMBER}] = mine();",
     "a function that asks for its place": f"out[{NUMBER}] = place();",
     "shared memory": f"__shared__ int s[24]; s[threadIdx.x] = a[{NUMBER}]; __syncthreads(); out[{NUMBER}] = s[23 - threadIdx.x];",
@@ -103,6 +104,25 @@ def test_random_kernels_agree_with_fibers() -> None:
             rows[name][blocks, size](a, seen, n)
             fibers[name][blocks, size](a, expected, n)
             assert np.array_equal(seen, expected), (bodies[name], blocks, n)
+
+
+@pytest.mark.compiler
+def test_sheets_of_blocks_agree_with_fibers() -> None:
+    x, y = "(blockIdx.x * blockDim.x + threadIdx.x)", "(blockIdx.y * blockDim.y + threadIdx.y + 10 * (blockIdx.z * blockDim.z + threadIdx.z))"
+    bodies = {
+        "all": f"out[{y} * gridDim.x * blockDim.x + {x}] = a[{x} % 64] + {y};".replace("gridDim.x * blockDim.x", "n"),
+        "inside": f"if ({x} < 1 || {y} < 2 || {x} >= n - 3) return; out[{y} * n + {x}] = a[({x} + {y}) % 64] - a[{y} % 64];",
+    }
+    rows, fibers = program(bodies).load(), program(bodies, "fibers").load()
+    assert all(in_one_row(body) for body in bodies.values())
+    a = np.random.default_rng(0).integers(-99, 99, 64).astype(np.int32)
+    for name in bodies:
+        for grid, block in (((3, 5), (8, 2)), ((130, 2), (32, 4)), ((1, 3, 2), (8, 2, 2)), ((7, 1), (32, 3))):
+            wide = grid[0] * block[0]
+            seen, expected = (np.full(wide * 40, -7, np.int32) for _ in range(2))
+            rows[name][grid, block](a, seen, wide)
+            fibers[name][grid, block](a, expected, wide)
+            assert np.array_equal(seen, expected) and (seen != -7).any(), (name, grid, block)
 
 
 @pytest.mark.compiler

@@ -20,9 +20,9 @@ def program(bodies: dict[str, str], tier: str) -> transpile.Program:
     return transpile.compile_text("".join(HEAD.format(name=name) + body + "\n}\n" for name, body in bodies.items()), tier=tier)
 
 
-def lengths(value: str) -> list[str]:
+def lengths(value: str, loop: str = "for (int i = 0; i < 3; ++i) ") -> list[str]:
     """Return what limits the stretches of a kernel that stores the value."""
-    source = program({"k": f"out[{PLACE}] = {value};"}, "vectors").source
+    source = program({"k": f"{loop}out[{PLACE}] = {value};"}, "vectors").source
     return sorted({part.partition(">")[0] for part in source.partition("k_block")[2].split("ww::to_next<")[1:]})
 
 
@@ -36,6 +36,13 @@ def lengths(value: str) -> list[str]:
 ])  # fmt: skip
 def test_where_rows_are_cut(value: str, expected: list[str]) -> None:
     assert lengths(value) == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [
+    (f"a[{X} / 10]", []), (f"a[({X} * 3 + n) >> 5]", []), (f"a[{X} / 16]", ["16, 1"]), (f"a[({X} / 10) * ({X} % 25)]", ["25, 1"]),
+])  # fmt: skip
+def test_threads_without_a_loop_are_not_worth_short_stretches(value: str, expected: list[str]) -> None:
+    assert lengths(value, loop="") == expected
 
 
 def random_value(random: Random, depth: int = 0) -> str:

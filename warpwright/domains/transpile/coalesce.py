@@ -8,6 +8,9 @@ Each holds for t >= C as well, where a block goes on into the next, and so does 
 the same rest by n. So where a kernel uses the launch in these forms only, one loop over t runs many: a block of 15 threads costs its set-up once and
 not 400 times.
 
+The other axes stay as they are: rows of a sheet of blocks are joined along x where the kernel has no loop, in which blocks would reuse what lies in
+the caches (a product of matrices reads its operand once a block, and would read it once a row).
+
 A kernel of small blocks that looks at blockIdx.x or t in another way gets a second text for rows, in which they are blockIdx.x + t / C and t % C.
 """
 
@@ -42,6 +45,8 @@ class _Forms:
     """Each divides C."""
     rests: set[tuple[int, int, int]] = field(default_factory=set)
     """k, m and n: k and C / m have the same rest by n."""
+    other_axes: bool = False
+    """Is the launch looked at along y or z?"""
 
     def size(self) -> str | None:
         """Return C if there is one."""
@@ -62,7 +67,8 @@ def block_size(body: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> str 
     for stmt in ir.walk(tuple(body)):
         if not _may_move(stmt) or not all(_fits(e, forms, impure) for e in ir.own_expressions(stmt)):
             return None
-    return forms.size()
+    loops = any(isinstance(stmt, ir.For | ir.DoWhile) for stmt in ir.walk(tuple(body)))
+    return None if forms.other_axes and loops else forms.size()
 
 
 def for_rows(
@@ -156,6 +162,9 @@ def _fits(expr: Expr, forms: _Forms, impure: frozenset[str]) -> bool:
     if not _LAUNCH_WORD.search(ir.text_of(expr)):
         return all(_fits(child, forms, impure) for child in expr.children)
     if _form(expr, forms):
+        return True
+    if expr.kind == "member" and expr.name in ("y", "z") and expr.children[0].name in LAUNCH:
+        forms.other_axes = True
         return True
     if expr.kind in ("lambda", "other", "lane", "name", "member"):
         return False

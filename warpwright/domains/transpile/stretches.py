@@ -20,8 +20,9 @@ from warpwright.domains.transpile.ir import Expr, Stmt
 from warpwright.domains.transpile.printing import Printer
 from warpwright.domains.transpile.regions import Plan
 
-SHORTEST = 8
-"""Threads from one change of a value to the next, below which it is computed for each thread: a stretch costs 10 to 20 cycles to set up."""
+SHORTEST, SHORTEST_PLAIN = 8, 16
+"""Threads from one change of a value to the next, below which it is computed for each thread: a stretch costs 10 to 20 cycles to set up, too much
+where threads have no loop (of HPCTransEval, copies by 8 and 12 ran at 0.63x of its C cut, at 1.0x to 1.1x uncut; pools, 0.5x cut, 0.33x uncut)."""
 
 LONGEST_COPY = 64
 """Stretches of this many threads and fewer have a loop of their own with a constant length."""
@@ -77,6 +78,7 @@ def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Pr
     """Return how the row of threads that runs the statements under the guards is cut; None where nothing is gained by it."""
     made = Stretches([], [])
     breaks: dict[tuple[str, int], set[int]] = {}
+    shortest = SHORTEST if any(isinstance(s, ir.For | ir.DoWhile) for s in ir.walk(tuple(stmts))) else SHORTEST_PLAIN
 
     def change(expr: Expr) -> Expr | None:
         if expr.kind in ("lambda", "other"):
@@ -87,7 +89,7 @@ def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Pr
             value = _settled(_analysed(whole))
         except _Unsuitable:
             return None
-        if not value.breaks:
+        if not value.breaks or min(one.size // one.step for one in value.breaks) < shortest:
             return None
         for one in value.breaks:
             breaks.setdefault((printer.expr(_at_first(one.sum)), one.step), set()).add(one.size)

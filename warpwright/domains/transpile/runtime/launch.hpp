@@ -12,7 +12,7 @@ struct Launch {
     return {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)};
   }
   bool is(unsigned x, unsigned y, unsigned z) const { return block.x == x && block.y == y && block.z == z; }
-  bool is_row(unsigned size) const { return is(size, 1, 1) && grid.y * grid.z == 1 && (double)grid.x * size < 1 << 30; }
+  bool is_row(unsigned size) const { return block.x == size && (double)grid.x * size < 1 << 30; }
   bool worth_threads() const { return blocks() > 1 && (double)blocks() * threads() >= 4096 && omp_get_max_threads() > 1; }  // a team costs microseconds
 };
 
@@ -78,13 +78,20 @@ template <class F> static void each_block(const Launch& launch, F block) {
     blocks_from(launch, all * mine / team, all * (mine + 1) / team, block);
   }
 }
-// The same for blocks that may run as one row of threads: one call for all of a thread's blocks.
+// The same for blocks that may run as one row of threads along x: one call for all of a thread's blocks in a line. Of a sheet at most 2,048 threads:
+// a transpose writes as many lines of 64 bytes a row, and has to find them in the cache for the next.
 template <class F> static void each_stretch(const Launch& launch, F run) {
+  const long widest = launch.block.y * launch.block.z * launch.grid.y * launch.grid.z > 1 ? (2048 + launch.block.x - 1) / launch.block.x : 1l << 30;
   const auto stretch = [&](long first, long last) {
     Launch wide = launch;
     const Inside kernel;
-    wide.row = (last - first) * launch.block.x;
-    if (last > first) run(wide, uint3{(unsigned)first, 0, 0});
+    while (first < last) {
+      const uint3 index = launch.block_index(first);
+      const long blocks = std::min({last - first, (long)(launch.grid.x - index.x), widest});
+      wide.row = blocks * launch.block.x;
+      run(wide, index);
+      first += blocks;
+    }
   };
   if (!launch.worth_threads()) return stretch(0, launch.blocks());
 #pragma omp parallel
