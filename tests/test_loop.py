@@ -12,7 +12,7 @@ import pytest
 from toy_space import BEST, STEPS, TASK, Step, Toy, measured, program, toy
 
 from warpwright.archive import Archive
-from warpwright.base import Action, Budget, Candidate, Record, Source
+from warpwright.base import Action, Budget, Build, Candidate, Record, Source
 from warpwright.errors import ArchiveError, CaptureError, NotApplicable, UsageError, WorkerDied, WorkerProtocol, WorkerTimeout
 from warpwright.loop import BASELINE, FAILED, ablate, best, failed, is_baseline, optimize, target_of
 
@@ -100,6 +100,32 @@ def test_seconds_are_counted_between_candidates() -> None:
     outcome = optimize(TASK, toy(), Toy(before=clock.tick), "random", Budget(seconds=5), batch=10, clock=clock)
     assert outcome.stopped == "the budget of 5 s is spent"
     assert outcome.proposals == 5 or outcome.seconds == 5.0
+
+
+class Compiled(Step):
+    """A step that makes a baseline of the original, as torch.compile does."""
+
+    def baseline(self, action: Action) -> str:
+        return "eager"
+
+
+class SlowToBuild(Toy):
+    """Its baseline took four seconds to build."""
+
+    def evaluate_baselines(self) -> Iterable[Record]:
+        for record in super().evaluate_baselines():
+            yield replace(record, build=Build(True, seconds=4.0))
+
+
+@pytest.mark.parametrize(("seconds", "proposals"), [(4, 1), (5, 2), (None, 3)])
+def test_a_build_that_would_outlast_the_budget_is_not_begun(seconds: float | None, proposals: int) -> None:
+    clock, recipe = Clock(), (Action("compiled"),)
+    space = toy((*STEPS, Compiled("compiled", "S", 2.0)))
+    asked = batches([(COLLAPSE,)], [recipe], [(PRUNE, *recipe)])
+    outcome = optimize(TASK, space, SlowToBuild(before=clock.tick), asked, Budget(seconds=seconds), clock=clock)
+    assert outcome.proposals == proposals
+    if seconds is not None:
+        assert outcome.stopped == f"3 s of the budget of {seconds} s are left, and compiled() took a baseline 4 s to build"
 
 
 def test_at_least_one_proposal_is_tried() -> None:

@@ -201,6 +201,7 @@ class _Run:
         with closing(self._evaluations(list(fresh.values()))) as evaluations:
             for item in made:
                 self._check_budget()
+                self._check_build(item)
                 answers.append(self._answer_one(item, evaluations))
                 self.proposals += 1
         if len(answers) < len(recipes):
@@ -274,6 +275,23 @@ class _Run:
             raise _Stop(f"the budget of {self.budget.proposals} proposals is spent")
         if self.budget.seconds is not None and self.proposals and self.clock() - self.began >= self.budget.seconds:
             raise _Stop(f"the budget of {self.budget.seconds:g} s is spent")
+
+    def _check_build(self, item: Candidate | Failed) -> None:
+        """Stop before a program whose schedule took a baseline longer to build than is left: it would end long after the budget."""
+        if self.budget.seconds is None or not self.proposals or isinstance(item, Failed) or self._lookup(item) is not None:
+            return
+        left = self.budget.seconds - (self.clock() - self.began)
+        for action in item.actions:
+            named = getattr(self.space.technique(action.technique), "baseline", None)
+            seconds = self._built_in(named(action)) if named is not None else 0.0
+            if seconds > left:
+                rest = f"{left:.0f} s of the budget of {self.budget.seconds:g} s are left"
+                raise _Stop(f"{rest}, and {action} took a baseline {seconds:.0f} s to build")
+
+    def _built_in(self, baseline: str) -> float:
+        """Return the seconds that building a baseline took; 0 where it is not known."""
+        built = (record.build.seconds for record in self.records if record.candidate.proposer == BASELINE + baseline and record.build is not None)
+        return max(built, default=0.0)
 
 
 @dataclass(frozen=True)
