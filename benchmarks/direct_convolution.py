@@ -33,8 +33,8 @@ CASES: dict[str, tuple[Any, ...]] = {  # x, weight, stride, padding, places, out
 }
 BLOCKS = ((64, 4, 2, 32), (128, 4, 2, 32), (128, 8, 2, 32), (64, 4, 3, 32), (64, 4, 2, 16), (128, 8, 3, 16))
 """Places, warps, stages and terms of a step."""
-CHOICE = "    block, step, warps = (128, 16, 8) if deep else (64, 32 if depth > 16 else 16, 8 if wide > 128 else 4)\n"
-STAGES = "num_stages=3 if deep else 2"
+CHOICE = "    block, step, warps = (128, 16, 8) if deep else (64, 32 if 16 < ci * taps <= 32 else 16, 8 if wide > 128 else 4)\n"
+STAGES = "num_stages=stages"
 
 
 def main() -> None:

@@ -39,7 +39,8 @@ def _direct_convolution(
     PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr,  # zeros before each axis of x
     LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
     OUTER: tl.constexpr, INNER: tl.constexpr, OUTER_P: tl.constexpr, INNER_P: tl.constexpr,  # channels, and the next powers of two
-    AXIS: tl.constexpr, OP: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    AXIS: tl.constexpr, OP: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK: tl.constexpr, GROUP: tl.constexpr, STEP: tl.constexpr,  # places of a block; input channels and terms of a step
 ):  # fmt: skip
     taps: tl.constexpr = KD * KH * KW
     depth: tl.constexpr = CI * taps
@@ -54,25 +55,27 @@ def _direct_convolution(
     outer, inner = m // INNER_P, m % INNER_P
     row, real = outer * INNER + inner, (outer < OUTER) & (inner < INNER)
     sums = tl.zeros((BLOCK, OUTER_P * INNER_P), tl.float32)
-    for start in range(0, depth, STEP):
-        k = start + tl.arange(0, STEP)
-        dz, dy, dx = k // (KH * KW) % KD * LD, k // KW % KH * LH, k % KW * LW
-        inside = (i < total)[:, None] & (k < depth)[None, :]
-        if PD > 0 or (OD - 1) * SD - PD + (KD - 1) * LD >= ID:
-            at_z = z0[:, None] + dz[None, :]
-            inside &= (at_z >= 0) & (at_z < ID)
-        if PH > 0 or (OH - 1) * SH - PH + (KH - 1) * LH >= IH:
-            at_y = y0[:, None] + dy[None, :]
-            inside &= (at_y >= 0) & (at_y < IH)
-        if PW > 0 or (OW - 1) * SW - PW + (KW - 1) * LW >= IW:
-            at_x = x0[:, None] + dx[None, :]
-            inside &= (at_x >= 0) & (at_x < IW)
-        tap = k // taps * (ID * IH * IW) + dz * (IH * IW) + dy * IW + dx
-        patch = tl.load(x + corner[:, None] + tap[None, :], mask=inside, other=0.0)
-        weight = tl.load(w + row[None, :] * depth + k[:, None], mask=real[None, :] & (k < depth)[:, None], other=0.0)
-        if PRECISION == "tf32":
-            patch, weight = _to_tf32(patch), _to_tf32(weight)
-        sums = tl.dot(patch, weight, sums, input_precision=PRECISION)
+    for first in range(0, CI, GROUP):  # what depends on k alone is the same for each group of input channels: it is computed once
+        for start in tl.static_range(0, GROUP * taps, STEP):
+            k = start + tl.arange(0, STEP)
+            dz, dy, dx = k // (KH * KW) % KD * LD, k // KW % KH * LH, k % KW * LW
+            inside = (i < total)[:, None] & (k < GROUP * taps)[None, :]
+            if PD > 0 or (OD - 1) * SD - PD + (KD - 1) * LD >= ID:
+                at_z = z0[:, None] + dz[None, :]
+                inside &= (at_z >= 0) & (at_z < ID)
+            if PH > 0 or (OH - 1) * SH - PH + (KH - 1) * LH >= IH:
+                at_y = y0[:, None] + dy[None, :]
+                inside &= (at_y >= 0) & (at_y < IH)
+            if PW > 0 or (OW - 1) * SW - PW + (KW - 1) * LW >= IW:
+                at_x = x0[:, None] + dx[None, :]
+                inside &= (at_x >= 0) & (at_x < IW)
+            tap = k // taps * (ID * IH * IW) + dz * (IH * IW) + dy * IW + dx
+            patch = tl.load(x + first * (ID * IH * IW) + (corner[:, None] + tap[None, :]), mask=inside, other=0.0)
+            known = real[None, :] & (k < GROUP * taps)[:, None]
+            weight = tl.load(w + first * taps + (row[None, :] * depth + k[:, None]), mask=known, other=0.0)
+            if PRECISION == "tf32":
+                patch, weight = _to_tf32(patch), _to_tf32(weight)
+            sums = tl.dot(patch, weight, sums, input_precision=PRECISION)
     if BIAS:
         sums += tl.load(b + row, mask=real, other=0.0)[None, :]
     if AXIS == 0:
@@ -105,13 +108,18 @@ def direct_convolution(x, weight, bias, stride, padding, places, dilation, preci
     y = x.new_empty((n, (weight.shape[0], inner, outer)[axis], *places))
     total = n * out[0] * out[1] * out[2]
     outer_p, inner_p = triton.next_power_of_2(outer), max(triton.next_power_of_2(inner), 16 // triton.next_power_of_2(outer))
-    wide, depth = outer_p * inner_p, ci * kernel[0] * kernel[1] * kernel[2]
-    deep = wide == 64 and depth > 64  # blocks: the fastest of six on an H200, for L1-54, 60 and L2-25, 90; and for L2-27, 58, 89
-    block, step, warps = (128, 16, 8) if deep else (64, 32 if depth > 16 else 16, 8 if wide > 128 else 4)
+    wide, taps = outer_p * inner_p, kernel[0] * kernel[1] * kernel[2]
+    deep = wide == 64 and ci * taps > 64  # blocks: the fastest of six on an H200, for L1-54, 60 and L2-25, 90; and for L2-27, 58, 89
+    block, step, warps = (128, 16, 8) if deep else (64, 32 if 16 < ci * taps <= 32 else 16, 8 if wide > 128 else 4)
+    group, steps = 1, ci * -(-taps // step)
+    for more in range(2, ci + 1):  # as many input channels at once as leave the fewest terms that are zero
+        if ci % more == 0 and more * taps <= 128 and ci // more * -(-more * taps // step) <= steps:
+            group, steps = more, ci // more * -(-more * taps // step)
+    stages = 1 if group * taps > 128 else 3 if deep else 2  # each holds a group's operands in shared memory
     _direct_convolution[(triton.cdiv(total, block),)](
         x.contiguous(), weight.contiguous(), weight if bias is None else bias.contiguous(), y, total,
         ci, *sizes, *out, *kernel, *stride, *before, *dilation,
-        outer, inner, outer_p, inner_p, axis, op, bias is not None, precision, block, step,
-        num_warps=warps, num_stages=3 if deep else 2,
+        outer, inner, outer_p, inner_p, axis, op, bias is not None, precision, block, group, step,
+        num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return y

@@ -89,7 +89,8 @@ def _covered(node: Any) -> Convolution | None:
     if conv is None or conv.transposed or conv.groups != 1 or dtype(conv.node) != torch.float32 or conv.flops < _LEAST_FLOPS:
         return None
     small = _wide(conv, 1) <= _WIDEST and math.prod(shape(conv.weight)[1:]) <= _DEEPEST
-    return conv if small and shape(conv.x)[0] * math.prod(conv.out) < 2**31 - 2**16 else None
+    counted = max(math.prod(shape(conv.x)[1:]), shape(conv.x)[0] * math.prod(conv.out)) < 2**31 - 2**16  # in 32 bits
+    return conv if small and counted else None
 
 
 def _wide(conv: Convolution, outer: int) -> int:
