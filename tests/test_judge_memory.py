@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
 
 import pytest
 from corpus import task
 
-from warpwright.verifier.judge import Judge, JudgeFailed
+from warpwright.base import Case, to_json
+from warpwright.verifier.judge import MOST_TRIMS, Judge, JudgeFailed
+from warpwright.verifier.judging import Judging
 
 OUT = {"error": "... CUDA out of memory", "kind": "OutOfMemoryError", "message": "CUDA out of memory"}
 
@@ -26,7 +28,7 @@ def test_out_of_memory(failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
     neighbour, left = Neighbour(), [OUT] * failures
     with Judge(task("relu"), "cpu") as judge:
         ask = judge.worker.request
-        monkeypatch.setattr(judge.worker, "request", lambda *given, **named: left.pop() if left else ask(*given, **named))
+        monkeypatch.setattr(judge.worker, "request", lambda op, **named: left.pop() if left and op != "trim" else ask(op, **named))
         judge.probe(neighbour)  # type: ignore[arg-type]
         if failures < 2:
             assert judge.viable(judge.warm_up, 0)
@@ -36,8 +38,24 @@ def test_out_of_memory(failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert neighbour.trimmed == (failures > 0)
 
 
-def test_a_judge_that_let_go_of_its_answers_makes_them_again() -> None:
+def test_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that keeps the memory cannot have the baselines allocate anew before each of their calls."""
+    neighbour = Neighbour()
     with Judge(task("relu"), "cpu") as judge:
-        assert judge.viable(judge.warm_up, 0)
-        reply: dict[str, Any] = judge.worker.request("trim")
-        assert "error" not in reply and judge.viable(judge.warm_up, 0)
+        judge.probe(neighbour)  # type: ignore[arg-type]
+        monkeypatch.setattr(judge.worker, "request", lambda *given, **named: OUT)
+        for _ in range(2 * MOST_TRIMS):
+            with pytest.raises(JudgeFailed, match="out of memory"):
+                judge.viable(judge.warm_up, 0)
+        assert neighbour.trimmed == MOST_TRIMS
+
+
+def test_a_judge_that_let_go_of_its_answers_makes_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = {"device": "cpu", "exchange": "", "isolation": {}}
+    judging = Judging(order)
+    judging.open(to_json(task("relu")), "7", False)
+    case = asdict(Case("nominal", 3))
+    assert not judging.viable(case, 0)["problem"] and judging.original is not None and judging.original.answers
+    judging.trim()
+    assert not judging.original.answers and judging.original.held is None
+    assert not judging.viable(case, 0)["problem"] and judging.original.answers

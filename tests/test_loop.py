@@ -117,15 +117,18 @@ class SlowToBuild(Toy):
             yield replace(record, build=Build(True, seconds=4.0))
 
 
-@pytest.mark.parametrize(("seconds", "proposals"), [(4, 1), (5, 2), (None, 3)])
-def test_a_build_that_would_outlast_the_budget_is_not_begun(seconds: float | None, proposals: int) -> None:
+@pytest.mark.parametrize(("seconds", "evaluated"), [(4, [True, False, True]), (5, [True, True, True]), (None, [True, True, True])])
+def test_a_build_that_would_outlast_the_budget_is_not_begun(seconds: float | None, evaluated: list[bool], tmp_path: Path) -> None:
     clock, recipe = Clock(), (Action("compiled"),)
     space = toy((*STEPS, Compiled("compiled", "S", 2.0)))
-    asked = batches([(COLLAPSE,)], [recipe], [(PRUNE, *recipe)])
-    outcome = optimize(TASK, space, SlowToBuild(before=clock.tick), asked, Budget(seconds=seconds), clock=clock)
-    assert outcome.proposals == proposals
-    if seconds is not None:
-        assert outcome.stopped == f"3 s of the budget of {seconds} s are left, and compiled() took a baseline 4 s to build"
+    answers: list[list[Record]] = []
+    asked = batches([(COLLAPSE,)], [recipe, (PRUNE,)], seen=answers)
+    with Archive(tmp_path) as archive:
+        outcome = optimize(TASK, space, SlowToBuild(before=clock.tick), asked, Budget(seconds=seconds), archive=archive, clock=clock)
+        assert [answer.status == "ok" for batch in answers for answer in batch] == evaluated
+        assert outcome.proposals == sum(evaluated) == len(archive.records()) - 1
+    if not all(evaluated):
+        assert answers[1][0].detail == "not begun: 3 s of the budget of 4 s were left, and compiled() took a baseline 4 s to build"
 
 
 def test_at_least_one_proposal_is_tried() -> None:

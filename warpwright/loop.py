@@ -196,17 +196,24 @@ class _Run:
         """Return one record for each recipe; raise _Stop when the budget ends before the batch does."""
         room = None if self.budget.proposals is None else max(0, self.budget.proposals - self.proposals)
         made = [self._make(recipe) for recipe in recipes[:room]]
-        fresh = {c.key: c for c in made if isinstance(c, Candidate) and self._lookup(c) is None}
+        left_out = {item.key: reason for item in made if isinstance(item, Candidate) and (reason := self._outlasts(item))}
+        fresh = {c.key: c for c in made if isinstance(c, Candidate) and c.key not in left_out and self._lookup(c) is None}
         answers: list[Record] = []
         with closing(self._evaluations(list(fresh.values()))) as evaluations:
             for item in made:
                 self._check_budget()
-                self._check_build(item)
+                if isinstance(item, Candidate) and item.key in left_out:
+                    answers.append(self._not_begun(item, left_out[item.key]))
+                    continue
                 answers.append(self._answer_one(item, evaluations))
                 self.proposals += 1
         if len(answers) < len(recipes):
             self._check_budget()
         return answers
+
+    def _not_begun(self, candidate: Candidate, reason: str) -> Record:
+        """Return the search's answer for a program that was not begun: it is no proposal, and nothing is recorded."""
+        return Record(self.task, candidate, self.evaluator.device, "timeout", Verdict(False, "timeout", reason), detail=reason)
 
     def _answer_one(self, item: Candidate | Failed, evaluations: Iterator[Record]) -> Record:
         candidate = item if isinstance(item, Candidate) else item.candidate(self.evaluator.device)
@@ -276,17 +283,18 @@ class _Run:
         if self.budget.seconds is not None and self.proposals and self.clock() - self.began >= self.budget.seconds:
             raise _Stop(f"the budget of {self.budget.seconds:g} s is spent")
 
-    def _check_build(self, item: Candidate | Failed) -> None:
-        """Stop before a program whose schedule took a baseline longer to build than is left: it would end long after the budget."""
+    def _outlasts(self, item: Candidate | Failed) -> str:
+        """Say why a program is not begun: a schedule of its took a baseline longer to build than is left of the budget; "" if it is."""
         if self.budget.seconds is None or not self.proposals or isinstance(item, Failed) or self._lookup(item) is not None:
-            return
+            return ""
         left = self.budget.seconds - (self.clock() - self.began)
         for action in item.actions:
             named = getattr(self.space.technique(action.technique), "baseline", None)
             seconds = self._built_in(named(action)) if named is not None else 0.0
             if seconds > left:
-                rest = f"{left:.0f} s of the budget of {self.budget.seconds:g} s are left"
-                raise _Stop(f"{rest}, and {action} took a baseline {seconds:.0f} s to build")
+                rest = f"{left:.0f} s of the budget of {self.budget.seconds:g} s were left"
+                return f"not begun: {rest}, and {action} took a baseline {seconds:.0f} s to build"
+        return ""
 
     def _built_in(self, baseline: str) -> float:
         """Return the seconds that building a baseline took; 0 where it is not known."""

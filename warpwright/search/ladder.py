@@ -92,7 +92,8 @@ def _pairs(moves: Moves, recipe: Recipe) -> list[Recipe]:
 
 
 def _expense(space: Space[Any], longer: Recipe, recipe: Recipe) -> int:
-    """Order schedules: what gains most, what whole programs profit from, pairs, others, and last what takes tens of seconds to build."""
+    """Order schedules: what gains most (and pairs with it), what whole programs profit from, other pairs, others, and last what takes tens of seconds
+    to build."""
     technique = space.technique(longer[-1].technique)
     slow = getattr(technique, "slow_to_build", None)
     if slow is not None and slow(longer[-1]):

@@ -24,6 +24,11 @@ CASES_SECONDS, FEWEST_CASES = 6.0, 6
 """A convolution that takes 50 ms takes seconds in float64: such a task gets fewer hidden distributions, in random order, but these at least."""
 
 
+MOST_TRIMS = 4
+"""Times that memory is given back for one program: each costs the next call of every program its allocations, which a program that holds much
+memory could wish upon the baselines."""
+
+
 class JudgeFailed(WarpwrightError):
     """The judge could not answer: no fault of the candidate, which gets no verdict."""
 
@@ -73,7 +78,8 @@ class Judge:
         self.dropped: dict[str, str] = {}
         """Distributions that are not used for this task, and why."""
         self._beside: WeakSet[Worker] = WeakSet()
-        """Workers that hold memory on the same device."""
+        """The workers that were checked with this judge: they may hold memory on its GPU."""
+        self._trims = 0
         try:
             self.facts: Mapping[str, Any] = self._ask(
                 "open", task=to_json(task), secret=f"{self.secret:x}", host_only=False, timeout=self.worker.limits.build_seconds
@@ -84,9 +90,11 @@ class Judge:
 
     def _ask(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         reply = self._request(op, timeout, fields)
-        if reply.get("kind") == "OutOfMemoryError":  # KernelBench's L1-76: a worker held 91 of 140 GB, most of it cached
-            for worker in (*self._beside, self.worker):
+        if reply.get("kind") == "OutOfMemoryError" and self._trims < MOST_TRIMS:  # KernelBench's L1-76: a worker held 91 of 140 GB, most of it cached
+            self._trims += 1
+            for worker in self._beside:
                 worker.trim()
+            self._request("trim", None, {})
             reply = self._request(op, timeout, fields)
         if "error" not in reply:
             return reply
@@ -152,6 +160,7 @@ class Judge:
     def probe(self, worker: Worker) -> None:
         """See whether CUDA tensors pass between the judge and `worker`; if not, have both use files."""
         self._beside.add(worker)
+        self._trims = 0
         if not self.device.startswith("cuda"):
             return
         sent = self.worker.request("probe")

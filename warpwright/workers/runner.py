@@ -242,13 +242,14 @@ class Runner:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
         self.inputs, self.outputs, self.kept, self.slot_form = [], None, None, None
         self.shelf.release_all()
+        gc.collect()
         return self.trim()
 
     def trim(self) -> dict[str, Any]:
-        """Give memory that is cached but not used back to the device."""
-        gc.collect()
+        """Give memory that is cached but not used back to the device. Nothing is collected: a candidate's finalisers may not run between
+        its call and the look at its answer."""
         if self.device.startswith("cuda"):
-            torch.cuda.empty_cache()
+            _give_back_cache()
         return {}
 
     def census(self) -> dict[str, Any]:
@@ -296,6 +297,10 @@ class Runner:
         if self.flush_buffer is None:
             self.flush_buffer = torch.zeros(self._flush_bytes() // 4, dtype=torch.int32, device=self.device)
         self.flush_buffer.add_(1)
+
+
+_give_back_cache: Callable[[], None] = getattr(torch._C, "_cuda_emptyCache", lambda: None)
+"""Taken before any candidate is imported."""
 
 
 def _synchronizer(device: str) -> Callable[[], None]:

@@ -253,10 +253,9 @@ class Worker:
             self.request("rest")
 
     def trim(self) -> None:
-        """Have a runner on a GPU give back memory that it does not use. Whether it dies of that is for the next request to say."""
+        """Have a worker on a GPU give back memory that it only caches. Raises WorkerError, as any request does."""
         if self.device != "cpu" and self.alive:
-            with contextlib.suppress(WorkerError):
-                self.request("trim")
+            self.request("trim")
 
     # -- ends
 

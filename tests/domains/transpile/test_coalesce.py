@@ -85,6 +85,8 @@ def random_body(random: Random, size: int, free: bool) -> str:
         forms += [f"(((((int)blockIdx.x) % {p}) * {size // m} + (((int)threadIdx.x) / {m})) / {p})" for m in divisors for p in (1, 2, 9)]
     number = f"(((int)blockIdx.x) * {size} + (int)threadIdx.x)"
     value = " + ".join(random.choice((f"a[{form} % 64]", f"{form} * {random.randint(-3, 9)}")) for form in random.choices(forms, k=3))
+    if random.random() < 0.3:  # a block's last thread is not the row's
+        value += f" + ({number} < n - {random.randint(0, 9)} ? a[{number} % 64] : -5)"
     guard = random.choice(("", f"if ({number} < n) ", f"if ({number} >= 3 && {random.choice(forms)} <= n) "))
     return f"{guard}out[{number}] = {value};"
 
@@ -110,7 +112,8 @@ def test_random_kernels_agree_with_fibers() -> None:
 def test_sheets_of_blocks_agree_with_fibers() -> None:
     x, y = "(blockIdx.x * blockDim.x + threadIdx.x)", "(blockIdx.y * blockDim.y + threadIdx.y + 10 * (blockIdx.z * blockDim.z + threadIdx.z))"
     bodies = {
-        "all": f"out[{y} * gridDim.x * blockDim.x + {x}] = a[{x} % 64] + {y};".replace("gridDim.x * blockDim.x", "n"),
+        "all": f"out[{y} * n + {x}] = a[{x} % 64] + {y};",
+        "guarded_load": f"out[{y} * n + {x}] = ({x} < n - 9 && blockIdx.y < 2) ? a[({x} + {y}) % 64] : -5;",
         "inside": f"if ({x} < 1 || {y} < 2 || {x} >= n - 3) return; out[{y} * n + {x}] = a[({x} + {y}) % 64] - a[{y} % 64];",
     }
     rows, fibers = program(bodies).load(), program(bodies, "fibers").load()

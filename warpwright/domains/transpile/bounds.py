@@ -249,12 +249,13 @@ def at_zero(expr: Expr) -> Expr:
     return expr.map(lambda node: ir.number(0, node.line) if is_x(node) else None)
 
 
-def at_thread(expr: Expr, last: bool) -> Expr:
-    """Return an expanded expression for the first or the last thread of the block."""
+def at_thread(expr: Expr, last: bool, row: str = "dim_x") -> Expr:
+    """Return an expanded expression for the first or the last thread of the block. `row`: how many threads run along x, where blocks are joined."""
 
     def known(node: Expr) -> Expr | None:
         if node.kind == "member" and node.children and node.children[0].name == "threadIdx":
-            return Expr("literal", (f"(dim_{node.name} - 1)" if last else "0",), node.line, "", None, "int")
+            size = row if node.name == "x" else f"dim_{node.name}"
+            return Expr("literal", (f"({size} - 1)" if last else "0",), node.line, "", None, "int")
         return None
 
     return expr.map(known)
@@ -279,8 +280,8 @@ def _mentions_thread(expr: Expr) -> bool:
     return any(n.kind == "name" and n.name == "threadIdx" for n in expr.walk())
 
 
-def whole_block(cond: Expr, plan: Plan, printer: Printer) -> str | None:
-    """Return a condition, the same for all threads of a block, under which `cond` holds for each of them; None where there is no simple one."""
+def whole_block(cond: Expr, plan: Plan, printer: Printer, row: str = "dim_x") -> str | None:
+    """Return a condition, the same for all threads of a block or of a row of blocks, under which `cond` holds for each; None where none is simple."""
     texts = []
     for part in conjuncts(cond):
         whole = expand(part, plan)
@@ -296,7 +297,7 @@ def whole_block(cond: Expr, plan: Plan, printer: Printer) -> str | None:
         if _mentions_thread(fixed) or not grows(moving) or not _whole_numbers(part, plan):
             return None
         upper = (whole.name in ("<", "<=")) == (moving is left)
-        worst = at_thread(moving, upper)
+        worst = at_thread(moving, upper, row)
         sides = (worst, right) if moving is left else (left, worst)
         texts.append(f"(long)({printer.expr(sides[0])}) {whole.name} (long)({printer.expr(sides[1])})")
         if _unsigned(part, plan) and not not_negative(moving):  # less than zero is large

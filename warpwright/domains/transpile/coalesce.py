@@ -1,4 +1,4 @@
-"""Kernels whose threads look at nothing but their number in the grid: their blocks may run as one long row of threads.
+"""Kernels whose threads look along x at nothing but their number in the grid: their blocks may run as one long row of threads.
 
 With L = blockIdx.x * C + threadIdx.x and blocks of C threads, for t = threadIdx.x and any m that divides C:
 

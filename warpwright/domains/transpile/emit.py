@@ -219,7 +219,7 @@ class Writer:
         def unguarded(expr: Expr) -> Expr | None:
             if expr.kind != "conditional" or len(expr.children) != 3 or not any(n.kind == "index" for n in expr.children[1].walk()):
                 return None
-            text = whole_block(expr.children[0], self.plan, self.printer)
+            text = whole_block(expr.children[0], self.plan, self.printer, self.row)
             if text is None:
                 return None
             texts[text] = None

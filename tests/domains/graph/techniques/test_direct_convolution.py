@@ -89,6 +89,16 @@ def test_a_convolution_that_others_read_is_not_reduced_away() -> None:
     assert not list(TECHNIQUE.sites(captured(model, torch.zeros(2, 3, 6, 7))))
 
 
+def test_a_reduction_of_a_number() -> None:
+    model = nn.Sequential(nn.Conv2d(2, 3, 2), Apply(lambda y: y.sum().amax(0)))
+    assert not list(TECHNIQUE.sites(captured(model, torch.zeros(1, 2, 3, 3))))
+
+
+def test_sizes_beyond_32_bits_are_left_to_the_library() -> None:
+    conv, x = nn.Conv3d(3, 64, 3, device="meta"), torch.empty(1, 3, 408, 408, 408, device="meta")
+    assert not list(TECHNIQUE.sites(captured(conv, x)))
+
+
 def test_the_text_is_a_program() -> None:
     tree = ast.parse(kernels.text("direct_convolution"))
     assert [node.name for node in tree.body if isinstance(node, ast.FunctionDef)][-1] == DIRECT_CONVOLUTION.__name__

@@ -70,6 +70,8 @@ def _match(node: fx.Node) -> _Found | None:
         conv = _covered(node)
         return _Found(conv) if conv is not None and _worth_it(conv) else None
     source: Any = node.args[0]
+    if not shape(source):
+        return None
     given = argument(node, "dim")
     axes = [a % len(shape(source)) for a in ([given] if isinstance(given, int) else given)]
     split = is_op(source, aten.reshape.default)
@@ -89,8 +91,8 @@ def _covered(node: Any) -> Convolution | None:
     if conv is None or conv.transposed or conv.groups != 1 or dtype(conv.node) != torch.float32 or conv.flops < _LEAST_FLOPS:
         return None
     small = _wide(conv, 1) <= _WIDEST and math.prod(shape(conv.weight)[1:]) <= _DEEPEST
-    counted = max(math.prod(shape(conv.x)[1:]), shape(conv.x)[0] * math.prod(conv.out)) < 2**31 - 2**16  # in 32 bits
-    return conv if small and counted else None
+    counted = (math.prod(shape(conv.x)[1:]), shape(conv.x)[0] * math.prod(conv.out), math.prod(shape(conv.node)[1:]))  # by the kernel, in 32 bits
+    return conv if small and max(counted) < 2**31 - 2**16 else None
 
 
 def _wide(conv: Convolution, outer: int) -> int:

@@ -81,7 +81,7 @@ template <class F> static void each_block(const Launch& launch, F block) {
 // The same for blocks that may run as one row of threads along x: one call for all of a thread's blocks in a line. Of a sheet at most 2,048 threads:
 // a transpose writes as many lines of 64 bytes a row, and has to find them in the cache for the next.
 template <class F> static void each_stretch(const Launch& launch, F run) {
-  const long widest = launch.block.y * launch.block.z * launch.grid.y * launch.grid.z > 1 ? (2048 + launch.block.x - 1) / launch.block.x : 1l << 30;
+  const long widest = (long)launch.block.y * launch.block.z > 1 || (long)launch.grid.y * launch.grid.z > 1 ? (2048 + launch.block.x - 1) / launch.block.x : 1l << 30;
   const auto stretch = [&](long first, long last) {
     Launch wide = launch;
     const Inside kernel;
