@@ -1,11 +1,18 @@
-"""Options and fixtures that all tests share: golden texts."""
+"""Options and fixtures that all tests share: golden texts; threads that sleep while they wait."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # OpenMP threads spin for some milliseconds after each call, and with more processes than cores nearly all of the time goes there (29 honest
+    # candidates: 161 s of the processor's time, 35 s with this). libgomp reads it when it is loaded, here and in every process that is started.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads spin too (test_verify.py of unlearnable: 50 s of it, then 9 s)
 
 GOLDEN = Path(__file__).parent / "golden"
 

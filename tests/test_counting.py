@@ -136,7 +136,7 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "stride": lambda x: x[::2],
     "transpose": lambda x: x.transpose(0, 1),
     "double": lambda x: torch.cat([x, 2 * x]),
-    "ones": lambda x: torch.cat([x, torch.ones_like(x)]),
+    "zeros": lambda x: torch.cat([x, torch.zeros_like(x)]),  # not ones: nothing of max(sin(x), 1) changes, which no count of shapes can know
     "pad": lambda x: F.pad(x, (1, 0)),
     "triu": torch.triu,
     "split": lambda x: x[: x.shape[0] // 2 * 2].chunk(2)[0] * 3,
@@ -144,14 +144,14 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "max": lambda x: torch.maximum(x, x.flip(0)),
     "square": lambda x: x @ x.transpose(0, 1),
     "softmax": lambda x: torch.softmax(x, 1),
-    "pool": lambda x: F.avg_pool1d(x.unsqueeze(0), 2, ceil_mode=True)[0] if x.shape[1] > 1 else x,
+    "pool": lambda x: F.avg_pool1d(x.unsqueeze(0), 2, ceil_mode=True)[0] if len(x) and x.shape[1] > 1 else x,
     "relu in place": lambda x: (x + 0.1).relu_(),
 }
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5))
-@example(["ones", "sin", "max"])
+@example(["zeros", "sin", "max"])
 @example(["pool", "slice"])  # the window that the slice leaves out was counted as large as the others
 def test_chains_of_steps_are_never_counted_too_high(names: list[str]) -> None:
     def chain(x: Tensor) -> Tensor:
