@@ -54,6 +54,23 @@ def test_methods_and_indexing_are_torchs() -> None:
         assert torch.equal(seen, right)
 
 
+def test_memory_lies_as_it_is_asked_for() -> None:
+    made = built(
+        r"""
+        std::vector<torch::Tensor> forward(torch::Tensor x) {
+          const auto last = torch::MemoryFormat::ChannelsLast;
+          auto a = torch::empty(x.sizes(), x.options().memory_format(last)), b = torch::zeros_like(a), c = x.contiguous(last);
+          return {a, b, c, torch::empty_like(c, x.options().memory_format(torch::MemoryFormat::Contiguous)),
+                  c.to(x.dtype(), false, true), c.contiguous()};
+        }""",
+        "forward",
+    )
+    x = torch.randn(2, 3, 4, 5)
+    seen, last = made.forward(x), x.contiguous(memory_format=torch.channels_last)
+    assert [one.stride() for one in seen] == [last.stride()] * 3 + [x.stride(), last.stride(), x.stride()]
+    assert seen[1].eq(0).all() and torch.equal(seen[2], x) and torch.equal(seen[4], x) and torch.equal(seen[5], x)
+
+
 def test_functionals_take_their_options() -> None:
     made = built(
         r"""

@@ -104,8 +104,10 @@ static inline std::ostream& operator<<(std::ostream& out, const IntArrayRef& siz
 template <class T> using ArrayRef = std::vector<T>;
 
 struct caffe_type { ScalarType t; operator ScalarType() const { return t; } bool operator==(ScalarType o) const { return t == o; } bool operator!=(ScalarType o) const { return t != o; } ScalarType toScalarType() const { return t; } };
+enum class MemoryFormat { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 struct TensorOptions {
   ScalarType type = ScalarType::Float;
+  MemoryFormat format = MemoryFormat::Preserve;
   TensorOptions(ScalarType t = ScalarType::Float) : type(t) {}
   TensorOptions(DeviceType) {}
   TensorOptions(Device) {}
@@ -115,9 +117,8 @@ struct TensorOptions {
   Device device() const { return {}; }
   TensorOptions requires_grad(bool) const { return *this; }
   template <class L> TensorOptions layout(L) const { return *this; }
-  template <class L> TensorOptions memory_format(L) const { return *this; }
+  TensorOptions memory_format(MemoryFormat f) const { TensorOptions o = *this; o.format = f; return o; }
 };
-enum class MemoryFormat { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 }  // namespace c10
 
 namespace at {
@@ -246,11 +247,12 @@ class Tensor {
   }
   Tensor contiguous(MemoryFormat f = MemoryFormat::Contiguous) const {
     if (is_contiguous(f)) return *this;
-    if (f == MemoryFormat::ChannelsLast) return permute({0, 2, 3, 1}).clone().permute({0, 3, 1, 2});
-    if (f == MemoryFormat::ChannelsLast3d) return permute({0, 2, 3, 4, 1}).clone().permute({0, 4, 1, 2, 3});
-    return clone();
+    if (f == MemoryFormat::ChannelsLast) return permute({0, 2, 3, 1}).packed_copy().permute({0, 3, 1, 2});
+    if (f == MemoryFormat::ChannelsLast3d) return permute({0, 2, 3, 4, 1}).packed_copy().permute({0, 4, 1, 2, 3});
+    return packed_copy();
   }
-  Tensor clone() const {
+  Tensor clone() const;  // with the layout, as torch's
+  Tensor packed_copy() const {
     Tensor t = make(shape, element);
     const int64_t bytes = element_size();
     if (is_contiguous()) std::memcpy(t.base, base, (size_t)nbytes());
@@ -463,7 +465,17 @@ class Tensor {
   }
 };
 
-static inline Tensor empty(IntArrayRef sizes, TensorOptions o = {}) { return Tensor::make(sizes, o.type); }
+static inline Tensor empty(IntArrayRef sizes, TensorOptions o = {}) {
+  const auto wanted = sizes.vec();
+  const auto made = [&](std::vector<int64_t> there, std::vector<int64_t> back) {  // the axes as they lie in memory, and back
+    std::vector<int64_t> lie;
+    for (int64_t i : there) lie.push_back(wanted.at((size_t)i));
+    return Tensor::make(lie, o.type).permute(back);
+  };
+  if (o.format == MemoryFormat::ChannelsLast) return made({0, 2, 3, 1}, {0, 3, 1, 2});
+  if (o.format == MemoryFormat::ChannelsLast3d) return made({0, 2, 3, 4, 1}, {0, 4, 1, 2, 3});
+  return Tensor::make(sizes, o.type);
+}
 static inline Tensor zeros(IntArrayRef sizes, TensorOptions o = {}) { return empty(sizes, o).zero_(); }
 template <class V> static inline Tensor full(IntArrayRef sizes, V v, TensorOptions o = {}) { return empty(sizes, o).fill_(v); }
 static inline Tensor ones(IntArrayRef sizes, TensorOptions o = {}) { return full(sizes, 1, o); }
@@ -478,11 +490,12 @@ static inline Tensor like(const Tensor& t, ScalarType type) {  // the layout too
   return made;
 }
 static inline Tensor empty_like(const Tensor& t) { return like(t, t.element); }
+inline Tensor Tensor::clone() const { return like(*this, element).copy_(*this); }
 static inline Tensor sum(const Tensor& t) { return t.sum(); }
 static inline Tensor mean(const Tensor& t) { return t.mean(); }
-static inline Tensor empty_like(const Tensor& t, TensorOptions o) { return like(t, o.type); }
+static inline Tensor empty_like(const Tensor& t, TensorOptions o) { return o.format == MemoryFormat::Preserve ? like(t, o.type) : empty(t.sizes(), o); }
 static inline Tensor zeros_like(const Tensor& t) { return like(t, t.element).zero_(); }
-static inline Tensor zeros_like(const Tensor& t, TensorOptions o) { return like(t, o.type).zero_(); }
+static inline Tensor zeros_like(const Tensor& t, TensorOptions o) { return empty_like(t, o).zero_(); }
 static inline Tensor ones_like(const Tensor& t) { return like(t, t.element).fill_(1); }
 template <class V> static inline Tensor full_like(const Tensor& t, V v) { return like(t, t.element).fill_(v); }
 
