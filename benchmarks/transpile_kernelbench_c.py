@@ -4,8 +4,9 @@
 
 Both folders hold level1/, level2/ ...; nothing of them is shipped with the project. Each file is done in a process of its own with a time limit, and
 its line is in OUT when it ends: a second call goes on. A file counts as right when its error against float64 is at most ten times that of the
-original in float32, plus 1e-5 of the result's scale, for two seeds. With --scale (a share of the work, as `warpwright bench --scale`) a file runs at
-smaller sizes first; where it is not right there, since it was written for one size perhaps, it runs as written, and that counts.
+original in float32, plus 1e-5 of the result's scale, for two seeds; as close, when it passes only KernelBench's own check (1e-2). With --scale
+(a share of the work, as `warpwright bench --scale`) a file runs at smaller sizes first; where it is not right there, since it was written for one
+size perhaps, it runs as written, and that counts.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -21,6 +24,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+
+_TANH = (r"F\.gelu\(x\)", "F.gelu(x, approximate='tanh')")
+AMENDED: dict[str, tuple[tuple[str, str], ...]] = {
+    **{f"level2/{number}": (_TANH,) for number in (7, 19, 34, 53, 90, 93, 99)},
+    "level1/50": ((r"torch\.prod\(x, dim=dim\)", "torch.stack([x.flatten(0, 1)[b : b + 50].prod(0) for b in range(len(x))])"),),
+    "level1/100": ((r"predictions \* targets", "predictions.flatten() * targets"),),
+    "level2/8": ((r"dim=sum_dim\)", "dim=sum_dim).flatten()"),),
+    "level2/65": ((r"F\.avg_pool2d\(x, pool_kernel_size\)", "F.max_pool2d(x, 1, pool_kernel_size) / 4"),),
+}
+"""What a CUDA file computes instead of what the program beside says, as a change of that program: read in the CUDA text, tested with --amended."""
 
 
 def main() -> int:
@@ -33,15 +46,17 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seconds", type=float, default=180.0, help="limit for one file")
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--amended", action="store_true", help="only the files whose programs are amended, each with its amended program")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(attempt(Path(options.one), options.torch, options.scale)))
+        print(json.dumps(attempt(Path(options.one), options.torch, options.scale, options.amended)))
         return 0
     done = {line["name"]: line for line in map(json.loads, options.out.read_text().splitlines())} if options.out.exists() else {}
     deadline = time.time() + 60 * options.minutes
     files = [file for level in options.levels.split(",") for file in sorted((options.cuda / f"level{level}").glob("*.cu"))]
     files = [file for file in files if "__global__" in file.read_text(errors="replace")]
+    files = [file for file in files if not options.amended or _key(file) in AMENDED]
     for file in files:
         name = f"{file.parent.name}/{file.stem}"
         if name in done or time.time() > deadline:
@@ -57,13 +72,14 @@ def main() -> int:
 
 def _either_size(file: Path, options: argparse.Namespace) -> dict[str, Any]:
     line = _in_process(file, options, options.scale)
-    if options.scale == 1.0 or line["status"] in ("right", "refused"):
+    if options.scale == 1.0 or line["status"] in ("right", "close", "refused"):
         return line
     return _in_process(file, options, 1.0) | {"scaled": {key: line[key] for key in ("status", "cause")}}
 
 
 def _in_process(file: Path, options: argparse.Namespace, scale: float) -> dict[str, Any]:
     command = [sys.executable, __file__, "--cuda", str(options.cuda), "--torch", str(options.torch), "--scale", str(scale), "--one", str(file)]
+    command += ["--amended"] if options.amended else []
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=options.seconds, env=environment)
@@ -75,8 +91,12 @@ def _in_process(file: Path, options: argparse.Namespace, scale: float) -> dict[s
     return json.loads(lines[-1])
 
 
-def attempt(file: Path, functionals: Path, scale: float) -> dict[str, Any]:
-    """Translate one file, run it beside the functional program at a share `scale` of its work, and compare."""
+def _key(file: Path) -> str:
+    return f"{file.parent.name}/{file.stem.partition('_')[0]}"
+
+
+def attempt(file: Path, functionals: Path, scale: float, amended: bool = False) -> dict[str, Any]:
+    """Translate one file, run it beside the functional program (or that amended) at a share `scale` of its work, and compare."""
     import torch
 
     from warpwright.domains.transpile import extension
@@ -89,10 +109,14 @@ def attempt(file: Path, functionals: Path, scale: float) -> dict[str, Any]:
     except WarpwrightError as error:
         return {"status": "refused", "cause": str(error).splitlines()[0][:400], "seconds": time.time() - began}
     tiers = {kernel.name: kernel.tier for kernel in built.program.kernels.values()}
-    names: dict[str, Any] = {"__name__": "functional"}
-    errors = []
+    names: dict[str, Any] = {"__name__": "functional", "math": math}  # one program forgets to import it
+    errors, close = [], []
     try:
-        text = (functionals / file.parent.name / f"{file.stem}.py").read_text()
+        text = re.sub(r"\.cuda\(\)", "", (functionals / file.parent.name / f"{file.stem}.py").read_text()).replace('"cuda"', '"cpu"')
+        for pattern, words in AMENDED.get(_key(file), ()) if amended else ():
+            text, count = re.subn(pattern, words, text)
+            if not count:
+                raise ValueError(f"nothing to amend: {pattern}")
         exec(compile(scale_text(text, scale).text if scale < 1 else text, file.stem, "exec"), names)
         for seed in (0, 1):
             torch.manual_seed(seed)
@@ -100,17 +124,39 @@ def attempt(file: Path, functionals: Path, scale: float) -> dict[str, Any]:
             inputs = names["get_inputs"]()
             with torch.no_grad():
                 mine, original = model(*inputs, fn=built.forward), model(*inputs)
-                wide = [x.double() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs]
-                truth = model.double()(*wide)
+                truth = _wide(model.double())(*_wide(inputs))
+            if mine.shape != original.shape:
+                raise ValueError(f"sizes {tuple(mine.shape)}, original {tuple(original.shape)}")
             size = float(truth.abs().max())
             error, usual = (float((x.double() - truth).abs().max()) for x in (mine, original))
+            if usual > 1e-2 * size:  # the program is chaotic, so that float64 says nothing: it is compared with the original in float32
+                error, usual = float((mine - original).abs().max()), 0.0
             errors.append((error, usual, size))
+            close.append(torch.allclose(original, mine, atol=1e-2, rtol=1e-2))
     except (WarpwrightError, RuntimeError, TypeError, ValueError) as error:
         cause = f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"
         return {"status": "failed", "cause": cause, "tiers": tiers, "seconds": time.time() - began}
     right = all(error <= 10 * usual + 1e-5 * size for error, usual, size in errors)
     cause = "" if right else f"error {errors[0][0]:.3g}, original {errors[0][1]:.3g}, scale {errors[0][2]:.3g}"
-    return {"status": "right" if right else "wrong", "cause": cause, "errors": errors, "tiers": tiers, "scale": scale, "seconds": time.time() - began}
+    status = "right" if right else "close" if all(close) else "wrong"
+    return {"status": status, "cause": cause, "errors": errors, "tiers": tiers, "scale": scale, "seconds": time.time() - began}
+
+
+def _wide(value: Any) -> Any:
+    """Return a value with the floats in it as float64: tensors, and those that a module keeps in lists and dicts, which Module.double() passes by."""
+    import torch
+
+    if isinstance(value, torch.nn.Module):
+        for module in value.modules():
+            for name, kept in vars(module).items():
+                if not name.startswith("_") and isinstance(kept, list | dict | torch.Tensor):
+                    setattr(module, name, _wide(kept))
+        return value
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {key: _wide(kept) for key, kept in value.items()}
+    return type(value)(map(_wide, value)) if type(value) in (list, tuple) else value
 
 
 if __name__ == "__main__":

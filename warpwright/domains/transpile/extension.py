@@ -7,9 +7,10 @@ are not read: they take a minute to compile, this takes seconds. What the small 
 from __future__ import annotations
 
 import ctypes
+import operator
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,12 @@ TYPES = (
 )  # fmt: skip
 """Element types by c10::ScalarType."""
 
-NONE, TENSOR, INTEGER, NUMBER, BOOLEAN, INTEGERS, TENSORS, TEXT = range(8)
+NONE, TENSOR, INTEGER, NUMBER, BOOLEAN, INTEGERS, TENSORS, TEXT, OBJECT = range(9)
 
-LIBRARY_CALL = re.compile(
-    r"\b(torch|at)::(conv|max_pool|(adaptive_)?avg_pool|linear|batch_norm|instance_norm|layer_norm|group_norm|relu|sigmoid|tanh|exp|log|sqrt|abs|silu|mish"
-    r"|gelu|softmax|dropout|clamp|sum|mean|cumsum|tril|roll|constant_pad|cat\b|stack|einsum|addmm|matmul|mm\b|bmm|add\b|sub\b|mul\b|div\b)"
-)
-"""Functions of runtime/library.hpp: host code that calls one of them gets it, since it costs the C++ compiler a second."""
+MODULE = re.compile(r"\bnn::(LSTM|GRU|MultiheadAttention)\b")
+"""Modules of torch's C++ library that runtime/modules.hpp has."""
+
+CUBLAS = re.compile(r"\bcublas\w+")
 
 
 class Value(ctypes.Structure):
@@ -61,8 +61,10 @@ def translate_extension(text: str, functions: Sequence[str] = (), name: str = "e
     if missing:
         raise UsageError(f"expected the extension to define {', '.join(missing)}, saw no such function")
     head, mark, body = program.source.partition(f"\n// ---- {name} ----")
-    parts: tuple[str, ...] = ("torch",) if "inline int& last_error()" in head else ("host", "torch")
-    parts += ("library",) if LIBRARY_CALL.search(text) else ()
+    parts: tuple[str, ...] = ("torch", "border", "library", "binding")
+    parts += () if "inline int& last_error()" in head else ("host",)
+    parts += ("modules",) if MODULE.search(text) else ()
+    parts += ("cublas",) if CUBLAS.search(text) else ()
     binds = [f'static ww::Registrar ww_bind_{i}([](ww::Module& m) {{ m.def("{function}", &{function}); }});' for i, function in enumerate(functions)]
     return replace(program, source="\n".join([head, runtime(parts), mark + body, *binds, ""]))
 
@@ -124,19 +126,40 @@ def _bound(calls: _Calls, index: int, name: str, words: Sequence[str]) -> Callab
     return function
 
 
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (list, tuple, dict, str, int, float, bool)} | {"Sequence": Sequence}
+
+_PYTHON: dict[str, Callable[..., Any]] = {
+    ".attr": getattr, ".item": operator.getitem, ".call": lambda function, *given: function(*given), ".len": len, ".list": list,
+    ".contains": operator.contains, ".hasattr": hasattr, ".isinstance": lambda one, kind: isinstance(one, _KINDS[kind]),
+    ".as": lambda one, kind: _KINDS[kind]() if one is None else _KINDS[kind](one),
+}  # fmt: skip
+"""What host code does with Python objects: `object` of runtime/binding.hpp."""
+
+
+def _asked(name: str, arguments: list[Any]) -> Any:
+    """Answer one question of host code."""
+    if name in _PYTHON:
+        return _PYTHON[name](*arguments)
+    if name.startswith("functional."):
+        return getattr(torch.nn.functional, name.removeprefix("functional."))(*arguments)
+    if name == "gelu":
+        return torch.ops.aten.gelu(arguments[0], approximate=arguments[1])
+    return getattr(torch.ops.aten, name)(*arguments)
+
+
 class _Calls:
     """Calls functions of a library, one at a time, and keeps the tensors that a call sees."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
         self.live: list[torch.Tensor] = []
+        self.objects: list[Any] = []
         self.lock = threading.RLock()
         self.allocate = ALLOCATE(self._allocate)
         library.ww_allocate_with(self.allocate)
         self.failure = ""
-        if hasattr(library, "ww_library_with"):
-            self.asked = LIBRARY(self._ask)
-            library.ww_library_with(self.asked)
+        self.asked = LIBRARY(self._ask)
+        library.ww_library_with(self.asked)
 
     def _allocate(self, kind: int, rank: int, sizes: Any, data: Any) -> int:
         try:
@@ -147,20 +170,31 @@ class _Calls:
         return len(self.live) - 1
 
     def _ask(self, name: bytes, given: Any, count: int, made: Any) -> int:
-        """Do what host code asks of torch's library: ATen's function of that name, on tensors that this call has seen."""
+        """Do what host code asks of torch's library (ATen's function of that name, on tensors that this call has seen) or of a Python object."""
         try:
             values = [given[i] for i in range(count)]
             arguments = []
             while values:
                 arguments.append(self._read(values))
-            function = getattr(torch.ops.aten, name.decode())
             with torch.no_grad():
-                result = function(*arguments[:1], approximate=arguments[1]) if name == b"gelu" else function(*arguments)
-            ctypes.pointer(made[0])[0] = self._tensor(result, name.decode())
+                ctypes.pointer(made[0])[0] = self._answer(_asked(name.decode(), arguments), name.decode())
         except Exception as error:  # it would be lost on its way through C++: the text goes into the error of the call
             self.failure = f": {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             return 1
         return 0
+
+    def _answer(self, answer: Any, name: str) -> Value:
+        """Return the value of an answer: what is no tensor, number, text or None is an object, kept until the call ends."""
+        if isinstance(answer, str):
+            self.objects.append(ctypes.create_string_buffer(answer.encode()))
+            return Value(kind=TEXT, data=ctypes.addressof(self.objects[-1]))
+        if answer is None or isinstance(answer, torch.Tensor | bool | int | float):
+            return self._values(answer, name)[0]
+        return Value(kind=OBJECT, integer=self._keep(answer))
+
+    def _keep(self, one: Any) -> int:
+        self.objects.append(one)
+        return len(self.objects) - 1
 
     def call(self, index: int, name: str, arguments: Sequence[Any]) -> Any:
         """Call function number `index`; a failure inside is a LaunchFailed with its words."""
@@ -173,7 +207,7 @@ class _Calls:
                 results = self.library.ww_results()
                 return self._result([results[i] for i in range(count)])
             finally:
-                self.live, self.failure = [], ""
+                self.live, self.objects, self.failure = [], [], ""
 
     def _values(self, argument: Any, name: str) -> list[Value]:
         if isinstance(argument, Value):
@@ -191,9 +225,12 @@ class _Calls:
         if isinstance(argument, torch.dtype):
             return [Value(kind=INTEGER, integer=TYPES.index(argument))]
         if isinstance(argument, list | tuple) and argument and all(isinstance(item, torch.Tensor) for item in argument):
-            return [Value(kind=TENSORS, integer=len(argument)), *(self._tensor(item, name) for item in argument)]
+            head = Value(kind=TENSORS, integer=len(argument), owner=self._keep(argument))
+            return [head, *(self._tensor(item, name) for item in argument)]
         if isinstance(argument, list | tuple | torch.Size) and all(isinstance(item, int) for item in argument) and len(argument) <= AXES:
-            return [Value(kind=INTEGERS, rank=len(argument), sizes=(ctypes.c_int64 * AXES)(*argument))]
+            return [Value(kind=INTEGERS, rank=len(argument), owner=self._keep(argument), sizes=(ctypes.c_int64 * AXES)(*argument))]
+        if isinstance(argument, list | tuple | Mapping | torch.nn.Module):
+            return [Value(kind=OBJECT, integer=self._keep(argument))]
         raise TypeError(f"expected tensors, numbers and lists of them as arguments of {name}, saw {type(argument).__name__}")
 
     def _tensor(self, tensor: torch.Tensor, name: str) -> Value:
@@ -220,6 +257,8 @@ class _Calls:
             return [self._view(values.pop(0)) for _ in range(value.integer)]
         if value.kind == TEXT:
             return ctypes.string_at(value.data or 0).decode()
+        if value.kind == OBJECT:
+            return self.objects[value.integer]
         plain = {NONE: None, INTEGER: value.integer, NUMBER: value.number, BOOLEAN: bool(value.integer)}
         return self._view(value) if value.kind == TENSOR else plain[value.kind]
 

@@ -126,6 +126,8 @@ def faster_tiers(
     defined = [k for k in known if k.defined]
     if tier == "fibers":
         return {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined}, {}, set(), []
+    if "curandStatePhilox4_32_10" in source.text:  # each call moves a state behind a pointer: it can neither be recomputed nor left out
+        return {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "random numbers that a state makes") for k in defined}, {}, set(), []
     functions = parse.parse(source)
     kernels: dict[str, KernelInfo] = {}
     better: dict[int, str] = {}
@@ -188,7 +190,10 @@ def drop_edits(text: str, found: Sequence[scan.Token], starts: set[int]) -> list
 
 
 _REFUSED: Mapping[str, re.Pattern[str]] = {
-    "library-call": re.compile(r"\b(cub|thrust|cutlass|cute)\s*::|\b(cublas|cudnn|cufft|curand|cusparse|cusolver)\w*"),
+    "library-call": re.compile(
+        r"\b(cub|thrust|cutlass|cute)\s*::|\b(?!curand(_init|_uniform|_uniform4|4)?\s*\(|curandStatePhilox4_32_10(_t)?\b)"
+        r"(cublas|cudnn|cufft|curand|cusparse|cusolver)\w*"
+    ),
     "tma": re.compile(r"\b(cp_async_bulk\w*|wgmma\w*|mbarrier\w*|CUtensorMap)\b|\bcuda\s*::\s*(barrier|pipeline|ptx)\b"),
     "texture": re.compile(r"\b(tex\dD(Layered|Lod|Grad|gather)\w*|texCubemap\w*|surf\dD\w*|cudaSurfaceObject_t)\b|\btexture\s*<"),
     "cluster": re.compile(r"\b(cluster_group|this_cluster|cluster_dims)\b"),
@@ -340,7 +345,8 @@ _ASSERT = (
 
 _OPTIONAL = {"vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b", "vcalls": r"\bww::any_",
              "complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
-             "groups": r"\bcooperative_groups\b", "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
+             "groups": r"\bcooperative_groups\b", "curand": r"\bcurandStatePhilox4_32_10",
+             "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
              "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b"}  # fmt: skip
 """Parts of the runtime that are written only where the text matches."""
 

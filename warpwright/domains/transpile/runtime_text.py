@@ -8,8 +8,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "runtime"
 
 ORDER = (
-    "base", "vmath", "vtrig", "vcalls", "complex", "simd", "half", "atomics", "launch", "fibers", "lanes", "groups", "wmma", "host", "texture",
-    "torch", "library", "shadow",
+    "base", "vmath", "vtrig", "vcalls", "complex", "simd", "half", "atomics", "launch", "fibers", "lanes", "groups", "curand", "wmma", "host",
+    "texture", "cublas", "torch", "border", "library", "modules", "binding", "shadow",
 )  # fmt: skip
 """Headers in the order that they need one another."""
 

@@ -78,6 +78,7 @@ static inline cudaError_t cudaMemset(void* p, int v, size_t n) { if (n) std::mem
 static inline cudaError_t cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t = nullptr) { return cudaMemset(p, v, n); }
 static inline cudaError_t cudaMemset2D(void* p, size_t pitch, int v, size_t w, size_t h) { for (size_t r = 0; r < h; ++r) std::memset((char*)p + r * pitch, v, w); return cudaSuccess; }
 template <class T> static inline cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t n, size_t offset = 0, int = 1) { std::memcpy((char*)&symbol + offset, from, n); return cudaSuccess; }
+template <class T> static inline cudaError_t cudaMemcpyToSymbol(T*&&, const void*, size_t, size_t = 0, int = 1) { return 13; }  // an address that was computed is no symbol
 template <class T> static inline cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t n, size_t offset = 0, int = 2) { std::memcpy(to, (const char*)&symbol + offset, n); return ww::status(); }
 template <class T> static inline cudaError_t cudaMemcpyToSymbolAsync(T& s, const void* f, size_t n, size_t o = 0, int k = 1, cudaStream_t = nullptr) { return cudaMemcpyToSymbol(s, f, n, o, k); }
 template <class T> static inline cudaError_t cudaMemcpyFromSymbolAsync(void* t, const T& s, size_t n, size_t o = 0, int k = 2, cudaStream_t = nullptr) { return cudaMemcpyFromSymbol(t, s, n, o, k); }

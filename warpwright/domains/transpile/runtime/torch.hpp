@@ -1,9 +1,12 @@
 // The part of torch's C++ interface that host code around kernels uses: tensors as views of memory that the caller owns.
 #include <functional>
 #include <initializer_list>
+#include <iostream>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <unordered_map>
 
 namespace c10 {
 enum class ScalarType : signed char { Byte, Char, Short, Int, Long, Half, Float, Double, ComplexHalf, ComplexFloat, ComplexDouble, Bool, QInt8, QUInt8, QInt32, BFloat16, Undefined };
@@ -22,7 +25,7 @@ struct Value {
   char* data;
   int64_t sizes[12], strides[12];
 };
-enum { kNone, kTensor, kInteger, kNumber, kBoolean, kIntegers, kTensors };
+enum { kNone, kTensor, kInteger, kNumber, kBoolean, kIntegers, kTensors };  // and kText, kObject of border.hpp
 typedef int64_t (*Allocate)(int type, int rank, const int64_t* sizes, char** data);
 inline Allocate& allocator() { static Allocate f = nullptr; return f; }
 
@@ -101,8 +104,10 @@ static inline std::ostream& operator<<(std::ostream& out, const IntArrayRef& siz
 template <class T> using ArrayRef = std::vector<T>;
 
 struct caffe_type { ScalarType t; operator ScalarType() const { return t; } bool operator==(ScalarType o) const { return t == o; } bool operator!=(ScalarType o) const { return t != o; } ScalarType toScalarType() const { return t; } };
+enum class MemoryFormat { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 struct TensorOptions {
   ScalarType type = ScalarType::Float;
+  MemoryFormat format = MemoryFormat::Preserve;
   TensorOptions(ScalarType t = ScalarType::Float) : type(t) {}
   TensorOptions(DeviceType) {}
   TensorOptions(Device) {}
@@ -112,9 +117,8 @@ struct TensorOptions {
   Device device() const { return {}; }
   TensorOptions requires_grad(bool) const { return *this; }
   template <class L> TensorOptions layout(L) const { return *this; }
-  template <class L> TensorOptions memory_format(L) const { return *this; }
+  TensorOptions memory_format(MemoryFormat f) const { TensorOptions o = *this; o.format = f; return o; }
 };
-enum class MemoryFormat { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 }  // namespace c10
 
 namespace at {
@@ -184,6 +188,7 @@ class Tensor {
   bool is_floating_point() const { return element == ScalarType::Half || element == ScalarType::Float || element == ScalarType::Double || element == ScalarType::BFloat16; }
   bool is_same_size(const Tensor& o) const { return shape == o.shape; }
   bool is_contiguous(MemoryFormat f = MemoryFormat::Contiguous) const {
+    if (f == MemoryFormat::Preserve) return true;
     if (f == MemoryFormat::ChannelsLast && dim() == 4) return permute({0, 2, 3, 1}).is_contiguous();
     if (f == MemoryFormat::ChannelsLast3d && dim() == 5) return permute({0, 2, 3, 4, 1}).is_contiguous();
     int64_t step = 1;
@@ -241,10 +246,13 @@ class Tensor {
     }
   }
   Tensor contiguous(MemoryFormat f = MemoryFormat::Contiguous) const {
-    TORCH_CHECK(f == MemoryFormat::Contiguous || is_contiguous(f), "expected memory format contiguous: others are not translated");
-    return f != MemoryFormat::Contiguous || is_contiguous() ? *this : clone();
+    if (is_contiguous(f)) return *this;
+    if (f == MemoryFormat::ChannelsLast) return permute({0, 2, 3, 1}).packed_copy().permute({0, 3, 1, 2});
+    if (f == MemoryFormat::ChannelsLast3d) return permute({0, 2, 3, 4, 1}).packed_copy().permute({0, 4, 1, 2, 3});
+    return packed_copy();
   }
-  Tensor clone() const {
+  Tensor clone() const;  // with the layout, as torch's
+  Tensor packed_copy() const {
     Tensor t = make(shape, element);
     const int64_t bytes = element_size();
     if (is_contiguous()) std::memcpy(t.base, base, (size_t)nbytes());
@@ -309,6 +317,16 @@ class Tensor {
     for (int64_t i = dim(); i-- > 0;) t = t.squeeze(i);
     return t;
   }
+  Tensor slice(int64_t i, c10::optional<int64_t> first = {}, c10::optional<int64_t> end = {}, int64_t step = 1) const {
+    const int64_t n = size(i);
+    const auto within = [n](int64_t at) { return std::min(std::max<int64_t>(at < 0 ? at + n : at, 0), n); };
+    TORCH_CHECK(step > 0, "slice step must be positive");
+    const int64_t from = within(first.value_or(0)), to = std::max(from, within(end.value_or(n)));
+    Tensor t = narrow(i, from, to - from);
+    t.shape[(size_t)axis(i)] = (to - from + step - 1) / step;
+    t.steps[(size_t)axis(i)] *= step;
+    return t;
+  }
   Tensor narrow(int64_t i, int64_t start, int64_t length) const {
     Tensor t = *this;
     TORCH_CHECK(start >= 0 && start + length <= size(i), "narrow beyond the end of axis ", i);
@@ -365,9 +383,14 @@ class Tensor {
     });
     return t;
   }
-  Tensor to(TensorOptions o) const { return to(o.type); }
-  Tensor to(Device) const { return *this; }
-  Tensor to(DeviceType) const { return *this; }
+  Tensor to(ScalarType wanted, bool, bool copy = false, MemoryFormat f = MemoryFormat::Preserve) const {
+    return (copy && wanted == element ? clone() : to(wanted)).contiguous(f);
+  }
+  Tensor to(TensorOptions o, bool = false, bool = false) const { return to(o.type); }
+  Tensor to(Device, bool = false) const { return *this; }
+  Tensor to(Device, ScalarType t) const { return to(t); }
+  Tensor to(DeviceType, bool = false) const { return *this; }
+  Tensor to(MemoryFormat f) const { return contiguous(f); }
   Tensor type_as(const Tensor& o) const { return to(o.element); }
   Tensor toType(ScalarType t) const { return to(t); }
   Tensor& copy_(const Tensor& from, bool = false) {
@@ -402,6 +425,38 @@ class Tensor {
     return t.fill_(total);
   }
   Tensor mean() const { return sum().div_((double)numel()); }
+  // Methods that the caller's torch does: library.hpp.
+  Tensor sum(IntArrayRef axes, bool keep = false) const;
+  Tensor mean(IntArrayRef axes, bool keep = false) const;
+  Tensor min() const;
+  Tensor max() const;
+  std::tuple<Tensor, Tensor> min(int64_t axis, bool keep = false) const;
+  std::tuple<Tensor, Tensor> max(int64_t axis, bool keep = false) const;
+#define WW_METHODS(ONE) ONE(relu) ONE(sigmoid) ONE(tanh) ONE(exp) ONE(log) ONE(sqrt) ONE(rsqrt) ONE(abs) ONE(neg) ONE(silu) ONE(square)
+#define WW_METHOD(NAME) Tensor NAME() const; Tensor& NAME##_();
+  WW_METHODS(WW_METHOD)
+#define WW_BINARIES(ONE) ONE(add) ONE(sub) ONE(mul) ONE(div)
+#define WW_BINARY_METHOD(NAME) Tensor NAME(const Tensor& o) const; Tensor NAME(double v) const { return clone().NAME##_(v); } Tensor& NAME##_(const Tensor& o);
+  WW_BINARIES(WW_BINARY_METHOD)
+  Tensor norm(double p, IntArrayRef axes, bool keep = false) const;
+  Tensor matmul(const Tensor& o) const;
+  Tensor mm(const Tensor& o) const;
+  Tensor bmm(const Tensor& o) const;
+  Tensor& addmm_(const Tensor& a, const Tensor& b);
+  Tensor pow(double v) const;
+  Tensor softmax(int64_t axis) const;
+  Tensor clamp(c10::optional<double> low = {}, c10::optional<double> high = {}) const;
+  Tensor& clamp_(c10::optional<double> low = {}, c10::optional<double> high = {});
+  Tensor clamp_min(double low) const { return clamp(low); }
+  Tensor clamp_max(double high) const { return clamp({}, high); }
+  Tensor cumsum(int64_t axis) const;
+  Tensor masked_fill(const Tensor& mask, double v) const;
+  Tensor repeat(IntArrayRef times) const;
+  Tensor index_select(int64_t axis, const Tensor& which) const;
+  std::vector<Tensor> split(int64_t each, int64_t axis = 0) const;
+  std::vector<Tensor> split(IntArrayRef sizes, int64_t axis = 0) const;
+  std::vector<Tensor> chunk(int64_t count, int64_t axis = 0) const;
+  Tensor index(const std::vector<struct TensorIndex>& at) const;
   template <class T> T item() const {
     TORCH_CHECK(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
     T result{};
@@ -410,10 +465,21 @@ class Tensor {
   }
 };
 
-static inline Tensor empty(IntArrayRef sizes, TensorOptions o = {}) { return Tensor::make(sizes, o.type); }
+static inline Tensor empty(IntArrayRef sizes, TensorOptions o = {}) {
+  const auto wanted = sizes.vec();
+  const auto made = [&](std::vector<int64_t> there, std::vector<int64_t> back) {  // the axes as they lie in memory, and back
+    std::vector<int64_t> lie;
+    for (int64_t i : there) lie.push_back(wanted.at((size_t)i));
+    return Tensor::make(lie, o.type).permute(back);
+  };
+  if (o.format == MemoryFormat::ChannelsLast) return made({0, 2, 3, 1}, {0, 3, 1, 2});
+  if (o.format == MemoryFormat::ChannelsLast3d) return made({0, 2, 3, 4, 1}, {0, 4, 1, 2, 3});
+  return Tensor::make(sizes, o.type);
+}
 static inline Tensor zeros(IntArrayRef sizes, TensorOptions o = {}) { return empty(sizes, o).zero_(); }
 template <class V> static inline Tensor full(IntArrayRef sizes, V v, TensorOptions o = {}) { return empty(sizes, o).fill_(v); }
 static inline Tensor ones(IntArrayRef sizes, TensorOptions o = {}) { return full(sizes, 1, o); }
+static inline Tensor tensor(double v, TensorOptions o = {}) { return full(IntArrayRef(std::vector<int64_t>{}), v, o); }
 static inline Tensor like(const Tensor& t, ScalarType type) {  // the layout too, where the memory has no holes
   Tensor made = empty(t.sizes(), type);
   std::vector<int64_t> order(t.shape.size());
@@ -424,11 +490,12 @@ static inline Tensor like(const Tensor& t, ScalarType type) {  // the layout too
   return made;
 }
 static inline Tensor empty_like(const Tensor& t) { return like(t, t.element); }
+inline Tensor Tensor::clone() const { return like(*this, element).copy_(*this); }
 static inline Tensor sum(const Tensor& t) { return t.sum(); }
 static inline Tensor mean(const Tensor& t) { return t.mean(); }
-static inline Tensor empty_like(const Tensor& t, TensorOptions o) { return like(t, o.type); }
+static inline Tensor empty_like(const Tensor& t, TensorOptions o) { return o.format == MemoryFormat::Preserve ? like(t, o.type) : empty(t.sizes(), o); }
 static inline Tensor zeros_like(const Tensor& t) { return like(t, t.element).zero_(); }
-static inline Tensor zeros_like(const Tensor& t, TensorOptions o) { return like(t, o.type).zero_(); }
+static inline Tensor zeros_like(const Tensor& t, TensorOptions o) { return empty_like(t, o).zero_(); }
 static inline Tensor ones_like(const Tensor& t) { return like(t, t.element).fill_(1); }
 template <class V> static inline Tensor full_like(const Tensor& t, V v) { return like(t, t.element).fill_(v); }
 
@@ -437,22 +504,39 @@ static constexpr ScalarType kByte = ScalarType::Byte, kUInt8 = ScalarType::Byte,
     kFloat32 = ScalarType::Float, kDouble = ScalarType::Double, kFloat64 = ScalarType::Double, kBool = ScalarType::Bool, kBFloat16 = ScalarType::BFloat16;
 static constexpr DeviceType kCUDA = DeviceType::CUDA, kCPU = DeviceType::CPU;
 
-struct CurrentStream {
+struct CUDAStream {
   operator cudaStream_t() const { return nullptr; }
   cudaStream_t stream() const { return nullptr; }
+  void synchronize() const {}
 };
 struct DeviceProperties { int multiProcessorCount = 1, maxThreadsPerBlock = 1024, warpSize = 32; size_t sharedMemPerBlock = 49152, sharedMemPerMultiprocessor = 49152; int major = 8, minor = 0; };
 namespace cuda {
-static inline CurrentStream getCurrentCUDAStream(int = 0) { return {}; }
+using at::CUDAStream;
+static inline CUDAStream getCurrentCUDAStream(int = 0) { return {}; }
+static inline CUDAStream getDefaultCUDAStream(int = 0) { return {}; }
+static inline CUDAStream getStreamFromPool(bool = false, int = 0) { return {}; }
+static inline void setCurrentCUDAStream(CUDAStream) {}
+struct CUDAStreamGuard { explicit CUDAStreamGuard(CUDAStream) {} };
 static inline DeviceProperties* getCurrentDeviceProperties() { static DeviceProperties p; return &p; }
 static inline int current_device() { return 0; }
 struct CUDAGuard { template <class D> explicit CUDAGuard(const D&) {} };
 struct OptionalCUDAGuard { template <class D> explicit OptionalCUDAGuard(const D&) {} };
 }  // namespace cuda
 static inline Device device_of(const Tensor&) { return {}; }
+struct DeviceGuard { template <class D> explicit DeviceGuard(const D&) {} };
+struct OptionalDeviceGuard { template <class D> explicit OptionalDeviceGuard(const D&) {} };
+struct Context {  // how torch does its products and convolutions, not what they are
+  void setBenchmarkCuDNN(bool) {}
+  void setDeterministicCuDNN(bool) {}
+  void setAllowTF32CuBLAS(bool) {}
+  void setAllowTF32CuDNN(bool) {}
+};
+static inline Context& globalContext() { static Context one; return one; }
+enum class Layout { Strided };
+static constexpr Layout kStrided = Layout::Strided;
 }  // namespace at
 
-namespace c10 { namespace cuda { using at::cuda::getCurrentCUDAStream; using at::cuda::CUDAGuard; using at::cuda::OptionalCUDAGuard; using at::cuda::current_device; } }
+namespace c10 { namespace cuda { using at::cuda::getCurrentCUDAStream; using at::cuda::getStreamFromPool; using at::cuda::CUDAStream; using at::cuda::CUDAStreamGuard; using at::cuda::CUDAGuard; using at::cuda::OptionalCUDAGuard; using at::cuda::current_device; } }
 namespace torch {
 using namespace at;
 namespace cuda { using namespace at::cuda; }
@@ -476,172 +560,3 @@ struct NoGradGuard {};
 #define AT_DISPATCH_ALL_TYPES(TYPE, NAME, ...) WW_SWITCH(TYPE, NAME, WW_FLOATING(__VA_ARGS__) WW_INTEGRAL(__VA_ARGS__))
 #define AT_DISPATCH_ALL_TYPES_AND(A, TYPE, NAME, ...) WW_SWITCH(TYPE, NAME, WW_FLOATING(__VA_ARGS__) WW_INTEGRAL(__VA_ARGS__) WW_NARROW(__VA_ARGS__))
 
-// What the module offers: functions by name, with the arguments' names and defaults.
-namespace pybind11 {
-struct arg {
-  std::string name;
-  std::optional<ww::Value> fallback;
-  explicit arg(const char* n) : name(n) {}
-  template <class T> arg& operator=(const T& v) {
-    ww::Value made{};
-    if constexpr (std::is_same_v<T, bool>) made.kind = ww::kBoolean, made.integer = v;
-    else if constexpr (std::is_integral_v<T>) made.kind = ww::kInteger, made.integer = v;
-    else if constexpr (std::is_floating_point_v<T>) made.kind = ww::kNumber, made.number = v;
-    fallback = made;
-    return *this;
-  }
-};
-struct none {};
-class object {  // an argument of any kind; attributes such as Parameter.data are the argument itself
-  ww::Value held{};
- public:
-  object() = default;
-  object(none) {}
-  explicit object(const ww::Value& v) : held(v) {}
-  bool is_none() const { return held.kind == ww::kNone; }
-  object attr(const char*) const { return *this; }
-  template <class T> T cast() const;
-  const ww::Value& value() const { return held; }
-};
-using handle = object;
-using cast_error = std::runtime_error;
-static inline bool hasattr(const object& o, const char*) { return o.value().kind == ww::kTensor; }
-template <class T> static bool isinstance(const object& o) { return o.value().kind == ww::kTensor; }
-template <class... T> struct call_guard {};
-struct gil_scoped_release {};
-}  // namespace pybind11
-namespace py = pybind11;
-namespace torch { using py::arg; }
-
-namespace ww {
-class Arguments {
-  const Value* at;
-  const Value* last;
- public:
-  Arguments(const Value* a, int n) : at(a), last(a + n) {}
-  const Value& next() { TORCH_CHECK(at < last, "too few arguments"); return *at++; }
-  void finish() const { TORCH_CHECK(at == last, "too many arguments"); }
-};
-static inline at::Tensor tensor_of(const Value& v) {
-  TORCH_CHECK(v.kind == kTensor, "expected a Tensor as argument");
-  at::Tensor t;
-  t.owner = v.owner, t.element = (c10::ScalarType)v.type, t.base = v.data;
-  t.shape.assign(v.sizes, v.sizes + v.rank), t.steps.assign(v.strides, v.strides + v.rank);
-  return t;
-}
-template <class T> struct take { static T from(Arguments& a) {
-  const Value& v = a.next();
-  if constexpr (std::is_enum_v<T>) return (T)v.integer;
-  else {
-    static_assert(std::is_arithmetic_v<T>, "an argument of this type is not translated");
-    TORCH_CHECK(v.kind == kInteger || v.kind == kBoolean || (v.kind == kNumber && std::is_floating_point_v<T>), "expected a number as argument");
-    return v.kind == kNumber ? (T)v.number : (T)v.integer;
-  }
-} };
-template <> struct take<at::Tensor> { static at::Tensor from(Arguments& a) { return tensor_of(a.next()); } };
-template <> struct take<std::vector<int64_t>> { static std::vector<int64_t> from(Arguments& a) {
-  const Value& v = a.next();
-  TORCH_CHECK(v.kind == kIntegers, "expected a list of integers as argument");
-  return {v.sizes, v.sizes + v.rank};
-} };
-template <> struct take<c10::IntArrayRef> { static c10::IntArrayRef from(Arguments& a) { return take<std::vector<int64_t>>::from(a); } };
-template <> struct take<std::vector<at::Tensor>> { static std::vector<at::Tensor> from(Arguments& a) {
-  const int64_t n = a.next().integer;
-  std::vector<at::Tensor> list;
-  for (int64_t i = 0; i < n; ++i) list.push_back(tensor_of(a.next()));
-  return list;
-} };
-template <class T> struct take<std::optional<T>> { static std::optional<T> from(Arguments& a) {
-  Arguments ahead = a;
-  if (ahead.next().kind == kNone) { a = ahead; return std::nullopt; }
-  return take<T>::from(a);
-} };
-
-template <> struct take<py::object> { static py::object from(Arguments& a) { return py::object(a.next()); } };
-}  // namespace ww
-template <class T> T pybind11::object::cast() const {
-  ww::Arguments one(&held, 1);
-  return ww::take<std::decay_t<T>>::from(one);
-}
-namespace ww {
-struct Results {
-  std::vector<Value> values;
-  void add(const at::Tensor& t) {
-    Value v{};
-    v.kind = t.defined() ? kTensor : kNone, v.type = (int)t.element, v.rank = (int)t.dim(), v.owner = t.owner, v.data = t.base;
-    std::copy(t.shape.begin(), t.shape.end(), v.sizes), std::copy(t.steps.begin(), t.steps.end(), v.strides);
-    values.push_back(v);
-  }
-  void add(const std::vector<at::Tensor>& list) {
-    Value v{};
-    v.kind = kTensors, v.integer = (int64_t)list.size();
-    values.push_back(v);
-    for (const auto& t : list) add(t);
-  }
-  template <class... T> void add(const std::tuple<T...>& all) { add(std::apply([](const auto&... one) { return std::vector<at::Tensor>{one...}; }, all)); }
-  template <class A, class B> void add(const std::pair<A, B>& two) { add(std::vector<at::Tensor>{two.first, two.second}); }
-  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0> void add(T x) {
-    Value v{};
-    v.kind = std::is_same_v<T, bool> ? kBoolean : std::is_integral_v<T> ? kInteger : kNumber;
-    v.integer = (int64_t)x, v.number = (double)x;
-    values.push_back(v);
-  }
-};
-using Wrapped = std::function<void(Arguments&, Results&)>;
-template <class R, class... A> static Wrapped wrap(R (*f)(A...)) {
-  return [f](Arguments& given, Results& out) {
-    std::tuple<std::decay_t<A>...> held{take<std::decay_t<A>>::from(given)...};  // braces: from left to right
-    given.finish();
-    if constexpr (std::is_void_v<R>) std::apply(f, held);
-    else out.add(std::apply(f, held));
-  };
-}
-struct Bound { std::string name; std::vector<py::arg> arguments; Wrapped call; };
-inline std::vector<Bound>& bound() { static std::vector<Bound> all; return all; }
-struct Module {
-  template <class F> static auto wrapped(F f) { if constexpr (std::is_pointer_v<F>) return wrap(f); else return wrap(+f); }
-  static void note(Bound& b, const py::arg& a) { b.arguments.push_back(a); }
-  template <class T> static void note(Bound&, const T&) {}
-  template <class F, class... Extra> Module& def(const char* name, F f, const Extra&... extra) {
-    Bound b{name, {}, wrapped(f)};
-    (note(b, extra), ...);
-    bound().push_back(std::move(b));
-    return *this;
-  }
-  struct Doc { template <class T> Doc& operator=(const T&) { return *this; } };
-  Doc doc() const { return {}; }
-  Doc attr(const char*) const { return {}; }
-};
-struct Registrar { template <class F> explicit Registrar(F f) { Module m; f(m); } };
-inline Results& results() { static thread_local Results r; return r; }
-}  // namespace ww
-
-#define TORCH_EXTENSION_NAME extension
-#define WW_JOIN2(a, b) a##b
-#define WW_JOIN(a, b) WW_JOIN2(a, b)
-#define PYBIND11_MODULE(NAME, M) static void ww_bind(ww::Module& M); static ww::Registrar ww_bind_now(ww_bind); static void ww_bind([[maybe_unused]] ww::Module& M)
-
-extern "C" void ww_allocate_with(ww::Allocate f) { ww::allocator() = f; }
-extern "C" int ww_bound_count() { return (int)ww::bound().size(); }
-extern "C" const char* ww_bound_name(int i) { return ww::bound().at((size_t)i).name.c_str(); }
-extern "C" const char* ww_bound_arguments(int i) {
-  static thread_local std::string text;
-  text.clear();
-  for (const auto& a : ww::bound().at((size_t)i).arguments) text += a.name + " ";
-  return text.c_str();
-}
-extern "C" int ww_bound_default(int i, int k, ww::Value* out) {
-  const auto& a = ww::bound().at((size_t)i).arguments.at((size_t)k);
-  if (a.fallback) *out = *a.fallback;
-  return a.fallback.has_value();
-}
-extern "C" int ww_call(int i, const ww::Value* arguments, int count) {  // the number of results, or -1: ww_error() says why
-  ww::results().values.clear();
-  ww::error_text().clear();
-  try {
-    ww::Arguments given(arguments, count);
-    ww::bound().at((size_t)i).call(given, ww::results());
-  } catch (const std::exception& e) { ww::fail(e.what()); }
-  return ww::failed() ? -1 : (int)ww::results().values.size();
-}
-extern "C" const ww::Value* ww_results() { return ww::results().values.data(); }

@@ -1,0 +1,38 @@
+// cuRAND's Philox4_32_10 in device code (Salmon et al., SC11): a subsequence is the upper half of the counter, an offset counts numbers.
+struct curandStatePhilox4_32_10 { uint4 ctr, output; uint2 key; unsigned used; };
+typedef curandStatePhilox4_32_10 curandStatePhilox4_32_10_t;
+namespace ww {
+static inline uint4 philox(uint4 c, uint2 k) {
+  for (int round = 0; round < 10; ++round, k.x += 0x9E3779B9u, k.y += 0xBB67AE85u) {
+    const uint64_t a = (uint64_t)0xD2511F53u * c.x, b = (uint64_t)0xCD9E8D57u * c.z;
+    c = make_uint4((unsigned)(b >> 32) ^ c.y ^ k.x, (unsigned)b, (unsigned)(a >> 32) ^ c.w ^ k.y, (unsigned)a);
+  }
+  return c;
+}
+static inline void philox_skip(uint4& c, uint64_t n) {  // the lower half runs over into the upper one
+  const uint64_t low = (uint64_t)c.y << 32 | c.x, next = low + n, high = ((uint64_t)c.w << 32 | c.z) + (next < low);
+  c = make_uint4((unsigned)next, (unsigned)(next >> 32), (unsigned)high, (unsigned)(high >> 32));
+}
+static inline float uniform(unsigned x) { return x * 2.3283064e-10f + 2.3283064e-10f / 2; }  // (0, 1]
+}  // namespace ww
+static inline void curand_init(unsigned long long seed, unsigned long long subsequence, unsigned long long offset, curandStatePhilox4_32_10* s) {
+  s->key = make_uint2((unsigned)seed, (unsigned)(seed >> 32));
+  s->ctr = make_uint4(0, 0, (unsigned)subsequence, (unsigned)(subsequence >> 32));
+  ww::philox_skip(s->ctr, offset / 4);
+  s->used = (unsigned)(offset % 4), s->output = ww::philox(s->ctr, s->key);
+}
+static inline unsigned curand(curandStatePhilox4_32_10* s) {
+  const unsigned x = (&s->output.x)[s->used++];
+  if (s->used == 4) ww::philox_skip(s->ctr, 1), s->output = ww::philox(s->ctr, s->key), s->used = 0;
+  return x;
+}
+static inline uint4 curand4(curandStatePhilox4_32_10* s) {
+  uint4 x;
+  x.x = curand(s), x.y = curand(s), x.z = curand(s), x.w = curand(s);
+  return x;
+}
+static inline float curand_uniform(curandStatePhilox4_32_10* s) { return ww::uniform(curand(s)); }
+static inline float4 curand_uniform4(curandStatePhilox4_32_10* s) {
+  const uint4 x = curand4(s);
+  return make_float4(ww::uniform(x.x), ww::uniform(x.y), ww::uniform(x.z), ww::uniform(x.w));
+}
