@@ -16,6 +16,7 @@ import pytest
 from warpwright.base import Candidate, Verdict
 from warpwright.evaluator import LocalEvaluator
 from warpwright.verifier import verify
+from warpwright.workers import fork_server
 from warpwright.workers.sandbox import Limits
 
 torch = pytest.importorskip("torch")
@@ -120,10 +121,14 @@ def test_honest_candidate_passes(judges: Judges, program: corpus.Program, device
 
 @pytest.fixture(scope="module")
 def evaluators() -> Iterator[dict[str, LocalEvaluator]]:
+    """Evaluators by task. Their processes' threads sleep while they wait: how programs with threads that spin are timed, test_evaluator.py says."""
     made: dict[str, LocalEvaluator] = {}
-    yield made
-    for evaluator in made.values():
-        evaluator.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_WAIT_POLICY", "passive")
+        patch.setattr(fork_server, "_server", None)  # one is started with these settings
+        yield made
+        for evaluator in made.values():
+            evaluator.close()
 
 
 @pytest.mark.quiet
