@@ -76,7 +76,8 @@ def test_views_of_what_does_not_lie_in_one_piece() -> None:
         r"""
         std::vector<torch::Tensor> forward(torch::Tensor x) {  // 4, 6, 10
           const auto turned = x.permute({1, 2, 0});
-          return {turned.view({3, 2, 10, 2, 2}), turned.view({60, 1, 4}), x.narrow(2, 0, 4).view({24, 2, 2}), x.transpose(0, 1).view({6, 2, 1, 2, 10})};
+          return {turned.view({3, 2, 10, 2, 2}), turned.view({60, 1, 4}), x.narrow(2, 0, 4).view({24, 2, 2}),
+                  x.transpose(0, 1).view({6, 2, 1, 2, 10})};
         }
         torch::Tensor torn(torch::Tensor x) { return x.transpose(0, 1).view({-1}); }""",
         "forward", "torn",
