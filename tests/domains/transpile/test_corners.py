@@ -45,6 +45,20 @@ __global__ void objects(const float4* x, float4* y, int n) {
   __syncthreads();
   y[i + blockDim.x] = make_float4(added.get(), placed[1], direct.all[1], summed.v);
 }
+__global__ void centred(const float* x, float* y) {
+  __shared__ float total, most;
+  const int half = 2, twice = half * 2;
+  if (threadIdx.x == 0) total = most = 0;
+  __syncthreads();
+  if (threadIdx.x % twice == 0) atomicAdd(&total, x[threadIdx.x]);
+  __syncthreads();
+  const float mean = total, doubled = (total) + total;
+  __syncthreads();
+  if (threadIdx.x == 0) total = -1;
+  __syncthreads();
+  const float last = total;
+  y[threadIdx.x] = x[threadIdx.x] - mean + 100 * doubled + 1000 * last;
+}
 """
 
 
@@ -106,3 +120,10 @@ def test_classes_whose_methods_ask_for_the_thread(kernels: dict[str, transpile.L
     x, y = np.arange(16, dtype=np.float32), np.zeros(8, np.float32)
     kernels["paired"][1, 8](x, y)
     assert y.tolist() == (x[::2] + 10 * x[1::2]).tolist()
+
+
+@pytest.mark.compiler
+def test_a_constant_read_from_shared_memory_is_read_where_it_stands(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    kernels["centred"][1, 8](x, y)
+    assert y.tolist() == (x - 4 + 800 - 1000).tolist()

@@ -71,6 +71,26 @@ def test_memory_lies_as_it_is_asked_for() -> None:
     assert seen[1].eq(0).all() and torch.equal(seen[2], x) and torch.equal(seen[4], x) and torch.equal(seen[5], x)
 
 
+def test_views_of_what_does_not_lie_in_one_piece() -> None:
+    made = built(
+        r"""
+        std::vector<torch::Tensor> forward(torch::Tensor x) {  // 4, 6, 10
+          const auto turned = x.permute({1, 2, 0});
+          return {turned.view({3, 2, 10, 2, 2}), turned.view({60, 1, 4}), x.narrow(2, 0, 4).view({24, 2, 2}),
+                  x.transpose(0, 1).view({6, 2, 1, 2, 10})};
+        }
+        torch::Tensor torn(torch::Tensor x) { return x.transpose(0, 1).view({-1}); }""",
+        "forward", "torn",
+    )  # fmt: skip
+    x = torch.randn(4, 6, 10)
+    turned = x.permute(1, 2, 0)
+    wanted = [turned.view(3, 2, 10, 2, 2), turned.view(60, 1, 4), x[:, :, :4].view(24, 2, 2), x.transpose(0, 1).view(6, 2, 1, 2, 10)]
+    for seen, right in zip(made.forward(x), wanted, strict=True):
+        assert torch.equal(seen, right) and seen.data_ptr() == x.data_ptr()
+    with pytest.raises(LaunchFailed, match="not compatible"):
+        made.torn(x)
+
+
 def test_functionals_take_their_options() -> None:
     made = built(
         r"""

@@ -277,9 +277,10 @@ class _Builder:
         """Say whether a declaration is a constant that needs nothing but other constants: it may size an array."""
         if not stmt.var.const or stmt.init is None or stmt.var.dims or "*" in stmt.var.type or stmt.var.reference:
             return False
+        known = {s.var.key for s in self.hoisted if isinstance(s, Declare) and s.var.space not in ("shared", "dynamic")}
         return all(
             n.kind in ("literal", "binary", "paren", "type", "cast")
-            or (n.kind == "name" and ((n.var is None and n.name not in BUILTINS) or n.var in self.constants()))
+            or (n.kind == "name" and ((n.var is None and n.name not in BUILTINS) or n.var in known))
             for n in stmt.init.walk()
         )
 

@@ -274,8 +274,18 @@ class Tensor {
     return from.with(sizes, strides);
   }
   Tensor view(IntArrayRef sizes) const {
-    TORCH_CHECK(is_contiguous(), "view of a tensor that is not contiguous is not translated: use reshape");
-    return reshape(sizes);
+    if (is_contiguous()) return reshape(sizes);
+    const Tensor shaped = packed_copy().reshape(sizes);  // for its sizes; the axes that lie in one piece are cut anew
+    std::vector<int64_t> strides(shaped.shape.size(), 0);
+    int64_t to = shaped.dim(), piece = 1, cut = 1;
+    for (int64_t from = dim() - 1, inner = from; from >= 0; --from) {
+      piece *= shape[(size_t)from];
+      if (from > 0 && (shape[(size_t)from - 1] == 1 || steps[(size_t)from - 1] == shape[(size_t)from] * steps[(size_t)from])) continue;
+      for (; to > 0 && (cut < piece || shaped.shape[(size_t)to - 1] == 1); cut *= shaped.shape[(size_t)--to]) strides[(size_t)to - 1] = cut * steps[(size_t)inner];
+      TORCH_CHECK(cut == piece, "view size is not compatible with input tensor's size and stride: use reshape");
+      inner = from - 1, piece = cut = 1;
+    }
+    return with(shaped.shape, strides);
   }
   Tensor view_as(const Tensor& o) const { return view(o.shape); }
   Tensor flatten(int64_t first = 0, int64_t last = -1) const {
