@@ -124,7 +124,9 @@ def attempt(file: Path, functionals: Path, scale: float, amended: bool = False) 
             inputs = names["get_inputs"]()
             with torch.no_grad():
                 mine, original = model(*inputs, fn=built.forward), model(*inputs)
+                torch.set_default_dtype(torch.float64)  # of what the program makes in between
                 truth = _wide(model.double())(*_wide(inputs))
+                torch.set_default_dtype(torch.float32)
             if mine.shape != original.shape:
                 raise ValueError(f"sizes {tuple(mine.shape)}, original {tuple(original.shape)}")
             size = float(truth.abs().max())
