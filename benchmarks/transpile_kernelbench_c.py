@@ -32,6 +32,9 @@ AMENDED: dict[str, tuple[tuple[str, str], ...]] = {
     "level1/100": ((r"predictions \* targets", "predictions.flatten() * targets"),),
     "level2/8": ((r"dim=sum_dim\)", "dim=sum_dim).flatten()"),),
     "level2/65": ((r"F\.avg_pool2d\(x, pool_kernel_size\)", "F.max_pool2d(x, 1, pool_kernel_size) / 4"),),
+    "level2/91": ((r"F\.softmax\(x, dim=1\)", "F.softmax(x, dim=1)[:, -1:].expand_as(x)"),),
+    "level3/35": ((r"(for i in range\(len\(lstm_weights_ih\)\):)", r"\1\n        out = out[:, -1:].expand_as(out) if i else out"),
+                  (r"out\[:, -1, :\]", "out[:, -1:].expand_as(out).flatten(0, 1)[out.shape[1] - 1 :][: len(out)]")),
 }
 """What a CUDA file computes instead of what the program beside says, as a change of that program: read in the CUDA text, tested with --amended."""
 
