@@ -283,12 +283,12 @@ class _Run:
         if self.budget.seconds is not None and self.proposals and self.clock() - self.began >= self.budget.seconds:
             raise _Stop(f"the budget of {self.budget.seconds:g} s is spent")
 
-    def _outlasts(self, item: Candidate | Failed) -> str:
+    def _outlasts(self, candidate: Candidate) -> str:
         """Say why a program is not begun: a schedule of its took a baseline longer to build than is left of the budget; "" if it is."""
-        if self.budget.seconds is None or not self.proposals or isinstance(item, Failed) or self._lookup(item) is not None:
+        if self.budget.seconds is None or not self.proposals or self._lookup(candidate) is not None:
             return ""
         left = self.budget.seconds - (self.clock() - self.began)
-        for action in item.actions:
+        for action in candidate.actions:
             named = getattr(self.space.technique(action.technique), "baseline", None)
             seconds = self._built_in(named(action)) if named is not None else 0.0
             if seconds > left:

@@ -99,7 +99,7 @@ def _expense(space: Space[Any], longer: Recipe, recipe: Recipe) -> int:
     if slow is not None and slow(longer[-1]):
         return 4
     if longer[:-1] != recipe:
-        return 2 if not getattr(space.technique(longer[-2].technique), "tried_first", False) else 0
+        return 0 if getattr(space.technique(longer[-2].technique), "tried_first", False) else 2
     return 0 if getattr(technique, "tried_first", False) else 1 if getattr(technique, "in_baselines", False) else 3
 
 

@@ -352,9 +352,7 @@ def _continues(stmt: For | ir.DoWhile) -> bool:
 
 def _not(cond: Expr) -> Expr:
     """Return the negation; a comparison of integers is turned around, which reads better and needs no NaN."""
-    inner = cond
-    while inner.kind == "paren":
-        inner = inner.children[0]
+    inner = ir.bare(cond)
     turned = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
     whole = all("float" not in c.type and "double" not in c.type and "half" not in c.type and c.type for c in inner.children)
     if inner.kind == "binary" and inner.name in turned and whole and len(inner.children) == 2:

@@ -6,6 +6,6 @@ from pathlib import Path
 
 
 def text(name: str) -> str:
-    """Return the source of a kernel file, without its docstring and its annotations' import."""
+    """Return the part of a kernel file that generated programs hold: what follows its docstring and its remark to mypy."""
     source = Path(__file__).with_name(f"{name}.py").read_text()
     return source.partition("# --- generated programs hold what follows\n")[2].strip("\n") + "\n"
