@@ -59,7 +59,7 @@ def rows(name: str, end: float) -> list[str]:
     exact = DIRECT_CONVOLUTION(x[:2].double(), w.double(), b.double(), *geometry, "tf32x3", outer, axis, op)
     found = []
     for flag in (True, False):
-        with torch.backends.cudnn.flags(allow_tf32=flag):
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=flag):
             error = _rms(DIRECT_CONVOLUTION(x[:2], w, b, *geometry, "", outer, axis, op), exact)
             plain = _milliseconds(lambda: DIRECT_CONVOLUTION(x, w, b, *geometry, ""))
             found.append(f"cuDNN, {'TF32 allowed' if flag else 'float32'}, without the reduction | {error:.1e} | {plain:.3f}")
