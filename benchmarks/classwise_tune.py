@@ -38,11 +38,12 @@ def main() -> None:
             with LocalEvaluator(task, "cpu", ("eager",), Path(folder), seconds_per_candidate=5.0) as evaluator:
                 outcome = loop.optimize(task, space(work), evaluator, search=given.search, budget=Budget.parse(given.budget))
         print(f"## {work.images} images of {work.side}x{work.side}, k={work.k}: {outcome.stopped}\n")
-        print("| recipe | status | images/s | against the best baseline |\n| --- | --- | --- | --- |")
+        print("| recipe | status | images/s | against the best baseline | reason |\n| --- | --- | --- | --- | --- |")
         for record in sorted(outcome.records, key=lambda one: -one.speedup):
             rate = f"{work.images / record.measurement.candidate.median:,.0f}" if record.measurement else ""
             recipe = "; ".join(map(str, record.candidate.actions)) or record.candidate.proposer
-            print(f"| {recipe} | {record.status} | {rate} | {f'{record.speedup:.2f}x' if record.speedup else ''} |")
+            reason = record.verdict.reason if record.verdict and not record.verdict.ok else ""
+            print(f"| {recipe} | {record.status} | {rate} | {f'{record.speedup:.2f}x' if record.speedup else ''} | {reason} |")
         said = report.line(task.name, outcome.records, chosen=outcome.best)
         print(f"\nBest: {'; '.join(said['recipe'] or [])}, {said['verdict']}\n")
 
