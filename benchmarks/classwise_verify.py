@@ -48,9 +48,9 @@ def labelled(split: Split) -> Labelled:
     return Labelled(tuple(f"{i:05d}" for i in range(len(split.labels))), list(split.images), np.asarray(split.labels, np.int64), CLASSES)
 
 
-def main() -> None:
+def main(given: list[str] | None = None) -> None:
     """Train what the store lacks until the time is up, then print the findings of what is whole."""
-    options = parser().parse_args()
+    options = parser().parse_args(given)
     settings = Settings(net=options.net, epochs=options.epochs, seeds=options.seeds, attacks="full", device=options.devices.split(":")[0])
     store = read(options.store)
     planned = [run.key for run in verification.runs(data(options.set, options.preset), settings)]
@@ -96,7 +96,8 @@ def read(path: Path) -> dict[str, Outcome]:
     found = {}
     for line in path.read_text().splitlines():
         entry = json.loads(line)
-        found[entry.pop("key")] = Outcome(**{**entry, "curve": tuple((a, b) for a, b in entry["curve"])})
+        key = entry.pop("key")
+        found[key] = Outcome(**{**entry, "curve": tuple((a, b) for a, b in entry["curve"])})
     return found
 
 
