@@ -79,7 +79,7 @@ class _Maker:
 
     def private(self, indent: int) -> None:
         """A statement that touches the thread's own values only."""
-        choice = self.rng.randrange(5)
+        choice = self.rng.randrange(6)
         target = self.rng.choice(self.variables)
         if choice == 0:
             self.add(indent, f"{target} {self.rng.choice(['=', '+=', '^=', '-='])} {self.value()};")
@@ -96,9 +96,22 @@ class _Maker:
                 self.variables.append(name)
             else:
                 self.add(indent, f"{target} += {name};")
+        elif choice == 4:
+            self.strided(indent, target)
         else:
             self.add(indent, f"s[tid] = {self.value() if not self.readable else self.own_value()};")
             self.readable = False
+
+    def strided(self, indent: int, target: str) -> None:
+        """A loop whose steps jump over the other threads of the block, or of the grid."""
+        counter = self.fresh("g")
+        start, step = self.rng.choice([
+            ("threadIdx.x", "blockDim.x"), ("tid", str(self.threads)), ("blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x"),
+            (f"blockIdx.x * {self.threads} + tid", f"(int)gridDim.x * {self.threads}"), ("blockIdx.x * 3 + threadIdx.x", "17"),
+        ])  # fmt: skip
+        end = self.rng.choice([f"n * {self.rng.randrange(1, 90)}", str(self.rng.randrange(900))])
+        value = self.rng.choice([f"{target} {self.rng.choice('+^')}= {self.value(1)} + {counter}", f"{target} = {target} * 3 + in[{counter} % 64]"])
+        self.add(indent, f"for (int {counter} = {start}; {counter} {self.rng.choice(['<', '<='])} {end}; {counter} += {step}) {value};")
 
     def own_value(self) -> str:
         """A value that reads no other thread's shared memory: it may be changing in this phase."""
@@ -191,6 +204,8 @@ class _Maker:
         self.add(1, f"int v0 = in[tid % 64], v1 = tid * {self.rng.randrange(1, 7)} - 3;")
         self.add(1, "s[tid] = tid;")
         self.add(1, "__syncthreads();")
+        if self.rng.random() < 0.5:
+            self.strided(1, "v1")
         for _ in range(self.rng.randrange(2, 5)):
             self.rng.choice([self.private, self.barrier, self.warp, self.structured, self.structured])(1)
             self.add(1, "__syncthreads();")

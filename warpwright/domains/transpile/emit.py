@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir, reductions, regions, registers, stretches, vectorise
@@ -11,6 +12,7 @@ from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
 from warpwright.domains.transpile.regions import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
+from warpwright.domains.transpile.together import Beginning
 
 Shape = tuple[int, int, int]
 
@@ -36,6 +38,8 @@ class Options:
     """Device functions without loops and jumps, which the compiler inlines."""
     one_row: str | None = None
     """Size of the blocks that may run as one row of threads (`coalesce.block_size`)."""
+    beginning: Beginning | None = None
+    """What neighbouring blocks go through together (`together.py`)."""
     choices: Choices = BY_RULE
     own: frozenset[str] = frozenset()
     """Device functions of the program: one that is called `round` is not the library's."""
@@ -72,13 +76,64 @@ class Writer:
 
     def block(self) -> list[str]:
         """Return the lines of the block function's body, behind the shape's constants."""
+        together = self.options.beginning
         for stmt in self.plan.hoisted:
-            self.hoisted(stmt)
-        for key in sorted(self.plan.arrays, key=lambda k: self.plan.order.get(k, 0)):
-            var = self.plan.variables[key]
+            if together is None or not isinstance(stmt, Declare) or stmt.var.key not in together.shared:
+                self.hoisted(stmt)
+        for var in self.in_order(self.plan.arrays - (together.arrays if together is not None else set())):
             self.line(f"alignas(64) {declarator(var, f'{var.name}_t', '[threads_max]')};")
-        self.nodes(self.plan.nodes)
+        if together is None:
+            self.nodes(self.plan.nodes)
+        else:
+            self.groups(together)
         return self.lines
+
+    def in_order(self, keys: Iterable[int]) -> list[Var]:
+        """Return the variables in the order of their declaration."""
+        return [self.plan.variables[key] for key in sorted(keys, key=lambda k: self.plan.order.get(k, 0))]
+
+    def groups(self, together: Beginning) -> None:
+        """Write the loop over groups of blocks: their beginning together, and what follows block by block."""
+        arrays, shared = self.in_order(together.arrays), self.in_order(together.shared)
+        of_thread, of_block = (" + ".join(f"sizeof({declarator(var, ' ').strip()})" for var in held) or "0" for held in (arrays, shared))
+        self.line(f"constexpr int threads_most = ww::threads_together({of_thread}, threads_max);")
+        self.line(f"constexpr int blocks_most = ww::blocks_together({of_block});")
+        for var in arrays:
+            self.line(f"alignas(64) {declarator(var, f'{var.name}_all', '[threads_most]')};")
+        for var in shared:
+            self.line(f"alignas(64) {declarator(var, f'{var.name}_all', '[blocks_most]')};")
+        self.line("const int blocks_end = block_x + (int)(launch.row / dim_x), blocks_at_once = std::clamp(threads_most / threads, 1, blocks_most);")
+        self.open("for (int first_block = block_x; first_block < blocks_end; first_block += blocks_at_once)")
+        self.line("[[maybe_unused]] const int block_x = first_block, last_block = std::min(first_block + blocks_at_once, blocks_end) - 1;")
+        for node in self.plan.nodes[: together.nodes]:
+            self.by_all(node, together)
+        self.each_block(self.plan.nodes[together.nodes :], together)
+        self.close()
+
+    def by_all(self, node: Node, together: Beginning) -> None:
+        """Write a node of the beginning."""
+        if isinstance(node, Region):
+            self.each_block([node], together)
+        elif isinstance(node, Loop):
+            self.loop_over_steps(node)
+            for inner in node.body:
+                self.by_all(inner, together)
+            self.close()
+        else:
+            self.node(node)
+
+    def each_block(self, nodes: Sequence[Node], together: Beginning) -> None:
+        """Write the loop over the blocks of a group."""
+        if not nodes:
+            return
+        keys = self.closure(regions.used([s for node, _ in regions.walk(nodes) for s in regions.node_stmts(node)]))
+        self.open("for (int block_x = first_block; block_x <= last_block; ++block_x)")
+        for var in self.in_order(together.arrays & keys):
+            self.line(f"auto* const {var.name}_t = {var.name}_all + (block_x - first_block) * threads;")
+        for var in self.in_order(together.shared & keys):
+            self.line(f"auto& {var.name} = {var.name}_all[block_x - first_block];")
+        self.nodes(nodes)
+        self.close()
 
     def hoisted(self, stmt: Stmt) -> None:
         if isinstance(stmt, Raw):
@@ -118,10 +173,7 @@ class Writer:
                 self.nodes(node.other)
             self.close()
         elif isinstance(node, Loop):
-            cond = self.printer.expr(node.cond) if node.cond is not None else ""
-            step = self.printer.expr(node.step) if node.step is not None else ""
-            self.open(f"for ({self.printer.loop_init(node.init)}; {cond}; {step})")
-            self.lines[-1] += f"  // line {node.line}"
+            self.loop_over_steps(node)
             self.nodes(node.body)
             self.close()
         elif isinstance(node, Masked):
@@ -133,12 +185,37 @@ class Writer:
         elif isinstance(node, Leave):
             self.line(f"{node.word};")
 
+    def loop_over_steps(self, node: Loop) -> None:
+        cond = self.printer.expr(node.cond) if node.cond is not None else ""
+        if self.options.beginning is not None and node.reach == "last":
+            cond = re.sub(r"\bblock_x\b", "last_block", cond)
+        step = self.printer.expr(node.step) if node.step is not None else ""
+        self.open(f"for ({self.printer.loop_init(node.init)}; {cond}; {step})")
+        self.lines[-1] += f"  // line {node.line}"
+
     def masked(self, node: Masked) -> None:
         if not node.exits and any(regions.meets(n, "block") for n in node.body):
             self.threads_agree(node)
+        alone = all(isinstance(inner, Region | Sync | Masked) for inner, _ in regions.walk(node.body))
+        if not alone:
+            self.any_inside(node)
         self.masks.append(node.cond)
         self.nodes(node.body)
         self.masks.pop()
+        if not alone:
+            self.close()
+            self.close()
+
+    def any_inside(self, node: Masked) -> None:
+        """Open what runs only if it runs for some thread: loops and uniform values are those of the threads inside."""
+        self.open("")
+        self.line("int any_inside = 0;")
+        conds: list[Stmt] = [Evaluate(m) for m in (*self.masks, node.cond)]
+        simd = self.options.vectors and not vectorise.unvectorisable(conds, self.plan, self.options.simple, self.options.own)
+        self.loop_head(conds, "reduction(|: any_inside)" if simd else "")
+        self.line(f"any_inside |= ({self.printer.expr(node.cond)}) != 0;")
+        self.loop_tail()
+        self.open("if (any_inside)")
 
     def threads_agree(self, node: Masked | MaskedLoop) -> None:
         """A barrier under a condition that may differ: all threads have to agree, which is looked at when it runs."""
@@ -173,11 +250,17 @@ class Writer:
 
     def warps(self, node: WarpGroup) -> None:
         self.open("for (int warp_index = 0; warp_index < warps; ++warp_index)")
-        self.line("const int lanes = threads - warp_index * 32 < 32 ? threads - warp_index * 32 : 32;")
+        self.line("const int lanes = (BX && threads_max % 32 == 0) || threads - warp_index * 32 >= 32 ? 32 : threads - warp_index * 32;")
         inside = {k for n, _ in regions.walk(node.body) for k in regions.used(regions.node_stmts(n))}
         for key in sorted(self.plan.lane_arrays & inside, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables[key]
-            self.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
+            if var.space == "lanes":  # what shuffles read: a lane's neighbours on both sides are there, if not meant
+                self.line(f"alignas(64) {declarator(var, f'{var.name}_padded', '[96]')};")
+                self.line(f"auto* const {var.name}_l = {var.name}_padded + 32;")
+            else:
+                self.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
+        if any(self.plan.variables[k].space == "lanes" for k in self.plan.lane_arrays & inside):
+            self.line("const int unseen_zero = ww::unseen_zero();")
         self.in_warps = True
         self.nodes(node.body)
         self.in_warps = False
@@ -256,8 +339,8 @@ class Writer:
         if any(e.var in declared for guard in limits.rest for e in guard.walk()):  # a guard that needs the region's own values stays inside
             inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
         cut = stretches.split(inner, limits.rest, self.plan, self.printer) if self.options.vectors and not self.in_warps else None
-        simd = self.options.vectors and not self.in_warps and self.vectorisable(cut.stmts if cut is not None else stmts)
-        loop = registers.suits(inner, self.plan) if simd and not guards and self.options.blocks else None
+        simd = self.options.vectors and self.vectorisable(cut.stmts if cut is not None else stmts)
+        loop = registers.suits(inner, self.plan) if simd and not self.in_warps and not guards and self.options.blocks else None
         if loop is not None:
             self.in_registers(loop, stmts)
         elif cut is not None and simd:
@@ -343,11 +426,12 @@ class Writer:
         init = f"{declarator(var, f'{var.name}_init')}{'' if stmt.direct else ' = '}{self.printer.expr(stmt.init)}"
         return [f"{pad}{init};", f"{pad}std::memcpy({var.name}, {var.name}_init, sizeof {var.name});"]
 
-    def loop_head(self, stmts: Sequence[Stmt], simd: bool, limits: Bounds | None = None) -> None:
+    def loop_head(self, stmts: Sequence[Stmt], simd: bool | str, limits: Bounds | None = None) -> None:
         """Open the loop over threads (or lanes) and give the statements' variables their values."""
         limits = limits if limits is not None else Bounds(rest=list(self.masks))
         keys = regions.used(stmts)
         if self.in_warps:
+            self.simd(simd)
             self.open("for (int lane_index = 0; lane_index < lanes; ++lane_index)")
             self.line("[[maybe_unused]] const int thread = warp_index * 32 + lane_index, thread_x = one_row ? thread : thread % dim_x,")
             self.line("    thread_y = one_row ? 0 : thread / dim_x % dim_y, thread_z = one_row ? 0 : thread / (dim_x * dim_y);")
@@ -358,16 +442,21 @@ class Writer:
         self.values(stmts, keys)
         self.guard(limits.rest)
 
-    def thread_head(self, stmts: Sequence[Stmt], simd: bool, guards: Sequence[Expr], low: str, high: str) -> None:
+    def thread_head(self, stmts: Sequence[Stmt], simd: bool | str, guards: Sequence[Expr], low: str, high: str) -> None:
         """Open the loop over the threads of a row, or of a stretch of it."""
-        if simd:
-            self.lines.append("#pragma omp simd" + (f" simdlen({self.options.choices.lanes})" if self.options.choices.lanes > 0 else ""))
+        self.simd(simd)
         keys = regions.used(stmts)
         self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
         if keys & self.plan.arrays or self.closure(keys) & self.plan.arrays:
             self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
         self.values(stmts, keys)
         self.guard(guards)
+
+    def simd(self, wanted: bool | str) -> None:
+        """Ask for the next loop to be vectorised, if that is wanted; a text says how its results are joined."""
+        if wanted:
+            lanes = f" simdlen({self.options.choices.lanes})" if self.options.choices.lanes > 0 else ""
+            self.lines.append(f"#pragma omp simd{lanes}{' ' + wanted if isinstance(wanted, str) else ''}")
 
     def guard(self, guards: Sequence[Expr]) -> None:
         if guards:
@@ -449,7 +538,8 @@ class Writer:
             if key in self.plan.arrays:
                 self.line(f"{var.name}_t[thread] = {var.name};")
             elif key in self.plan.lane_arrays:
-                self.line(f"{var.name}_l[lane_index] = {var.name};")
+                value = f"ww::offer({var.name}, unseen_zero)" if var.space == "lanes" else var.name
+                self.line(f"{var.name}_l[lane_index] = {value};")
 
     def by_reference(self, stmts: Sequence[Stmt]) -> set[int]:
         """Return keys that a call in the statements may change."""

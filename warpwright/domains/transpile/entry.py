@@ -22,7 +22,10 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
     if size:
         wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{given}>(wide{arguments.removeprefix('launch')});"
         grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, [&](const ww::Launch& wide, const uint3 index) {{ {wide} }});")
-    grid.append("  ww::each_block(launch, [&](const uint3 index) {")
+    if writer.options.beginning is not None:
+        grid.append("  ww::each_stretch(launch, [&](const ww::Launch& launch, const uint3 index) {")
+    else:
+        grid.append("  ww::each_block(launch, [&](const uint3 index) {")
     keyword = "if"
     for x, y, z in writer.options.blocks:
         grid.append(f"    {keyword} (launch.is({x}, {y}, {z})) {kernel.name}_block<{x}, {y}, {z}{given}>({arguments});")

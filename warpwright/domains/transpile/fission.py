@@ -7,7 +7,7 @@ when they are uniform (MCUDA's deep fission, with the uniform and the cheap ones
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from warpwright.domains.transpile import ir, uniform
 from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
@@ -34,23 +34,15 @@ from warpwright.domains.transpile.regions import (
     used,
     walk,
 )  # fmt: skip
+from warpwright.domains.transpile.strides import NO_CALLEES, Callees, Strides
 from warpwright.domains.transpile.touches import Demote, check_groups, needed_scalars, touches
-from warpwright.domains.transpile.uniform import Facts, varies
+from warpwright.domains.transpile.uniform import Facts
 
 RECOMPUTE_NODES = 24
 """A value is recomputed in each region when its expression has at most this many nodes and reads no memory."""
 
 
-@dataclass(frozen=True)
-class Callees:
-    """What is known of the device functions that a kernel calls."""
-
-    impure: frozenset[str] = frozenset()
-    """They read threadIdx or the like."""
-    references: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-
-def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Callees(), stride: bool = False, recompute: int = -1) -> Plan:
+def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = NO_CALLEES, stride: bool = False, recompute: int = -1) -> Plan:
     """Return the plan of a kernel in normal form.
 
     stride: put the steps of strided loops outside of the loop over threads; recompute: instead of RECOMPUTE_NODES, where not negative.
@@ -75,20 +67,8 @@ def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = Cal
     raise NotFissionable(0, "the analysis of uniform values does not settle")
 
 
-class _Builder:
-    def __init__(self, facts: Facts, variables: dict[int, Var], scalars: set[int], callees: Callees, stride: bool, recompute: int) -> None:
-        self.facts = facts
-        self.variables = variables
-        self.scalars = scalars
-        self.callees = callees
-        self.stride = stride
-        self.recompute = recompute
-        self.hoisted: list[Stmt] = []
-        self.numbers = iter(range(1, 1_000_000))
-        self.fresh_key = min([0, *variables]) - 1
-
-    def varies(self, expr: Expr) -> bool:
-        return varies(expr, self.facts.varying, self.variables, self.callees.impure)
+class _Builder(Strides):
+    """Builds the tree of a kernel."""
 
     # --- the tree -----------------------------------------------------------------------------------------------------------------
 
@@ -124,85 +104,6 @@ class _Builder:
         if self.stride and isinstance(stmt, For) and (loops := self.strided(stmt)) is not None:
             return loops
         return [Region([stmt])]
-
-    def strided(self, stmt: For) -> list[Node] | None:
-        """`for (i = base + thread; i < n; i += s) body`: the steps outside, the threads inside, where neighbours touch neighbouring memory."""
-        from warpwright.domains.transpile import bounds
-
-        if len(stmt.init) != 1 or not isinstance(declaration := stmt.init[0], Declare) or declaration.init is None or declaration.var.dims:
-            return None
-        var, cond, step = declaration.var, stmt.cond, stmt.step
-        if cond is None or step is None or cond.kind != "binary" or cond.name not in ("<", "<=") or step.kind != "assign" or step.name != "+=":
-            return None
-        ends = cond.children[1]
-        if (
-            cond.children[0].var != var.key
-            or step.children[0].var != var.key
-            or self.varies(ends)
-            or self.varies(step.children[1])
-            or not self.varies(declaration.init)
-        ):
-            return None
-        if (
-            not (self.is_stable(ends) and self.is_stable(step.children[1]))
-            or len({id(s) for s in self.facts.assigned.get(var.key, ())}) != 1
-            or var.key in self.facts.addressed
-        ):
-            return None
-        if any(isinstance(s, Return | Raw) or jumps(s) for s in stmt.body):
-            return None
-        shown = Plan([], self.facts, self.variables, self.hoisted, self.scalars, set(), set(), set())
-        start = bounds.expand(declaration.init, shown)
-        if start is None or not bounds.grows(start) or not bounds.mentions_x(start):
-            return None
-        return self.steps_outside(stmt, declaration, bounds.at_thread(start, False), bounds.at_thread(start, True))
-
-    def steps_outside(self, stmt: For, declaration: Declare, first: Expr, last: Expr) -> list[Node]:
-        """Return the steps that all threads take, without a guard, and then those that some take."""
-        var = declaration.var
-        assert stmt.cond is not None and stmt.step is not None and declaration.init is not None
-        kind = "int" if var.type == "int" else "long"
-        names = {v.name for v in self.variables.values()}
-        name = next(n for i in range(1, 10_000) if (n := f"{var.name}_step{i if i > 1 else ''}") not in names)
-        steps = Var(_derived(var.key, 1), name, kind, (), "local", stmt.line)
-        self.variables[steps.key] = steps
-        own = replace(var, type=kind)
-        self.variables[var.key] = own
-        steps_name = ir.name_of(steps, stmt.line)
-        init = Expr("binary", (Expr("paren", ("(", declaration.init, ")"), stmt.line), " + ", steps_name), stmt.line, "+", None, kind)
-        inner = Declare(own, init, False, stmt.line)
-        self.facts.declared[var.key] = inner
-        self.facts.assigned[var.key] = []
-        step = replace(stmt.step, parts=(steps_name, " += ", stmt.step.children[1]))
-        zero = Declare(steps, ir.number(0, stmt.line), False, stmt.line)
-        guarded: list[Node] = [Region([inner, If(stmt.cond, stmt.body, line=stmt.line)])]
-        loops: list[Node] = [Single(zero), Loop([], _reaches(stmt.cond, first, steps_name, kind), step, guarded, stmt.line)]
-        if not any(e.name in self.callees.references and self.callees.references[e.name] for e in ir.expressions(stmt.body)):
-            whole: list[Node] = [Region(self.copied([inner, *stmt.body]))]
-            loops.insert(1, Loop([], _reaches(stmt.cond, last, steps_name, kind), step, whole, stmt.line))
-        return loops
-
-    def copied(self, stmts: Sequence[Stmt]) -> list[Stmt]:
-        """Return the statements with variables of their own."""
-        from warpwright.domains.transpile.normalise import _rename, _renamer
-
-        names: dict[int, Var | Expr] = {}
-        for stmt in ir.walk(tuple(stmts)):
-            if isinstance(stmt, Declare):
-                old = stmt.var
-                var = replace(self.variables.get(old.key, old), key=_derived(old.key, 2))
-                names[old.key] = var
-                self.variables[var.key] = var
-                self.facts.assigned[var.key] = list(self.facts.assigned.get(old.key, []))
-                for group in (self.facts.varying, self.facts.addressed):
-                    if old.key in group:
-                        group.add(var.key)
-        change = _renamer(names, {})
-        made = [_rename(s, change, names) for s in stmts]
-        for stmt in ir.walk(tuple(made)):
-            if isinstance(stmt, Declare):
-                self.facts.declared[stmt.var.key] = stmt
-        return made
 
     def structure(self, stmt: Stmt, in_loop: bool, masked: bool) -> list[Node]:
         if isinstance(stmt, Block):
@@ -305,19 +206,6 @@ class _Builder:
         declared = {s.var.key for s in ir.walk((stmt,)) if isinstance(s, Declare)} if not isinstance(stmt, Declare) else set()
         return all(k in self.scalars or k in declared for k in changed(stmt))
 
-    def loads(self, expr: Expr) -> bool:
-        return any(n.kind == "index" or (n.kind == "unary" and n.name == "*") or n.kind == "call" for n in expr.walk())
-
-    def is_stable(self, expr: Expr) -> bool:
-        """Say whether an expression keeps its value wherever it is computed: it reads no memory and nothing that changes."""
-        if self.loads(expr) or any(n.kind in ("lane", "assign", "lambda", "other") for n in expr.walk()):
-            return False
-        return all(n.kind != "name" or n.var is None or self.is_fixed(n.var) for n in expr.walk())
-
-    def is_fixed(self, key: int) -> bool:
-        var = self.variables.get(key)
-        return var is not None and not self.facts.assigned.get(key) and key not in self.facts.addressed and not var.dims
-
     # --- warps --------------------------------------------------------------------------------------------------------------------
 
     def group(self, nodes: list[Node]) -> list[Node]:
@@ -381,17 +269,6 @@ class _Builder:
 
 
 BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
-
-
-def _derived(key: int, use: int) -> int:
-    """Return the key of a variable that is made from another one: the same at each attempt."""
-    return -use * 1_000_000_000_000 - 2 * abs(key) - (key < 0)
-
-
-def _reaches(cond: Expr, start: Expr, steps: Expr, kind: str) -> Expr:
-    """Return the loop's condition for the thread that begins at `start`."""
-    value = Expr("binary", (Expr("paren", ("(", start, ")"), cond.line), " + ", steps), cond.line, "+", None, kind)
-    return replace(cond, parts=(value, f" {cond.name} ", cond.children[1]))
 
 
 def _reads_warp(stmt: Stmt, variables: Mapping[int, Var]) -> bool:

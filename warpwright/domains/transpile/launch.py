@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,20 +64,25 @@ class Launcher:
     shared: int
     """Dynamic shared memory, bytes."""
 
+    @functools.cached_property
+    def given_shape(self) -> Any:
+        """The shape as the library takes it."""
+        return (ctypes.c_uint * 6)(*self.shape)
+
     def __call__(self, *arguments: Any) -> None:
         """Run the kernel; arrays are changed in place."""
         kernel = self.kernel
         if len(arguments) != len(kernel.codes):
             raise UsageError(f"expected {len(kernel.codes)} arguments of {kernel.name}, saw {len(arguments)}")
         held = [_argument(value, code, kernel.name, i) for i, (value, code) in enumerate(zip(arguments, kernel.codes, strict=True))]
-        pointers = (ctypes.c_void_p * max(len(held), 1))(*(ctypes.cast(ctypes.byref(one), ctypes.c_void_p) for one in held))
+        pointers = (ctypes.c_void_p * max(len(held), 1))(*map(ctypes.addressof, held))
         if kernel.library is not None:
             kernel.library.ww_forget()
             for value in arguments:
                 if size := getattr(value, "nbytes", 0):
                     address = value.data_ptr() if hasattr(value, "data_ptr") else value.ctypes.data
                     kernel.library.ww_watch(ctypes.c_void_p(address), ctypes.c_size_t(size))
-        if kernel.function((ctypes.c_uint * 6)(*self.shape), self.shared, pointers):
+        if kernel.function(self.given_shape, self.shared, pointers):
             raise LaunchFailed(f"{kernel.name} failed: {kernel.error().decode()}")
 
 
@@ -107,7 +113,7 @@ def _pointer(value: Any, element: str, kernel: str, index: int) -> Any:
     if isinstance(value, int):
         return ctypes.c_void_p(value)
     if hasattr(value, "data_ptr"):
-        if value.device.type != "cpu" or not value.is_contiguous():
+        if not value.is_cpu or not value.is_contiguous():
             raise UsageError(
                 f"expected a contiguous tensor on the CPU for argument {index} of {kernel}, saw {value.device}, strides {value.stride()}"
             )

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import coalesce, emit, entry, fission, ir, keep, vectorise, vmath
+from warpwright.domains.transpile import coalesce, emit, entry, fission, ir, keep, together, vectorise, vmath
 from warpwright.domains.transpile.choices import BY_RULE, Choices
-from warpwright.domains.transpile.fission import Callees
 from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
 from warpwright.domains.transpile.lockstep import relies_on_lockstep
 from warpwright.domains.transpile.normalise import SYNC_CALLS, NotFissionable, normalise, synchronising
 from warpwright.domains.transpile.scan import Kernel
+from warpwright.domains.transpile.strides import Callees
 
 LOOKS_AT_THREAD = frozenset({*LAUNCH, "this_thread_block", "this_thread", "this_grid", "tiled_partition", "coalesced_threads", "__activemask"})
 """Names by which a function learns which thread runs it."""
@@ -80,8 +80,9 @@ def write(
     wide = vectors and choices.coalesce != 0
     one_row = coalesce.block_size(body, made, known.impure) if wide else None
     rows = coalesce.for_rows(body, made, known.impure, blocks) if wide and one_row is None else None
+    beginning = together.beginning(made, known.impure) if wide and one_row is None and rows is None else None
     own = frozenset(f.name for f in functions)
-    options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row, choices, own)
+    options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row, beginning, choices, own)
     calls = vmath.calls(functions) if vectors else {}
     writer = emit.Writer(made, options, calls)
     row_writer = None

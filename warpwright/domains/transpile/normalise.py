@@ -209,7 +209,8 @@ class _Normaliser:
         kind = _type(arguments[0], line, self.vars)
         offered = self.fresh("offered", kind, line, "lanes")
         width = arguments[2] if len(arguments) > 2 else Expr("literal", ("32",), line)
-        read = Expr("lane", (f"ww::lane_{way}(lane_index, ", arguments[1], ", ", width, ")"), line, "", offered.key, kind)
+        parts = (f"ww::taken_{way}(", ir.name_of(offered, line), "_l, lane_index, ", arguments[1], ", ", width, ")")
+        read = Expr("lane", parts, line, "", offered.key, kind)
         taken = self.fresh("taken", kind, line)
         before += [Declare(offered, arguments[0], False, line), Barrier("warp", line), Declare(taken, read, False, line)]
         return ir.name_of(taken, line)
@@ -258,10 +259,10 @@ class _Normaliser:
                 old = stmt.var
                 dims = tuple(_substitute(d, types) for d in old.dims)
                 names[old.key] = self.fresh(old.name, _substitute(old.type, types), old.line, old.space, dims, old.reference, old.const)
-        change = _renamer(names, types)
+        change = renamer(names, types)
         self.depth += 1
         for stmt in body:
-            before += self.statement(_rename(stmt, change, names))
+            before += self.statement(rename(stmt, change, names))
         self.depth -= 1
         if not returns or returns[0].value is None:
             return Expr("other", (), line)
@@ -409,7 +410,7 @@ def _substitute(text: str, types: Mapping[str, str]) -> str:
     return re.sub(r"\b[A-Za-z_]\w*\b", lambda m: types.get(m[0], m[0]), text) if types else text
 
 
-def _renamer(names: Mapping[int, Var | Expr], types: Mapping[str, str]):  # type: ignore[no-untyped-def]
+def renamer(names: Mapping[int, Var | Expr], types: Mapping[str, str]):  # type: ignore[no-untyped-def]
     def change(expr: Expr) -> Expr | None:
         if expr.kind == "name" and expr.var is not None and expr.var in names:
             new = names[expr.var]
@@ -424,7 +425,7 @@ def _renamer(names: Mapping[int, Var | Expr], types: Mapping[str, str]):  # type
     return change
 
 
-def _rename(stmt: Stmt, change, names: Mapping[int, Var | Expr]) -> Stmt:  # type: ignore[no-untyped-def]
+def rename(stmt: Stmt, change, names: Mapping[int, Var | Expr]) -> Stmt:  # type: ignore[no-untyped-def]
     made = ir.map_expressions(stmt, change)
 
     def declared(one: Stmt) -> Stmt:

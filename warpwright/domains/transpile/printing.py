@@ -56,8 +56,7 @@ class Printer:
             if base is not None:
                 return f"(unsigned){base}_{expr.name}" if exact else f"{base}_{expr.name}"
         if expr.kind == "lane":
-            assert expr.var is not None
-            return f"{self.variables[expr.var].name}_l[{self.parts(expr, False)}]"
+            return self.parts(expr, False)
         if expr.kind == "call":
             return self.call(expr)
         if expr.kind == "lambda" or expr.kind == "other":

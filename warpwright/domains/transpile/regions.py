@@ -59,6 +59,8 @@ class Loop:
     step: Expr | None
     body: list[Node]
     line: int
+    reach: str = ""
+    """Of the steps of a strided loop: it goes on while they reach the block's `first` or `last` thread."""
 
 
 @dataclass

@@ -45,6 +45,8 @@ class Facts:
     addressed: set[int] = field(default_factory=set)
     """Keys of variables whose address is taken, or that are bound to a reference or captured by a lambda."""
     declared: dict[int, Declare] = field(default_factory=dict)
+    scopes: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
+    """Key -> the conditions around its declaration: threads for which they do not hold never see the variable."""
 
 
 def analyse(body: Sequence[Stmt], variables: Mapping[int, Var], forced: frozenset[int] = frozenset(), impure: frozenset[str] = frozenset(),
@@ -66,7 +68,8 @@ def analyse(body: Sequence[Stmt], variables: Mapping[int, Var], forced: frozense
         for key, conds, value in controls:
             if key in facts.varying or (key in variables and variables[key].space == "block"):
                 continue
-            if any(varies(c, facts.varying, variables, impure) for c in (*conds, *((value,) if value is not None else ()))):
+            inside = conds[len(facts.scopes.get(key, ())) :]
+            if any(varies(c, facts.varying, variables, impure) for c in (*inside, *((value,) if value is not None else ()))):
                 facts.varying.add(key)
                 changed = True
     return facts
@@ -98,6 +101,7 @@ def _collect(
             _note(stmt, expr, conds, facts, controls, variables, references)
         if isinstance(stmt, Declare):
             facts.declared[stmt.var.key] = stmt
+            facts.scopes[stmt.var.key] = conds
             controls.append((stmt.var.key, conds if stmt.init is not None else (), stmt.init))
             if stmt.var.reference and stmt.init is not None and (t := ir.target(stmt.init)) is not None and t.var is not None:
                 facts.addressed.add(t.var)

@@ -101,6 +101,11 @@ template <class F> static void each_stretch(const Launch& launch, F run) {
   }
 }
 
+// How many threads, and blocks, take the steps of a grid-stride loop together: those whose private or shared memory fits half of an L1 cache of 32 KiB,
+// and where there is none, those that read 16 KiB of floats in a step.
+constexpr int threads_together(size_t bytes_of_thread, int most) { const int fit = 16384 / (int)std::max(bytes_of_thread, (size_t)4); return std::max(most, fit); }
+constexpr int blocks_together(size_t bytes_of_block) { return (int)std::clamp(16384 / std::max(bytes_of_block, (size_t)1), (size_t)1, (size_t)64); }
+
 // What Python asks: one code for each parameter, "p" + element or the scalar itself, then the size in bytes.
 template <class T> static std::string type_code() {
   using V = std::remove_cv_t<T>;
@@ -134,6 +139,37 @@ static inline unsigned lane_at(unsigned lane, int source, int width) { return (l
 static inline unsigned lane_up(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) >= delta ? lane - delta : lane; }
 static inline unsigned lane_down(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) + delta < (unsigned)width ? lane + delta : lane; }
 static inline unsigned lane_xor(unsigned lane, int bits, int width) { return (lane ^ (unsigned)bits) < (lane & ~(unsigned)(width - 1)) + (unsigned)width ? lane ^ (unsigned)bits : lane; }
+
+// What a lane offers, by way of a sum with a zero that compilers do not know: of a plain copy of 128 bytes they make moves of 16, and a load of 32 bytes
+// behind those waits until they are in the cache.
+static inline int unseen_zero() {
+  int zero = 0;
+  __asm__("" : "+r"(zero));
+  return zero;
+}
+template <class T> static inline T offer(T value, int zero) {
+  if constexpr (std::is_arithmetic_v<T> && sizeof(T) == 4) return bits<T>(bits<int>(value) + zero);
+  else return value;
+}
+
+// What a lane takes of the 32 that are offered. Neighbours at a fixed distance are loaded side by side, wanted or not: there are 32 unused places before
+// and behind the offers. Compilers vectorise that, and no index that is a choice.
+template <class T> static inline T taken_at(const T* offers, int lane, int source, int width) { return offers[lane_at(lane, source, width)]; }
+template <class T> static inline T taken_up(const T* offers, int lane, unsigned delta, int width) {
+  const int distance = delta < 32 ? (int)delta : 32;
+  const T own = offers[lane], other = offers[lane - distance];
+  return (lane & (width - 1)) >= distance ? other : own;
+}
+template <class T> static inline T taken_down(const T* offers, int lane, unsigned delta, int width) {
+  const int distance = delta < 32 ? (int)delta : 32;
+  const T own = offers[lane], other = offers[lane + distance];
+  return (lane & (width - 1)) + distance < width ? other : own;
+}
+template <class T> static inline T taken_xor(const T* offers, int lane, int bits, int width) {
+  if ((bits & (bits - 1)) || (unsigned)bits >= (unsigned)width) return offers[lane_xor(lane, bits, width)];
+  const T below = offers[lane - bits], above = offers[lane + bits];
+  return lane & bits ? below : above;
+}
 }  // namespace ww
 extern "C" __attribute__((weak)) const char* ww_error() {  // weak: each source of a program has it
   return ww::error_text().c_str();
