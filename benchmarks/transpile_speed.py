@@ -1,13 +1,14 @@
 """Translated kernels beside OpenMP written by hand, torch and one fiber a thread, interleaved in one run.
 
-    python benchmarks/transpile_speed.py [--repeats 30] [--threads 1] [--only NAME,...] [--without NAME,...] [--peer NAME=LIBRARY ...] [--markdown FILE]
+    python benchmarks/transpile_speed.py [--repeats 30] [--threads 1] [--only NAME,...] [--without NAME,...] [--peer NAME=LIBRARY ...]
+        [--markdown FILE]
 
 The kernels are in transpile_speed.cu, the twins in transpile_speed_hand.cpp, data and answers in transpile_speed_works.py.
 
-A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the grid's three
-numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it.
+A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the
+grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it.
 
-Every answer but torch's is checked against numpy in float64 before anything is timed. Times are wall clock, the minimum and the median over the repeats.
+Every answer but torch's is checked against numpy in float64 before anything is timed. Times are wall clock, minimum and median over the repeats.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def error_of(work: Work, name: str, call: Callable[[], Any]) -> float:
 def peer_fault(work: Work, call: Callable[[], Any]) -> str | None:
     """Return what is wrong with a peer's answer, None if it is right.
 
-    Called twice in a process of its own that is then dropped: HIP-CPU's threads stay out of step after a kernel that it gets wrong, and spoil the next.
+    Called twice in a process of its own that is then dropped: HIP-CPU's fibers stay out of step after a kernel that it gets wrong, and spoil more.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -116,7 +117,7 @@ def rows(work: Work, times: dict[str, list[float]], best: dict[str, float]) -> l
 
 
 def means(best: dict[tuple[str, str], dict[str, float]], threads: int) -> list[str]:
-    """Return a table of geometric means of each program's time over that of tier vectors, with the number of rows: all rows, and the note's five kernels."""
+    """Return a table of geometric means of each program's time over that of tier vectors, with the number of rows: of all, and of the note's."""
     names = list(dict.fromkeys(name for row in best.values() for name in row if name != "vectors"))
     lines = ["| threads | rows | " + " | ".join(names) + " |", "|" + "---|" * (len(names) + 2)]
     for label, wanted in (("all", None), ("the note's five kernels", NOTE)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import ir, reductions, regions, registers, stretches, vectorise
+from warpwright.domains.transpile import ir, reductions, regions, registers, stretches, vectorise, warps
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
@@ -52,6 +52,7 @@ class Writer:
         self.depth = 1
         self.masks: list[Expr] = []
         self.in_warps = False
+        self.lanes: warps.Lanes | None = None
         self.vectorised = 0
         self.scalar: list[str] = []
         self.labels = iter(range(1, 1_000_000))
@@ -61,7 +62,7 @@ class Writer:
         self.lines.append(INDENT * self.depth + text if text else "")
 
     def open(self, text: str) -> None:
-        self.line(f"{text} {{")
+        self.line(f"{text} {{".strip())
         self.depth += 1
 
     def close(self) -> None:
@@ -118,6 +119,8 @@ class Writer:
                 self.nodes(node.other)
             self.close()
         elif isinstance(node, Loop):
+            if self.lanes is not None and warps.halves(node):
+                self.lines.append("#pragma GCC unroll 8")
             cond = self.printer.expr(node.cond) if node.cond is not None else ""
             step = self.printer.expr(node.step) if node.step is not None else ""
             self.open(f"for ({self.printer.loop_init(node.init)}; {cond}; {step})")
@@ -129,7 +132,7 @@ class Writer:
         elif isinstance(node, MaskedLoop):
             self.masked_loop(node)
         elif isinstance(node, WarpGroup):
-            self.warps(node)
+            warps.group(self, node)
         elif isinstance(node, Leave):
             self.line(f"{node.word};")
 
@@ -172,16 +175,21 @@ class Writer:
         self.close()
 
     def warps(self, node: WarpGroup) -> None:
+        """Write the loop over warps, whose lanes run one after another."""
         self.open("for (int warp_index = 0; warp_index < warps; ++warp_index)")
         self.line("const int lanes = threads - warp_index * 32 < 32 ? threads - warp_index * 32 : 32;")
-        inside = {k for n, _ in regions.walk(node.body) for k in regions.used(regions.node_stmts(n))}
-        for key in sorted(self.plan.lane_arrays & inside, key=lambda k: self.plan.order.get(k, 0)):
-            var = self.plan.variables[key]
-            self.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
+        self.lane_places(node)
         self.in_warps = True
         self.nodes(node.body)
         self.in_warps = False
         self.close()
+
+    def lane_places(self, node: WarpGroup) -> None:
+        """Declare the arrays with a place for each lane of the warp."""
+        inside = {k for n, _ in regions.walk(node.body) for k in regions.used(regions.node_stmts(n))}
+        for key in sorted(self.plan.lane_arrays & inside, key=lambda k: self.plan.order.get(k, 0)):
+            var = self.plan.variables[key]
+            self.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
 
     def gather(self, node: Gather) -> None:
         stmt = node.stmt
@@ -233,6 +241,9 @@ class Writer:
     def loops(self, region: Region) -> None:
         stmts = [s for s in region.stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in self.plan.arrays | self.plan.lane_arrays)]
         if not stmts:
+            return
+        if self.lanes is not None:
+            warps.region(self, stmts)
             return
         alone = reductions.vectorised(stmts, self.plan) if self.options.vectors and not self.in_warps and not self.masks else None
         if alone is not None:
@@ -419,7 +430,8 @@ class Writer:
         declared_here = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, Declare)}
         needed = self.closure(keys - (declared_here - self.plan.arrays - self.plan.lane_arrays))
         needed |= self.closure({k for k in keys if k in self.plan.arrays or k in self.plan.lane_arrays})
-        for key in sorted(needed, key=lambda k: self.plan.order.get(k, 0)):
+        ready = warps.values(self, needed | keys)
+        for key in sorted(needed - ready, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables.get(key)
             if var is None:
                 continue

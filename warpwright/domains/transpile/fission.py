@@ -370,6 +370,10 @@ class _Builder:
                 if answers[-1] + 1 < len(region.stmts):
                     run[high : high + 1] = [Region(region.stmts[: answers[-1] + 1]), Region(region.stmts[answers[-1] + 1 :])]
                 high += 1
+        while low > 0 and _is_straight(run[low - 1]):
+            low -= 1
+        while high < len(run) and _is_straight(run[high]):
+            high += 1
         return low, high
 
     def inner(self, node: Node) -> Node:
@@ -392,6 +396,11 @@ def _reaches(cond: Expr, start: Expr, steps: Expr, kind: str) -> Expr:
     """Return the loop's condition for the thread that begins at `start`."""
     value = Expr("binary", (Expr("paren", ("(", start, ")"), cond.line), " + ", steps), cond.line, "+", None, kind)
     return replace(cond, parts=(value, f" {cond.name} ", cond.children[1]))
+
+
+def _is_straight(node: Node) -> bool:
+    """Say whether a node is a region without loops: beside a meeting of warps it runs warp by warp, and `if (lane == 0)` for one lane."""
+    return isinstance(node, Region) and not any(isinstance(s, For | ir.DoWhile) for s in ir.walk(tuple(node.stmts)))
 
 
 def _reads_warp(stmt: Stmt, variables: Mapping[int, Var]) -> bool:
