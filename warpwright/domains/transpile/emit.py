@@ -309,6 +309,7 @@ class Writer:
         self.thread_head([*cut.stmts, *masks], True, cut.guards, "stretch_x", end)
         self.lines += self.statements(cut.stmts, True)
         self.store(cut.stmts)
+        self.printer.vector = False
         if cut.guards:
             self.close()
         self.close()
@@ -374,6 +375,7 @@ class Writer:
         if simd:
             self.lines.append("#pragma omp simd" + (f" simdlen({self.options.choices.lanes})" if self.options.choices.lanes > 0 else ""))
         keys = regions.used(stmts)
+        self.printer.vector = simd
         self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
         if keys & self.plan.arrays or self.closure(keys) & self.plan.arrays:
             self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
@@ -403,6 +405,7 @@ class Writer:
             self.line(f"const int last_x = (int)ww::smallest<long>({{{self.row}, {', '.join(limits.high)}}});")
 
     def loop_tail(self, limits: Bounds | None = None) -> None:
+        self.printer.vector = False
         limits = limits if limits is not None else Bounds(rest=list(self.masks))
         if limits.rest:
             self.close()

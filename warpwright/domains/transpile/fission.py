@@ -86,6 +86,7 @@ class _Builder:
         self.hoisted: list[Stmt] = []
         self.numbers = iter(range(1, 1_000_000))
         self.fresh_key = min([0, *variables]) - 1
+        self.steps: set[int] = set()
 
     def varies(self, expr: Expr) -> bool:
         return varies(expr, self.facts.varying, self.variables, self.callees.impure)
@@ -166,6 +167,7 @@ class _Builder:
         name = next(n for i in range(1, 10_000) if (n := f"{var.name}_step{i if i > 1 else ''}") not in names)
         steps = Var(_derived(var.key, 1), name, kind, (), "local", stmt.line)
         self.variables[steps.key] = steps
+        self.steps.add(steps.key)
         own = replace(var, type=kind)
         self.variables[var.key] = own
         steps_name = ir.name_of(steps, stmt.line)
@@ -444,7 +446,7 @@ def _stores(stmt: Stmt, variables: Mapping[int, Var], callees: Callees) -> bool:
 
 def _placed(nodes: list[Node], facts: Facts, builder: _Builder, scalars: set[int]) -> Plan:
     regions, groups, _ = touches(nodes)
-    result = Plan(nodes, facts, builder.variables, builder.hoisted, scalars, set(), set(), set())
+    result = Plan(nodes, facts, builder.variables, builder.hoisted, scalars, set(), set(), set(), steps=builder.steps)
     declared = [s.var.key for n, _ in walk(nodes) for s in ir.walk(tuple(node_stmts(n))) if isinstance(s, Declare)]
     result.order = {key: position for position, key in enumerate(dict.fromkeys([*declared, *builder.variables]))}
     constants = builder.constants()

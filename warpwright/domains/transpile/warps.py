@@ -212,11 +212,13 @@ def _side_by_side(writer: Writer, stmts: Sequence[Stmt], low: str, high: str, fi
     writer.line("[[maybe_unused]] const int thread = warp_thread + lane_index, thread_x = warp_x + lane_index;")
     for text in first:
         writer.line(text)
+    writer.printer.vector = simd and not only
     every = [*stmts, *map(Evaluate, writer.masks)]
     writer.values(every, regions.used(every))
     writer.guard(writer.masks)
     writer.lines += writer.statements(stmts, simd and not only)
     writer.store(stmts)
+    writer.printer.vector = False
     if writer.masks:
         writer.close()
     writer.close()

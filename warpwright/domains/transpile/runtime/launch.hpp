@@ -135,6 +135,11 @@ static inline unsigned lane_up(unsigned lane, unsigned delta, int width) { retur
 static inline unsigned lane_down(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) + delta < (unsigned)width ? lane + delta : lane; }
 static inline unsigned lane_xor(unsigned lane, int bits, int width) { return (lane ^ (unsigned)bits) < (lane & ~(unsigned)(width - 1)) + (unsigned)width ? lane ^ (unsigned)bits : lane; }
 
+// Quotient and rest of ints by a divisor known at run time, for vectors. Exact: a / b, if not whole, is 1 / b or more from a whole number, which is 2^-31
+// of itself, and a double errs by 2^-53.
+static inline __attribute__((always_inline)) int quotient(int a, int b) { return __builtin_constant_p(b) ? a / b : (int)((double)a / (double)b); }
+static inline __attribute__((always_inline)) int rest(int a, int b) { return __builtin_constant_p(b) ? a % b : (int)((unsigned)a - (unsigned)quotient(a, b) * (unsigned)b); }
+
 // A shuffle of a whole warp, from one array with a place for each lane to another.
 template <class T> static inline void lanes_at(const T* from, T* to, int source) {
   const T taken = from[source & 31];
