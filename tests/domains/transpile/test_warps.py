@@ -1,4 +1,4 @@
-"""Warps in loops over lanes: every shuffle at every distance, and branches that whole warps take or leave."""
+"""Lanes side by side: rows of a matrix by warps, shuffles of whole warps, single lanes; every tier gives what fibers give."""
 
 from __future__ import annotations
 
@@ -7,96 +7,85 @@ import pytest
 
 from warpwright.domains import transpile
 
-SHUFFLES = {"down": "unsigned", "up": "unsigned", "xor": "int"}
-
-TEXT = "".join(
-    f"""extern "C" __global__ void by_{way}(const float* x, float* y, int by, int width) {{
-  float v = x[threadIdx.x];
-  v = __shfl_{way}_sync(0xffffffffu, v, ({given})by, width);
-  y[threadIdx.x] = v;
-}}
-"""
-    for way, given in SHUFFLES.items()
-)
-TEXT += r"""
-extern "C" __global__ void doubles(const double* x, double* y) {
-  double v = x[threadIdx.x];
-  for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
-  y[threadIdx.x] = v;
-}
-__device__ float total(float v) {
-  for (int o = 16; o > 0; o >>= 1) v += __shfl_down_sync(0xffffffffu, v, o);
+KERNELS = r"""
+__device__ int warp_sum(int v) {
+  for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(0xffffffff, v, o);
   return v;
 }
-extern "C" __global__ void first_warp(const float* x, float* y, int n, int m) {
-  int warp = threadIdx.x >> 5;
-  float v = x[threadIdx.x];
-  if (warp < m) {
-    int share = n / m;
-    v = total(v) + share;
-  }
-  y[threadIdx.x] = v;
+__global__ void by_rows(const int* start, const int* x, int* y, int rows) {
+  int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31, i_end = 7;
+  if (warp >= rows) return;
+  int sum = 0;
+  const int* from = x + 1;
+  for (int i = start[warp] + lane; i < start[warp + 1]; i += 32) sum += from[i] * i_end;
+  sum = warp_sum(sum);
+  if (lane == 3) y[warp] = sum + lane;
 }
-extern "C" __global__ void nobody(const int* ends, float* y, int n, int m) {
-  __shared__ int steps;
-  if (threadIdx.x == 0) steps = n;
-  __syncthreads();
-  if ((int)threadIdx.x < m) {
-    for (int k = 0; k < n / m; ++k) {
-      y[threadIdx.x] += ends[k];
-      __syncthreads();
-    }
+__global__ void rows_in_y(const int* start, const int* x, int* y, int rows) {
+  int row = blockIdx.x * blockDim.y + threadIdx.y;
+  int sum = 0;
+  for (unsigned i = threadIdx.x; i <= 90u; i += blockDim.x) sum += x[row * 91 + i];
+  sum = warp_sum(sum);
+  if (threadIdx.x == 0) y[row] = sum;
+}
+__global__ void scaled(const int* start, const int* x, int* y, int rows) {
+  int warp = threadIdx.x / warpSize, lane = threadIdx.x % warpSize;
+  int most = -1;
+  for (int i = lane; i < 77; i += warpSize) most = max(most, x[warp * 77 + i]);
+  for (int o = 1; o < 32; o *= 2) most = max(most, __shfl_down_sync(0xffffffff, most, o));
+  most = __shfl_sync(0xffffffff, most, 0);
+  for (int i = lane; i < 77; i += warpSize) y[warp * 77 + i] = most - x[warp * 77 + i];
+}
+__global__ void far(const int* start, const int* x, int* y, int rows) {
+  int t = threadIdx.x;
+  double d = x[t];
+  for (int o = 1; o < 70; o += 9) {
+    d += __shfl_up_sync(0xffffffff, d, o) + 2 * __shfl_down_sync(0xffffffff, d, o) + 3 * __shfl_xor_sync(0xffffffff, d, o);
+    d -= __shfl_sync(0xffffffff, d, o + start[1]) * (t % 32 > o ? 5 : 7);
+    d -= floor(d / 1000) * 1000;
   }
-  y[threadIdx.x] += steps;
+  y[t] = (int)d;
+}
+__global__ void odd_lanes(const int* start, const int* x, int* y, int rows) {
+  int t = threadIdx.x, lane = t & 31, v = x[t];
+  if (x[t / 32] % 2) {
+    for (int i = lane; i < x[t / 32] % 50; i += 32) v += x[i];
+    v += __shfl_xor_sync(0xffffffff, v, 8);
+  }
+  if (lane - 5 == x[t / 32] % 16) y[1000 + t / 32] = v;
+  y[t] = v;
 }
 """
+LAUNCHES = {
+    "by_rows": [(9, 128), (13, 96)], "rows_in_y": [(5, (32, 4)), (7, (32, 2)), (9, (32, 1))], "scaled": [(1, 192), (1, 64)],
+    "far": [(1, 256), (1, 64)], "odd_lanes": [(1, 128), (1, 96)],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def tiers() -> list[dict[str, transpile.LoadedKernel]]:
-    return [transpile.compile_text(TEXT, tier=tier).load() for tier in ("vectors", "fibers")]
+def tiers() -> dict[str, dict[str, object]]:
+    blocks = {"by_rows": (128, 1, 1), "rows_in_y": (32, 4, 1), "scaled": (192, 1, 1), "far": (256, 1, 1), "odd_lanes": (128, 1, 1)}
+    return {tier: transpile.compile_text(KERNELS, "warps.cu", tier=tier, blocks=blocks).load() for tier in ("vectors", "loops", "fibers")}
 
 
-@pytest.mark.compiler
-@pytest.mark.parametrize("way", SHUFFLES)
-def test_every_distance_and_width(way: str, tiers: list[dict[str, transpile.LoadedKernel]]) -> None:
-    x = np.arange(64, dtype=np.float32) + 100
-    for width in (1, 2, 4, 8, 16, 32):
-        for by in (*range(34), 64):
-            seen, expected = np.zeros(64, np.float32), np.zeros(64, np.float32)
-            for made, out in zip(tiers, (seen, expected), strict=True):
-                made[f"by_{way}"][1, 64](x, out, by, width)
-            assert np.array_equal(seen, expected), (way, by, width)
+@pytest.mark.parametrize("kernel", list(LAUNCHES))
+def test_lanes_give_what_fibers_give(tiers: dict[str, dict[str, object]], kernel: str) -> None:
+    rng = np.random.default_rng(0)
+    x, start = rng.integers(-99, 99, 4096).astype(np.int32), np.cumsum(rng.integers(0, 90, 40)).astype(np.int32)
+    x[:16] = np.abs(x[:16])
+    for grid, block in LAUNCHES[kernel]:
+        answers = {}
+        for tier, kernels in tiers.items():
+            answers[tier] = np.full(2048, -7, np.int32)
+            kernels[kernel][grid, block](start, x, answers[tier], 33)  # type: ignore[index]
+        for tier in ("vectors", "loops"):
+            np.testing.assert_array_equal(answers[tier], answers["fibers"], f"{kernel} {block} {tier}")
 
 
-@pytest.mark.compiler
-def test_a_branch_that_whole_warps_take(tiers: list[dict[str, transpile.LoadedKernel]]) -> None:
-    x = np.arange(96, dtype=np.float32)
-    for m in (0, 1, 2, 5):  # with m = 0 nobody is in the branch: n / m is not computed
-        seen, expected = np.zeros(96, np.float32), np.zeros(96, np.float32)
-        for made, out in zip(tiers, (seen, expected), strict=True):
-            made["first_warp"][1, 96](x, out, 100, m)
-        assert np.array_equal(seen, expected), m
-
-
-@pytest.mark.compiler
-def test_a_branch_that_nobody_takes(tiers: list[dict[str, transpile.LoadedKernel]]) -> None:
-    ends = np.arange(9, dtype=np.int32)
-    for m in (0, 64):
-        seen, expected = np.zeros(64, np.float32), np.zeros(64, np.float32)
-        for made, out in zip(tiers, (seen, expected), strict=True):
-            made["nobody"][1, 64](ends, out, 128, m)
-        assert np.array_equal(seen, expected), m
-
-
-@pytest.mark.compiler
-def test_doubles(tiers: list[dict[str, transpile.LoadedKernel]]) -> None:
-    x, y = np.arange(32, dtype=np.float64), np.zeros(32)
-    tiers[0]["doubles"][1, 32](x, y)
-    assert (y == x.sum()).all()
-
-
-def test_a_loop_inside_a_branch_is_one_loop() -> None:
-    """Its counter is declared inside: all threads that are there agree on it."""
-    source = transpile.compile_text(TEXT).source.partition("static void first_warp_block")[2].partition("static void first_warp_launch")[0]
-    assert "for (int o = 16; o > 0; o >>= 1)" in source and "any_active" not in source
+def test_a_warp_shares_its_row_and_its_steps() -> None:
+    source = transpile.compile_text(KERNELS, "warps.cu", blocks={"by_rows": (128, 1, 1)}).source
+    body = source[source.index("static void by_rows_block") : source.index("static void by_rows_launch")]
+    assert "const int warp = (block_x * dim_x + thread_x) / 32;" in body
+    assert "for (; (long)steps_at + lanes <= steps_end; steps_at += steps_by)" in body
+    assert "ww::lanes_xor(" in body
+    assert "if (const long lane_index = (long)(3) - (long)(lane);" in body

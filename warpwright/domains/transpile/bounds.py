@@ -73,7 +73,7 @@ def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
         return
     if whole.kind == "binary" and whole.name in ("<", "<=", ">", ">=") and len(whole.children) == 2 and _whole_numbers(part, plan):
         left, right = whole.children
-        unsigned = _unsigned(part, plan)
+        unsigned = compared_unsigned(part, plan)
         counting = _counting(whole, plan) if unsigned else set()
         if not mentions_x(right) and _bound(whole.name, left, right, unsigned, counting, printer, result):
             return
@@ -159,7 +159,7 @@ def _changed(body: tuple[ir.Stmt, ...]) -> set[int]:
     return {key for stmt in body for key in changed(stmt)}
 
 
-def _unsigned(comparison: Expr, plan: Plan) -> str:
+def compared_unsigned(comparison: Expr, plan: Plan) -> str:
     """Return the unsigned type in which the two sides are compared; nothing where it is signed."""
     types = [_type(side, plan) for side in comparison.children]
     found = [t for t in types if t in UNSIGNED]
@@ -300,6 +300,6 @@ def whole_block(cond: Expr, plan: Plan, printer: Printer, row: str = "dim_x") ->
         worst = at_thread(moving, upper, row)
         sides = (worst, right) if moving is left else (left, worst)
         texts.append(f"(long)({printer.expr(sides[0])}) {whole.name} (long)({printer.expr(sides[1])})")
-        if _unsigned(part, plan) and not not_negative(moving):  # less than zero is large
+        if compared_unsigned(part, plan) and not not_negative(moving):  # less than zero is large
             texts.append(f"(long)({printer.expr(at_thread(moving, False))}) >= 0")
     return " && ".join(f"({text})" for text in texts)

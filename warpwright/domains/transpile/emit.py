@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import ir, reductions, regions, registers, stretches, vectorise
+from warpwright.domains.transpile import ir, reductions, regions, registers, stretches, vectorise, warps
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
@@ -56,6 +56,7 @@ class Writer:
         self.depth = 1
         self.masks: list[Expr] = []
         self.in_warps = False
+        self.lanes: warps.Lanes | None = None
         self.vectorised = 0
         self.scalar: list[str] = []
         self.labels = iter(range(1, 1_000_000))
@@ -65,7 +66,7 @@ class Writer:
         self.lines.append(INDENT * self.depth + text if text else "")
 
     def open(self, text: str) -> None:
-        self.line(f"{text} {{")
+        self.line(f"{text} {{".strip())
         self.depth += 1
 
     def close(self) -> None:
@@ -181,11 +182,13 @@ class Writer:
         elif isinstance(node, MaskedLoop):
             self.masked_loop(node)
         elif isinstance(node, WarpGroup):
-            self.warps(node)
+            warps.group(self, node)
         elif isinstance(node, Leave):
             self.line(f"{node.word};")
 
     def loop_over_steps(self, node: Loop) -> None:
+        if self.lanes is not None and warps.halves(node):
+            self.lines.append("#pragma GCC unroll 8")
         cond = self.printer.expr(node.cond) if node.cond is not None else ""
         if self.options.beginning is not None and node.reach == "last":
             cond = re.sub(r"\bblock_x\b", "last_block", cond)
@@ -249,22 +252,21 @@ class Writer:
         self.close()
 
     def warps(self, node: WarpGroup) -> None:
+        """Write the loop over warps, whose lanes run one after another."""
         self.open("for (int warp_index = 0; warp_index < warps; ++warp_index)")
-        self.line("const int lanes = (BX && threads_max % 32 == 0) || threads - warp_index * 32 >= 32 ? 32 : threads - warp_index * 32;")
-        inside = {k for n, _ in regions.walk(node.body) for k in regions.used(regions.node_stmts(n))}
-        for key in sorted(self.plan.lane_arrays & inside, key=lambda k: self.plan.order.get(k, 0)):
-            var = self.plan.variables[key]
-            if var.space == "lanes":  # what shuffles read: a lane's neighbours on both sides are there, if not meant
-                self.line(f"alignas(64) {declarator(var, f'{var.name}_padded', '[96]')};")
-                self.line(f"auto* const {var.name}_l = {var.name}_padded + 32;")
-            else:
-                self.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
-        if any(self.plan.variables[k].space == "lanes" for k in self.plan.lane_arrays & inside):
-            self.line("const int unseen_zero = ww::unseen_zero();")
+        self.line("const int lanes = threads - warp_index * 32 < 32 ? threads - warp_index * 32 : 32;")
+        self.lane_places(node)
         self.in_warps = True
         self.nodes(node.body)
         self.in_warps = False
         self.close()
+
+    def lane_places(self, node: WarpGroup) -> None:
+        """Declare the arrays with a place for each lane of the warp."""
+        inside = {k for n, _ in regions.walk(node.body) for k in regions.used(regions.node_stmts(n))}
+        for key in sorted(self.plan.lane_arrays & inside, key=lambda k: self.plan.order.get(k, 0)):
+            var = self.plan.variables[key]
+            self.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
 
     def gather(self, node: Gather) -> None:
         stmt = node.stmt
@@ -317,6 +319,9 @@ class Writer:
         stmts = [s for s in region.stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in self.plan.arrays | self.plan.lane_arrays)]
         if not stmts:
             return
+        if self.lanes is not None:
+            warps.region(self, stmts)
+            return
         alone = reductions.vectorised(stmts, self.plan) if self.options.vectors and not self.in_warps and not self.masks else None
         if alone is not None:
             self.vectorised += 1
@@ -339,8 +344,8 @@ class Writer:
         if any(e.var in declared for guard in limits.rest for e in guard.walk()):  # a guard that needs the region's own values stays inside
             inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
         cut = stretches.split(inner, limits.rest, self.plan, self.printer) if self.options.vectors and not self.in_warps else None
-        simd = self.options.vectors and self.vectorisable(cut.stmts if cut is not None else stmts)
-        loop = registers.suits(inner, self.plan) if simd and not self.in_warps and not guards and self.options.blocks else None
+        simd = self.options.vectors and not self.in_warps and self.vectorisable(cut.stmts if cut is not None else stmts)
+        loop = registers.suits(inner, self.plan) if simd and not guards and self.options.blocks else None
         if loop is not None:
             self.in_registers(loop, stmts)
         elif cut is not None and simd:
@@ -381,6 +386,7 @@ class Writer:
         self.thread_head([*cut.stmts, *masks], True, cut.guards, "stretch_x", end)
         self.lines += self.statements(cut.stmts, True)
         self.store(cut.stmts)
+        self.printer.vector = False
         if cut.guards:
             self.close()
         self.close()
@@ -446,6 +452,7 @@ class Writer:
         """Open the loop over the threads of a row, or of a stretch of it."""
         self.simd(simd)
         keys = regions.used(stmts)
+        self.printer.vector = bool(simd)
         self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
         if keys & self.plan.arrays or self.closure(keys) & self.plan.arrays:
             self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
@@ -481,6 +488,7 @@ class Writer:
             self.line(f"const int last_x = (int)ww::smallest<long>({{{self.row}, {', '.join(limits.high)}}});")
 
     def loop_tail(self, limits: Bounds | None = None) -> None:
+        self.printer.vector = False
         limits = limits if limits is not None else Bounds(rest=list(self.masks))
         if limits.rest:
             self.close()
@@ -508,7 +516,8 @@ class Writer:
         declared_here = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, Declare)}
         needed = self.closure(keys - (declared_here - self.plan.arrays - self.plan.lane_arrays))
         needed |= self.closure({k for k in keys if k in self.plan.arrays or k in self.plan.lane_arrays})
-        for key in sorted(needed, key=lambda k: self.plan.order.get(k, 0)):
+        ready = warps.values(self, needed | keys)
+        for key in sorted(needed - ready, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables.get(key)
             if var is None:
                 continue
@@ -538,8 +547,7 @@ class Writer:
             if key in self.plan.arrays:
                 self.line(f"{var.name}_t[thread] = {var.name};")
             elif key in self.plan.lane_arrays:
-                value = f"ww::offer({var.name}, unseen_zero)" if var.space == "lanes" else var.name
-                self.line(f"{var.name}_l[lane_index] = {value};")
+                self.line(f"{var.name}_l[lane_index] = {var.name};")
 
     def by_reference(self, stmts: Sequence[Stmt]) -> set[int]:
         """Return keys that a call in the statements may change."""

@@ -258,6 +258,10 @@ class _Builder(Strides):
                 if answers[-1] + 1 < len(region.stmts):
                     run[high : high + 1] = [Region(region.stmts[: answers[-1] + 1]), Region(region.stmts[answers[-1] + 1 :])]
                 high += 1
+        while low > 0 and _is_straight(run[low - 1]):
+            low -= 1
+        while high < len(run) and _is_straight(run[high]):
+            high += 1
         return low, high
 
     def inner(self, node: Node) -> Node:
@@ -269,6 +273,11 @@ class _Builder(Strides):
 
 
 BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
+
+
+def _is_straight(node: Node) -> bool:
+    """Say whether a node is a region without loops: beside a meeting of warps it runs warp by warp, and `if (lane == 0)` for one lane."""
+    return isinstance(node, Region) and not any(isinstance(s, For | ir.DoWhile) for s in ir.walk(tuple(node.stmts)))
 
 
 def _reads_warp(stmt: Stmt, variables: Mapping[int, Var]) -> bool:
@@ -312,7 +321,7 @@ def _stores(stmt: Stmt, variables: Mapping[int, Var], callees: Callees) -> bool:
 
 def _placed(nodes: list[Node], facts: Facts, builder: _Builder, scalars: set[int]) -> Plan:
     regions, groups, _ = touches(nodes)
-    result = Plan(nodes, facts, builder.variables, builder.hoisted, scalars, set(), set(), set())
+    result = Plan(nodes, facts, builder.variables, builder.hoisted, scalars, set(), set(), set(), steps=builder.steps)
     declared = [s.var.key for n, _ in walk(nodes) for s in ir.walk(tuple(node_stmts(n))) if isinstance(s, Declare)]
     result.order = {key: position for position, key in enumerate(dict.fromkeys([*declared, *builder.variables]))}
     constants = builder.constants()

@@ -209,8 +209,7 @@ class _Normaliser:
         kind = _type(arguments[0], line, self.vars)
         offered = self.fresh("offered", kind, line, "lanes")
         width = arguments[2] if len(arguments) > 2 else Expr("literal", ("32",), line)
-        parts = (f"ww::taken_{way}(", ir.name_of(offered, line), "_l, lane_index, ", arguments[1], ", ", width, ")")
-        read = Expr("lane", parts, line, "", offered.key, kind)
+        read = Expr("lane", (f"ww::lane_{way}(lane_index, ", arguments[1], ", ", width, ")"), line, "", offered.key, kind)
         taken = self.fresh("taken", kind, line)
         before += [Declare(offered, arguments[0], False, line), Barrier("warp", line), Declare(taken, read, False, line)]
         return ir.name_of(taken, line)

@@ -42,6 +42,8 @@ class Printer:
     """Whether `leave` was used."""
     unroll: bool = False
     """Ask for short loops to be unrolled: a loop around two more is not vectorised."""
+    vector: bool = False
+    """Whether the loop at hand is vectorised: there is no vector instruction for a quotient of ints."""
     last_line: int = 0
     """Source line of the statement before: a statement on another line says which."""
     times: int = -1
@@ -56,9 +58,13 @@ class Printer:
             if base is not None:
                 return f"(unsigned){base}_{expr.name}" if exact else f"{base}_{expr.name}"
         if expr.kind == "lane":
-            return self.parts(expr, False)
+            assert expr.var is not None
+            return f"{self.variables[expr.var].name}_l[{self.parts(expr, False)}]"
         if expr.kind == "call":
             return self.call(expr)
+        if self.vector and expr.kind == "binary" and expr.name in ("/", "%") and _is_int_division(expr):
+            left, right = (self.expr(child) for child in expr.children)
+            return f"ww::{'quotient' if expr.name == '/' else 'rest'}({left}, {right})"
         if expr.kind == "lambda" or expr.kind == "other":
             return self.parts(expr, True)
         return self.parts(expr, (exact and expr.kind != "index") or _unsigned_matters(expr))
@@ -214,6 +220,11 @@ def trip_count(stmt: For) -> int | None:
     if start is None or end is None or step.kind != "unary" or step.name != "++" or step.children[0].var != counter.var.key:
         return None
     return max(0, end - start)
+
+
+def _is_int_division(expr: Expr) -> bool:
+    """Is this a quotient or rest of ints by a number that is known when it runs only?"""
+    return len(expr.children) == 2 and all(e.type in ("int", "const int") for e in (expr, *expr.children)) and literal(expr.children[1]) is None
 
 
 def _unsigned_matters(expr: Expr) -> bool:

@@ -120,6 +120,8 @@ class Plan:
     recomputed: set[int]
     order: dict[int, int] = field(default_factory=dict)
     """Key -> position of the declaration."""
+    steps: set[int] = field(default_factory=set)
+    """Counters of strided loops' steps, from zero on."""
 
 
 def contains(stmt: Stmt, kinds: tuple[type, ...]) -> bool:

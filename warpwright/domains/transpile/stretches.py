@@ -10,7 +10,7 @@ so that each is a quotient E / D or a rest (E / D) % m of a sum E in which threa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
@@ -86,7 +86,7 @@ def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Pr
         if not _is_whole(expr) or (whole := expand(expr, plan)) is None or not mentions_x(whole):
             return None
         try:
-            value = _settled(_analysed(whole))
+            value = _settled(_analysed(whole, plan.steps))
         except _Unsuitable:
             return None
         if not value.breaks or min(one.size // one.step for one in value.breaks) < shortest:
@@ -115,19 +115,19 @@ def _is_whole(expr: Expr) -> bool:
     return expr.kind == "paren" or (expr.kind == "binary" and expr.name in ("+", "-", "*", "/", "%", ">>", "&"))
 
 
-def _analysed(expr: Expr) -> _Quotient | _Value:
-    """Return what an expanded expression is as a function of thread_x."""
+def _analysed(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
+    """Return what an expanded expression is as a function of thread_x. `counting`: variables that are not negative."""
     if not mentions_x(expr):
         return _Value(0)
     if (expr.kind == "paren" and len(expr.children) == 1) or expr.kind == "cast":
-        return _analysed(expr.children[-1])
+        return _analysed(expr.children[-1], counting)
     step = coefficient(expr)
     if step is not None:
         return _Quotient(expr, step) if step > 0 else _Value(step)
     if is_x(expr) or expr.kind != "binary" or len(expr.children) != 2:
         raise _Unsuitable
     if expr.name in ("+", "-"):
-        return _sum(expr)
+        return _sum(expr, counting)
     left, right = expr.children
     if expr.name == "*":
         left, right = (right, left) if literal(left) is not None else (left, right)
@@ -135,19 +135,19 @@ def _analysed(expr: Expr) -> _Quotient | _Value:
     if number is None:
         raise _Unsuitable
     if expr.name == "*":
-        value = _settled(_analysed(left))
+        value = _settled(_analysed(left, counting))
         return _Value(value.step * number, value.breaks)
     if expr.name == ">>":
-        return _divided(left, 1 << number)
+        return _divided(left, 1 << number, counting)
     if expr.name == "&" and number & (number + 1) == 0:
-        return _rest(left, number + 1)
-    if number > 0 and expr.name in ("/", "%") and not_negative(left):
-        return _divided(left, number) if expr.name == "/" else _rest(left, number)
+        return _rest(left, number + 1, counting)
+    if number > 0 and expr.name in ("/", "%") and not_negative(left, counting):
+        return _divided(left, number, counting) if expr.name == "/" else _rest(left, number, counting)
     raise _Unsuitable
 
 
-def _sum(expr: Expr) -> _Quotient | _Value:
-    left, right = map(_analysed, expr.children)
+def _sum(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
+    left, right = (_analysed(child, counting) for child in expr.children)
     for one, fixed in ((left, expr.children[1]), (right, expr.children[0])):
         if isinstance(one, _Quotient) and not one.modulus and not mentions_x(fixed) and (expr.name == "+" or one is left):
             more = Expr("binary", (ir.paren(fixed), " * ", ir.number(one.divisor)), expr.line, "*", None, fixed.type)
@@ -158,10 +158,10 @@ def _sum(expr: Expr) -> _Quotient | _Value:
     return _Value(one_side.step + sign * other_side.step, (*one_side.breaks, *other_side.breaks))
 
 
-def _divided(inner: Expr, number: int) -> _Quotient | _Value:
+def _divided(inner: Expr, number: int, counting: Set[int]) -> _Quotient | _Value:
     """Return inner / number, rounded down."""
-    _floors(inner)
-    found = _analysed(inner)
+    _floors(inner, counting)
+    found = _analysed(inner, counting)
     if isinstance(found, _Quotient):
         if not found.modulus:
             return _Quotient(found.sum, found.step, found.breaks, found.divisor * number)
@@ -171,19 +171,19 @@ def _divided(inner: Expr, number: int) -> _Quotient | _Value:
     return value if value.step == 0 else _Quotient(inner, _positive(value.step), value.breaks, number)
 
 
-def _rest(inner: Expr, number: int) -> _Quotient | _Value:
+def _rest(inner: Expr, number: int, counting: Set[int]) -> _Quotient | _Value:
     """Return the rest of inner / number, from 0 on."""
-    _floors(inner)
-    found = _analysed(inner)
+    _floors(inner, counting)
+    found = _analysed(inner, counting)
     if isinstance(found, _Quotient) and (not found.modulus or found.modulus % number == 0):
         return _Quotient(found.sum, found.step, found.breaks, found.divisor, number)
     value = _settled(found)
     return value if value.step == 0 else _Quotient(inner, _positive(value.step), value.breaks, 1, number)
 
 
-def _floors(inner: Expr) -> None:
+def _floors(inner: Expr, counting: Set[int]) -> None:
     """An unsigned value below zero is a large one: then the quotients of the sum are others."""
-    if inner.type in UNSIGNED and not not_negative(inner):
+    if inner.type in UNSIGNED and not not_negative(inner, counting):
         raise _Unsuitable
 
 

@@ -45,6 +45,8 @@ class Strides:
         self.hoisted: list[Stmt] = []
         self.numbers = iter(range(1, 1_000_000))
         self.fresh_key = min([0, *variables]) - 1
+        self.steps: set[int] = set()
+        """Counters of strided loops' steps, from zero on."""
 
     # --- questions ----------------------------------------------------------------------------------------------------------------
 
@@ -105,6 +107,7 @@ class Strides:
         name = next(n for i in range(1, 10_000) if (n := f"{var.name}_step{i if i > 1 else ''}") not in names)
         steps = Var(_derived(var.key, 1), name, kind, (), "local", stmt.line)
         self.variables[steps.key] = steps
+        self.steps.add(steps.key)
         own = replace(var, type=kind)
         self.variables[var.key] = own
         steps_name = ir.name_of(steps, stmt.line)

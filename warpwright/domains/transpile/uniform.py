@@ -148,6 +148,8 @@ def _note(
             if found is not None and found.var is not None and found.var in variables and changed.kind in ("name", "paren", "member"):
                 facts.assigned.setdefault(found.var, []).append(stmt)
                 controls.append((found.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
+            elif changed.kind == "index" and found is not None and found.var is not None and found.var in variables and _points(variables[found.var]):
+                pass  # what it points to is assigned, not the pointer
             elif found is not None and found.var is not None and variables.get(found.var) is not None and variables[found.var].space == "local":
                 facts.assigned.setdefault(found.var, []).append(stmt)
                 if not variables[found.var].dims and not re.search(r"\*|\bauto\b", variables[found.var].type):  # an array in a class
@@ -168,6 +170,10 @@ def _note(
                 if found is not None and found.var is not None and position in references.get(node.name, ()):
                     facts.assigned.setdefault(found.var, []).append(stmt)
                     facts.addressed.add(found.var)
+
+
+def _points(var: Var) -> bool:
+    return "*" in var.type and not var.dims and not var.reference
 
 
 def _object(node: Expr, variables: Mapping[int, Var]) -> int | None:

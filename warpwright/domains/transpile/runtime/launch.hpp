@@ -140,35 +140,37 @@ static inline unsigned lane_up(unsigned lane, unsigned delta, int width) { retur
 static inline unsigned lane_down(unsigned lane, unsigned delta, int width) { return (lane & (unsigned)(width - 1)) + delta < (unsigned)width ? lane + delta : lane; }
 static inline unsigned lane_xor(unsigned lane, int bits, int width) { return (lane ^ (unsigned)bits) < (lane & ~(unsigned)(width - 1)) + (unsigned)width ? lane ^ (unsigned)bits : lane; }
 
-// What a lane offers, by way of a sum with a zero that compilers do not know: of a plain copy of 128 bytes they make moves of 16, and a load of 32 bytes
-// behind those waits until they are in the cache.
-static inline int unseen_zero() {
-  int zero = 0;
-  __asm__("" : "+r"(zero));
-  return zero;
-}
-template <class T> static inline T offer(T value, int zero) {
-  if constexpr (std::is_arithmetic_v<T> && sizeof(T) == 4) return bits<T>(bits<int>(value) + zero);
-  else return value;
-}
+// Quotient and rest of ints by a divisor known at run time, for vectors. Exact: a / b, if not whole, is 1 / b or more from a whole number, which is 2^-31
+// of itself, and a double errs by 2^-53.
+static inline __attribute__((always_inline)) int quotient(int a, int b) { return __builtin_constant_p(b) ? a / b : (int)((double)a / (double)b); }
+static inline __attribute__((always_inline)) int rest(int a, int b) { return __builtin_constant_p(b) ? a % b : (int)((unsigned)a - (unsigned)quotient(a, b) * (unsigned)b); }
 
-// What a lane takes of the 32 that are offered. Neighbours at a fixed distance are loaded side by side, wanted or not: there are 32 unused places before
-// and behind the offers. Compilers vectorise that, and no index that is a choice.
-template <class T> static inline T taken_at(const T* offers, int lane, int source, int width) { return offers[lane_at(lane, source, width)]; }
-template <class T> static inline T taken_up(const T* offers, int lane, unsigned delta, int width) {
-  const int distance = delta < 32 ? (int)delta : 32;
-  const T own = offers[lane], other = offers[lane - distance];
-  return (lane & (width - 1)) >= distance ? other : own;
+// A shuffle of a whole warp, from one array with a place for each lane to another.
+template <class T> static inline void lanes_at(const T* from, T* to, int source) {
+  const T taken = from[source & 31];
+  for (int lane = 0; lane < 32; ++lane) to[lane] = taken;
 }
-template <class T> static inline T taken_down(const T* offers, int lane, unsigned delta, int width) {
-  const int distance = delta < 32 ? (int)delta : 32;
-  const T own = offers[lane], other = offers[lane + distance];
-  return (lane & (width - 1)) + distance < width ? other : own;
+template <class T> static inline void lanes_up(const T* from, T* to, unsigned delta) {
+  const int far = (int)std::min(delta, 32u) & 31;
+  for (int lane = 0; lane < far; ++lane) to[lane] = from[lane];
+  for (int lane = far; lane < 32; ++lane) to[lane] = from[lane - far];
 }
-template <class T> static inline T taken_xor(const T* offers, int lane, int bits, int width) {
-  if ((bits & (bits - 1)) || (unsigned)bits >= (unsigned)width) return offers[lane_xor(lane, bits, width)];
-  const T below = offers[lane - bits], above = offers[lane + bits];
-  return lane & bits ? below : above;
+template <class T> static inline void lanes_down(const T* from, T* to, unsigned delta) {
+  const int far = (int)std::min(delta, 32u) & 31;
+  for (int lane = 0; lane < 32 - far; ++lane) to[lane] = from[lane + far];
+  for (int lane = 32 - far; lane < 32; ++lane) to[lane] = from[lane];
+}
+template <class T> static inline void lanes_xor(const T* from, T* to, int bits) {
+  if (bits & ~31) bits = 0;
+#if defined(__GNUC__) && !defined(__clang__)
+  if constexpr (sizeof(T) == 4) {  // vectors of eight lanes change places, and lanes inside of them
+    typedef int Vector __attribute__((vector_size(32), may_alias));
+    const Vector order = Vector{0, 1, 2, 3, 4, 5, 6, 7} ^ (bits & 7);
+    for (int part = 0; part < 4; ++part) ((Vector*)to)[part] = __builtin_shuffle(((const Vector*)from)[part ^ (bits >> 3)], order);
+    return;
+  }
+#endif
+  for (int lane = 0; lane < 32; ++lane) to[lane] = from[lane ^ bits];
 }
 }  // namespace ww
 extern "C" __attribute__((weak)) const char* ww_error() {  // weak: each source of a program has it
