@@ -342,27 +342,26 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) classwise_half(const uint8
   writer.drain();
 }
 
-// Blocks that are resident together.
-static int most_blocks() {
-#ifdef TENSOR_CORES
-  int device = 0, multiprocessors = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  return multiprocessors * BLOCKS;
-#else
-  return 1;
-#endif
-}
-
+// A block stays and takes team after team: no more blocks than are resident together.
 template <bool BY_MAXIMUM>
 static int launch(const uint8_t* x, uint8_t* y, const int64_t* labels, const uint32_t* bands, const int* sums, int N, cudaStream_t stream) {
   constexpr int bytes = TEAM_BYTES * (ALONE ? WARPS : 1);
+  int resident = 1;
 #ifdef TENSOR_CORES
-  const cudaError_t code = cudaFuncSetAttribute(classwise_half<BY_MAXIMUM>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (code != cudaSuccess) return int(code);
+  int device = 0, multiprocessors = 0;
+  const cudaError_t codes[] = {
+      cudaFuncSetAttribute(classwise_half<BY_MAXIMUM>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+      cudaFuncSetAttribute(classwise_half<BY_MAXIMUM>, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+      cudaGetDevice(&device),
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, classwise_half<BY_MAXIMUM>, 32 * WARPS, bytes)};
+  for (const cudaError_t code : codes)
+    if (code != cudaSuccess) return int(code);
+  resident *= multiprocessors;
+  if (resident < 1) return int(cudaErrorInvalidConfiguration);
 #endif
   const int64_t units = int64_t(N) * (BY_MAXIMUM || ALONE ? 1 : CHANNELS), needed = ALONE ? (units + WARPS - 1) / WARPS : units;
-  const int blocks = int(needed < most_blocks() ? needed : most_blocks());
+  const int blocks = int(needed < resident ? needed : resident);
   classwise_half<BY_MAXIMUM><<<blocks, 32 * WARPS, bytes, stream>>>(x, y, labels, bands, sums, N);
   return int(cudaGetLastError());
 }
