@@ -189,7 +189,7 @@ def build_all(parts: list[str], kernels: list[str]) -> dict[str, Any]:
 
 
 BUSY_CYCLES = 600_000
-"""0.3 ms at 1.98 GHz: the device is kept busy while Python launches, so that events around the call hold the kernel alone (`with_launch` holds both)."""
+"""0.3 ms at 1.98 GHz: the device is kept busy while Python launches, so that the events hold the kernel alone (with_launch holds both)."""
 
 
 def seconds(run: Callable[[], object], repeats: int = 15, busy: bool = True) -> list[float]:
@@ -257,8 +257,9 @@ def timed(run: Callable[[], None], n: int, side: int, row: dict[str, Any], copie
     times = seconds(run)
     ns = 1e9 * statistics.median(times) / n
     launched = n / statistics.median(seconds(run, busy=False))
-    return {"images_per_second": 1e9 / ns, "with_launch": launched, "low": n / max(times), "high": n / min(times), "share_of_floor": row["floor_ns"] / ns,
-            "share_of_memory_floor": row["memory_floor_ns"] / ns, "share_of_copy": 2e9 * 3 * side * side / copied / ns}  # fmt: skip
+    return {"images_per_second": 1e9 / ns, "with_launch": launched, "low": n / max(times), "high": n / min(times),
+            "share_of_floor": row["floor_ns"] / ns, "share_of_memory_floor": row["memory_floor_ns"] / ns,
+            "share_of_copy": 2e9 * 3 * side * side / copied / ns}  # fmt: skip
 
 
 def best(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
