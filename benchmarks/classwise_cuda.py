@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python benchmarks/classwise_cuda.py --out benchmarks/results/classwise_h200.json
 
-`--parts time --kernels half` builds, checks and times the variants of one kernel alone, in about a minute.
+`--parts time --kernels half` builds, checks and times the variants of one kernel alone.
 Without a GPU, `--parts end --backend cpp --scale 0.02` goes through the last part alone. A part that fails is recorded, and the rest goes on.
 """
 
