@@ -2,6 +2,7 @@
 
     PYTHONPATH=. python benchmarks/classwise_cuda.py --out benchmarks/results/classwise_h200.json
 
+`--parts time --kernels half` builds, checks and times the variants of one kernel alone.
 Without a GPU, `--parts end --backend cpp --scale 0.02` goes through the last part alone. A part that fails is recorded, and the rest goes on.
 """
 
@@ -38,8 +39,8 @@ from warpwright.domains.unlearnable.operator import PADS, SCALES, Operator, refe
 KEY = bytes(range(32))
 CLASSES = tuple(str(i) for i in range(10))
 GENTLE, PAPER = Operator("reflect", "sum"), Operator("zero", "max")
-SIZES = ((32, 3, 0.3, 131072), (224, 3, 0.3, 4096), (224, 9, 0.06, 2048))
-"""Side, k, p_b, images: 0.3 to 0.6 GB in, well beyond the L2 cache."""
+SIZES = ((32, 3, 0.3, 262144), (224, 3, 0.3, 8192), (224, 9, 0.06, 2048))
+"""Side, k, p_b, images: 0.3 to 1.2 GB in, well beyond the L2 cache."""
 
 FMA = GpuTuning("fma")
 TRIED = {
@@ -48,6 +49,29 @@ TRIED = {
     (224, 9): (FMA, GpuTuning("mma", fixed=False), *(GpuTuning("mma", 0, *t) for t in ((0, 0, 0), (8, 7, 3), (16, 7, 2), (8, 14, 1), (4, 7, 3)))),
 }
 """By side and k; mma's constants are rows, warps, blocks."""
+
+
+
+def half(warps: int, blocks: int, slots: int, ways: str = "") -> GpuTuning:
+    """Return a variant of the kernel half; ways: of keep, staged."""
+    return GpuTuning("half", warps=warps, blocks=blocks, slots=slots, keep="keep" in ways, staged="staged" in ways)
+
+
+HALF_TRIED = {
+    (32, "sum"): (half(8, 4, 5), half(8, 3, 7), half(8, 2, 11), half(4, 8, 3, "staged"), half(8, 3, 5, "staged"), half(8, 2, 9, "staged")),
+    (32, "max"): (half(4, 4, 10, "keep"), half(4, 4, 9, "keep staged"), half(4, 5, 8, "keep"), half(4, 3, 14, "keep"), half(4, 7, 6), half(8, 4, 5),
+                  half(4, 6, 5, "staged")),
+    (224, "sum"): (half(25, 1, 4), half(28, 1, 4), half(17, 1, 4), half(25, 1, 3)),
+    (224, "max"): (half(25, 1, 4), half(28, 1, 4), half(17, 1, 4), half(25, 1, 3)),
+}  # fmt: skip
+"""By side and scale, for k = 3: warps a block, blocks a multiprocessor, planes a ring."""
+
+
+def tried(side: int, k: int, operator: Operator, kernels: list[str]) -> list[GpuTuning]:
+    """Return the variants to build, check and time."""
+    variants = (*TRIED[side, k], *(HALF_TRIED[side, operator.scale] if k == 3 else ()))
+    return [tuning for tuning in variants if tuning.kernel in kernels]
+
 
 BYTES_PER_SECOND, FLOATS_PER_SECOND = 4.8e12, 67e12
 """The floor's two rates (section 3.5 of the note): memory, and float32 multiply-adds counted as two."""
@@ -134,16 +158,20 @@ def expected_of(side: int, k: int, pb: float, operator: Operator, kind: str, x: 
 # --- builds ---------------------------------------------------------------------------------------------------------------------------
 
 
-def build_all(parts: list[str]) -> dict[str, Any]:
+def build_all(parts: list[str], kernels: list[str]) -> dict[str, Any]:
     """Compile every variant, as many at a time as there are cores; return seconds and what did not build."""
     capability, wanted, started = torch.cuda.get_device_capability(), set(), time.perf_counter()
     if "exact" in parts:
         wanted |= {("classwise", (f"K={k}",)) for k, _, _ in GENERAL}
         wanted |= {("classwise_mma", gpu.mma_defines(k, 1, 1, GENTLE, GpuTuning())) for k, _, _ in GENERAL if k <= 9}
-    for (side, k), tunings in TRIED.items():
-        wanted.add(("classwise", (f"K={k}",)))
+    for side, k in TRIED:
+        wanted.add(("classwise", (f"K={k}",)))  # what every timed output is compared with
         for operator in (GENTLE, PAPER):
-            wanted |= {("classwise_mma", gpu.mma_defines(k, side, side, operator, t)) for t in tunings if t.kernel == "mma"}
+            for tuning in tried(side, k, operator, kernels):
+                if tuning.kernel == "half":
+                    wanted.add(("classwise_half", gpu.half_defines(k, side, operator, tuning)))
+                elif tuning.kernel == "mma":
+                    wanted.add(("classwise_mma", gpu.mma_defines(k, side, side, operator, tuning)))
     failed = []
 
     def one(job: tuple[str, tuple[str, ...]]) -> None:
@@ -160,11 +188,17 @@ def build_all(parts: list[str]) -> dict[str, Any]:
 # --- memory to memory -----------------------------------------------------------------------------------------------------------------
 
 
-def seconds(run: Callable[[], object], repeats: int = 15) -> list[float]:
-    """Return per-call seconds by CUDA events; data is larger than L2, so each call starts cold."""
+BUSY_CYCLES = 600_000
+"""0.3 ms at 1.98 GHz: the device is kept busy while Python launches, so that the events hold the kernel alone (with_launch holds both)."""
+
+
+def seconds(run: Callable[[], object], repeats: int = 15, busy: bool = True) -> list[float]:
+    """Return per-call seconds by CUDA events; data is larger than L2, so each call starts cold. Not `busy`: with the time of its launch."""
     out = []
     for i in range(repeats + 3):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        if busy:
+            torch.cuda._sleep(BUSY_CYCLES)
         start.record()
         run()
         end.record()
@@ -187,7 +221,7 @@ def floors(side: int, k: int) -> dict[str, float]:
     return {"floor_ns": 1e9 * max(moved, arithmetic), "memory_floor_ns": 1e9 * moved}
 
 
-def time_variants(copied: float) -> list[dict[str, Any]]:
+def time_variants(copied: float, kernels: list[str]) -> list[dict[str, Any]]:
     """Check, then time every variant of every size; a variant that is wrong is not timed."""
     rows = []
     for side, k, pb, n in SIZES:
@@ -195,22 +229,26 @@ def time_variants(copied: float) -> list[dict[str, Any]]:
         labels = torch.randint(0, 10, (n,), device="cuda")
         out, moved = torch.empty_like(x), gpu.bank_to_cuda(bank_of(k, pb), "cuda")
         for operator in (GENTLE, PAPER):
-            for tuning in TRIED[side, k]:
+            whole = torch.empty_like(x)
+            gpu.launch_cuda(x, labels, moved, operator, whole, k, FMA)
+            for tuning in tried(side, k, operator, kernels):
                 row: dict[str, Any] = {"side": side, "k": k, "images": n, "operator": str(operator), "tuning": str(tuning), **floors(side, k)}
                 try:
                     row["wrong"] = check_variant(side, k, pb, operator, tuning)
                     if not row["wrong"]:
+                        out.fill_(170)
                         row |= timed(functools.partial(gpu.launch_cuda, x, labels, moved, operator, out, k, tuning), n, side, row, copied)
                         few = 5
                         expected = reference(x[-few:].cpu().numpy(), labels[-few:].cpu().numpy(), bank_of(k, pb).weights, operator)
-                        row["timed_output_right"] = bool((out[-few:].cpu().numpy() == expected).all())
+                        row["timed_output_right"] = bool((out[-few:].cpu().numpy() == expected).all()) and torch.equal(out, whole)
                 except Exception as error:
                     row["error"] = f"{type(error).__name__}: {error}"
                 rows.append(row)
-                told = ("images_per_second", "share_of_floor", "share_of_memory_floor", "share_of_copy")
+                told = ("images_per_second", "with_launch", "share_of_floor", "share_of_memory_floor", "share_of_copy")
                 said = {name: round(row.get(name, 0), 3) for name in told}
-                print(side, k, operator.scale, said, row["tuning"], row.get("wrong"), row.get("error", ""), flush=True)
-        del x, out
+                exact = "exact" if row.get("timed_output_right") else f"WRONG {row.get('wrong')} {row.get('error', '')}"
+                print(side, k, operator.scale, said, row["tuning"], exact, flush=True)
+        del x, out, whole
     return rows
 
 
@@ -218,8 +256,10 @@ def timed(run: Callable[[], None], n: int, side: int, row: dict[str, Any], copie
     """Return images/s and the shares of the floors."""
     times = seconds(run)
     ns = 1e9 * statistics.median(times) / n
-    return {"images_per_second": 1e9 / ns, "low": n / max(times), "high": n / min(times), "share_of_floor": row["floor_ns"] / ns,
-            "share_of_memory_floor": row["memory_floor_ns"] / ns, "share_of_copy": 2e9 * 3 * side * side / copied / ns}  # fmt: skip
+    launched = n / statistics.median(seconds(run, busy=False))
+    return {"images_per_second": 1e9 / ns, "with_launch": launched, "low": n / max(times), "high": n / min(times),
+            "share_of_floor": row["floor_ns"] / ns, "share_of_memory_floor": row["memory_floor_ns"] / ns,
+            "share_of_copy": 2e9 * 3 * side * side / copied / ns}  # fmt: skip
 
 
 def best(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -407,8 +447,8 @@ def host_copies() -> dict[str, float]:
     size, found = 256 << 20, {}
     device = torch.empty(size, dtype=torch.uint8, device="cuda")
     for name, host in (("pageable", torch.zeros(size, dtype=torch.uint8)), ("pinned", torch.zeros(size, dtype=torch.uint8).pin_memory())):
-        found[f"to_device_{name}"] = size / statistics.median(seconds(functools.partial(device.copy_, host), 5))
-        found[f"to_host_{name}"] = size / statistics.median(seconds(functools.partial(host.copy_, device), 5))
+        found[f"to_device_{name}"] = size / statistics.median(seconds(functools.partial(device.copy_, host), 5, busy=False))
+        found[f"to_host_{name}"] = size / statistics.median(seconds(functools.partial(host.copy_, device), 5, busy=False))
     return found
 
 
@@ -444,12 +484,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--parts", default="exact,time,end", help="of exact, time, end (%(default)s)")
+    parser.add_argument("--kernels", default="half,mma,fma", help="of the part time (%(default)s)")
     parser.add_argument("--backend", default="cuda", help="of the end-to-end part (%(default)s)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 2, help="threads that decode and encode (all cores)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the end-to-end images (%(default)s)")
     parser.add_argument("--work", type=Path, help="where the data sets are written (a temporary folder)")
     options = parser.parse_args()
-    parts = options.parts.split(",")
+    parts, kernels = options.parts.split(","), options.kernels.split(",")
     result: dict[str, Any] = {**facts(), "part_seconds": {}}
 
     def part(name: str, run: Callable[[], Any]) -> Any:
@@ -465,10 +506,10 @@ def main() -> None:
         return result[name]
 
     if {"exact", "time"} & set(parts):
-        print("builds", part("builds", lambda: build_all(parts)), flush=True)
+        print("builds", part("builds", lambda: build_all(parts, kernels)), flush=True)
     if "time" in parts:
         copied = part("copy_bytes_per_second", copy_rate)
-        rows = part("rows", lambda: time_variants(copied))
+        rows = part("rows", lambda: time_variants(copied, kernels))
         part("best", lambda: best(rows))
     if "end" in parts:
         if options.backend == "cuda":

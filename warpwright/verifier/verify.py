@@ -24,7 +24,7 @@ from warpwright.verifier.aftermath import Aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.judge import TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
 from warpwright.verifier.rejections import Rejected, as_rejections, census, good, load_state, prepare_call, rejection
-from warpwright.workers.sandbox import CallRaised, Limits, Worker
+from warpwright.workers.sandbox import Activity, CallRaised, Limits, Worker
 
 __all__ = [
     "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "audit", "build", "cases",
@@ -260,12 +260,15 @@ class _Verification:
 
     def idle(self, case: str) -> None:
         """While nothing is asked of it, the worker has to be idle."""
-        seen = self.worker.activity(QUIET_SECONDS)
-        if seen.cpu_seconds > QUIET_SHARE * seen.seconds:
+        looks = [self.worker.activity(QUIET_SECONDS)]
+        if _is_busy(looks[0]) and looks[0].unexplained <= QUIET_SHARE * looks[0].seconds:
+            looks.append(self.worker.activity(QUIET_SECONDS))  # many threads that wait busily are silent a moment later
+        seen, wakeups = looks[-1], max(look.wakeups for look in looks)
+        if _is_busy(seen):
             text = f"after the call had returned the process used {seen.cpu_seconds:.3f} s of CPU time within {seen.seconds:.3f} s"
             raise Rejected(rejection("background", text, case))
-        if self.worker.device == "cpu" and seen.wakeups > WAKEUPS:  # CUDA's driver has threads of its own
-            text = f"after the call had returned, a thread woke up {seen.wakeups} times within {seen.seconds:.3f} s"
+        if self.worker.device == "cpu" and wakeups > WAKEUPS:  # CUDA's driver has threads of its own
+            text = f"after the call had returned, a thread woke up {wakeups} times within {seen.seconds:.3f} s"
             raise Rejected(rejection("background", text, case))
         if seen.children:
             raise Rejected(rejection("background", f"after the call had returned {seen.children} child processes were alive", case))
@@ -276,6 +279,10 @@ class _Verification:
     def judged(self, comparison: Comparison, case: Case) -> None:
         if comparison.check:
             raise Rejected(rejection(comparison.check, comparison.reason, case.name, comparison))
+
+
+def _is_busy(seen: Activity) -> bool:
+    return seen.cpu_seconds > QUIET_SHARE * seen.seconds
 
 
 # --- all of it ----------------------------------------------------------------------------------------------------------------------

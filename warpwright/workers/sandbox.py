@@ -32,6 +32,7 @@ BLOCK = struct.Struct("=QQ")
 CALM_SECONDS = 0.03  # OpenMP's threads wait busily for up to 12 ms
 SETTLE_SECONDS = 0.1
 SPIN_SECONDS = 4e-3  # for which a thread of OpenMP waits busily after a call; 64 of them used 0.15 s together
+LONGEST_SPIN = 15e-3  # on some machines: 32 threads of a Xeon used 0.25 s together, and a program has one team for torch and one of its own
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 LINGER_STEP, LINGER_SLEEPS, LINGER_CPU_SECONDS = 0.0003, 3, 0.001
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
@@ -84,7 +85,9 @@ class Activity:
     """What a worker's processes did while they should have been idle."""
 
     cpu_seconds: float
-    """Of all threads, the busy waiting of OpenMP's left out."""
+    """Of all threads, the usual busy waiting of OpenMP's left out."""
+    unexplained: float
+    """The same with all that may be busy waiting left out: it shows at once after a call only."""
     seconds: float
     children: int
     """Living descendants of the worker."""
@@ -353,8 +356,9 @@ class Worker:
         each = {key: seconds - before.get(key, 0.0) for key, seconds in after.items()}
         spinning = sum(min(SPIN_SECONDS, seconds) for key, seconds in each.items() if key != (self.pid, self.pid))
         used = sum(each.values()) - min(spinning, SPIN_SECONDS * ((os.cpu_count() or 1) - 1))
+        unexplained = sum(max(spent - (LONGEST_SPIN if key != (self.pid, self.pid) else 0.0), 0.0) for key, spent in each.items())
         wakeups = max((later[thread] - switches.get(thread, 0) for thread in later), default=0)
-        return Activity(used, time.monotonic() - start, self.children(), wakeups)
+        return Activity(used, unexplained, time.monotonic() - start, self.children(), wakeups)
 
     def _switches(self) -> dict[int, int]:
         """Return how often each thread but the main one has gone to sleep."""

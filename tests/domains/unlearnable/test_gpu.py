@@ -75,6 +75,102 @@ def test_tensor_core_kernel_translated_to_the_cpu(k: int, pb: float, size: int) 
                 assert (out == reference(x, labels, filters.weights, operator)).all(), (shape, operator)
 
 
+def test_halves_hold_every_weight_at_its_place() -> None:
+    """The products of a window of 16 pixels, in the order in which the kernel's permutation takes them, are the correlation of one row."""
+    for k in range(1, 4):
+        weights = bank(k, 0.3).weights
+        assert toeplitz.suits_halves(weights)
+        words = toeplitz.halves(weights).view(np.float16).astype(np.int64).reshape(3, k, 2, 8, 4, 2)  # [class, row, even or odd, output, t, place]
+        window = np.random.default_rng(k).integers(0, 256, 16)
+        pixels = window.reshape(4, 2, 2).transpose(2, 0, 1)  # [even or odd, t, place]
+        for n in range(toeplitz.OUTPUTS):
+            start = toeplitz.BEFORE + n - k // 2
+            assert ((words[:, :, :, n] * pixels).sum(axis=(2, 3, 4)) == weights @ window[start : start + k]).all()
+
+
+def test_what_half_precision_can_take() -> None:
+    whole = bank(3, 0.3).weights
+    odd = whole.copy()
+    odd[0, 0, 0] = 2049  # between two halves
+    assert toeplitz.suits_halves(whole) and not toeplitz.suits_halves(odd) and not toeplitz.suits_halves(whole * 2)
+    assert not toeplitz.suits_halves(bank(4, 0.2).weights)
+
+
+LARGEST_MAXIMUM = 255 * toeplitz.LARGEST_SUM
+
+
+def test_division_by_the_maximum_is_exact() -> None:
+    """classwise_half.cu's Divisor in exact integers, at every place where the quotient changes: powers of two, small, large and random maxima."""
+    near_powers = [2**i + j for i in range(1, 22) for j in (-1, 0, 1)]
+    some = np.random.default_rng(0).integers(1, LARGEST_MAXIMUM, 2000).tolist()
+    steps = np.arange(1, 256, dtype=np.int64)
+    for m in (*range(1, 100), *near_powers, LARGEST_MAXIMUM, *some):
+        factor = int(np.float32(0.998) * np.float32(2**32) / np.float32(m))
+        assert 255 * 2**24 < factor * m < 2**32
+        reciprocal = int(float(255 * 2**56) / float(factor * m)) + 1
+        assert reciprocal < 2**32 and m * factor * reciprocal + 2**55 < 2**64
+        first = ((2 * steps - 1) * m + 509) // 510  # of the sums that give a step
+        z = np.clip(np.concatenate([first - 1, first]), 0, m)
+        found = (z.astype(np.uint64) * np.uint64(factor) * np.uint64(reciprocal) + np.uint64(2**55)) >> np.uint64(56)
+        assert (found.astype(np.int64) == (510 * z + m) // (2 * m)).all(), m
+
+
+HALF = (
+    # side, k, border, images, warps, slots, the rest
+    (32, 3, "reflect", 5, 2, 3, "ALONE=1 KEEP=1 STAGED=0"),
+    (32, 3, "zero", 5, 2, 3, "ALONE=1 KEEP=1 STAGED=1"),
+    (32, 2, "circular", 5, 1, 4, "ALONE=1 KEEP=0 STAGED=1"),
+    (64, 1, "circular", 2, 4, 4, "ALONE=0 KEEP=1 STAGED=0"),
+    (96, 3, "reflect", 2, 5, 4, "ALONE=0 KEEP=0 STAGED=0"),
+    (96, 3, "zero", 2, 4, 3, "ALONE=0 KEEP=0 STAGED=0"),
+)
+"""Whole images a warp, and planes shared by a block: with one, two and three groups a warp."""
+
+
+@pytest.mark.compiler
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize(("side", "k", "pad", "n", "warps", "slots", "ways"), HALF)
+def test_half_precision_kernel_translated_to_the_cpu(side: int, k: int, pad: str, n: int, warps: int, slots: int, ways: str) -> None:
+    """Products go through lane exchange there, copies are made at once; all else is the text that a GPU runs."""
+    pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
+    from warpwright.domains import transpile
+
+    text = Path(gpu.__file__).with_name("classwise_half.cu").read_text()
+    sizes = [f"K={k}", f"HEIGHT={side}", f"WIDTH={side}", f"PAD={PADS.index(pad)}", f"WARPS={warps}", "BLOCKS=1", f"SLOTS={slots}"]  # type: ignore[arg-type]
+    program = transpile.compile_text(text, "classwise_half.cu", defines=[*sizes, *ways.split()], host=True)
+    library = native.load(native.build(program.source, (), (*transpile.FLAGS, "-O1")))
+    filters, shape, labels = bank(k, 0.3), (n, 3, side, side), np.arange(n, dtype=np.int64) % 3
+    for x in extremes(shape):
+        for operator in (Operator(pad, scale) for scale in SCALES):  # type: ignore[arg-type]
+            out = np.full_like(x, 170)
+            arrays = (x, out, labels, toeplitz.halves(filters.weights), filters.sums)
+            pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+            assert library.classwise_half_cuda(*pointers, *shape, PADS.index(operator.pad), int(operator.scale == "max"), None) == 0
+            assert (out == reference(x, labels, filters.weights, operator)).all(), operator
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(
+    ("side", "k", "pads"),
+    [(32, 3, PADS), (224, 3, PADS), *((side, 3, ("zero",)) for side in (64, 96, 128)), (32, 1, ("reflect",)), (32, 2, ("circular",))],
+)
+def test_half_precision_kernel_on_a_gpu(side: int, k: int, pads: tuple[str, ...]) -> None:
+    """A build a border takes seconds: all borders at the two measured sides, one elsewhere."""
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs an NVIDIA GPU")
+    if torch.cuda.get_device_capability()[0] not in (9, 10):
+        pytest.skip("needs 227 KB of shared memory a multiprocessor")
+    shape = (7, 3, side, side)
+    labels = np.arange(shape[0]) % 3
+    for x in extremes(shape):
+        for operator in (Operator(border, scale) for border in pads for scale in SCALES):  # type: ignore[arg-type]
+            out = torch.full(shape, 170, dtype=torch.uint8, device="cuda")
+            gpu.cuda(torch.from_numpy(x).cuda(), torch.from_numpy(labels).cuda(), bank(k, 0.3), operator, out, tuning=gpu.GpuTuning("half"))
+            assert (out.cpu().numpy() == reference(x, labels, bank(k, 0.3).weights, operator)).all(), operator
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("kernel", ["mma", "fma"])
 @pytest.mark.parametrize(("k", "pb"), [(1, 0.3), (3, 0.3), (9, 0.06)])

@@ -1,5 +1,6 @@
-"""The CWC operator on NVIDIA GPUs: two kernels, both bit-equal to `operator.reference`.
+"""The CWC operator on NVIDIA GPUs: three kernels, all bit-equal to `operator.reference`.
 
+    half  classwise_half.cu: products in half precision on the tensor cores, planes through shared memory; k <= 3, square colour images (HALF_SIDES)
     mma   classwise_mma.cu: byte products on the tensor cores; k <= 9 and widths of whole 8-column tiles (toeplitz.fits)
     fma   classwise.cu: float32; everything else
 """
@@ -23,21 +24,30 @@ from warpwright.errors import UsageError
 COMMON_SIDES = (32, 64, 96, 128, 224, 256)
 """Square images of these sides get a kernel of their own (a build of a few seconds, kept): a third fewer instructions at 32x32."""
 
+HALF_SIDES = (32, 64, 96, 128, 224)
+"""What half can take: whole groups of 32, and three planes and one on its way in the 227 KB of shared memory of one multiprocessor."""
+
 
 @dataclass(frozen=True)
 class GpuTuning:
     """Tunables of the kernels; 0 leaves a constant to the kernel's own choice."""
 
     kernel: str = "auto"
-    """auto, mma or fma."""
+    """auto, half, mma or fma."""
     columns: int = 0
     """Of fma: columns a thread marches down (COLS)."""
     rows: int = 0
     """Of mma: output rows of one step (ROWS)."""
     warps: int = 0
-    """Of mma: most warps a block (WARPS)."""
+    """Of mma: most warps a block (WARPS); of half: warps a block."""
     blocks: int = 0
-    """Of mma: least blocks a multiprocessor, which bounds the registers (BLOCKS)."""
+    """Of mma: least blocks a multiprocessor, which bounds the registers (BLOCKS); of half: its blocks, which stay."""
+    slots: int = 0
+    """Of half: planes a ring (SLOTS)."""
+    keep: bool = False
+    """Of half: hold all sums of an image in registers between the maximum and the division (KEEP)."""
+    staged: bool = False
+    """Of half, at side 32: write whole planes from shared memory (STAGED)."""
     fixed: bool = True
     """Of mma: build a kernel for the image size where that is one of COMMON_SIDES."""
 
@@ -49,6 +59,17 @@ def fastest(k: int, side: int) -> GpuTuning:
     return GpuTuning(rows=16, warps=7, blocks=2) if k >= 7 and side > 64 else GpuTuning()
 
 
+def fastest_half(side: int, scale: str) -> GpuTuning:
+    """Return the constants of half for square images: for sides 32 and 224 the fastest on an H200, for others by count of registers."""
+    keep = scale == "max" and side in (32, 64, 128)  # 128 registers, for 16 warps
+    if side == 32 and not keep:
+        return GpuTuning("half", warps=8, blocks=3, slots=5, staged=True)
+    if side == 224:
+        return GpuTuning("half", warps=28 if scale == "sum" else 25, blocks=1, slots=4 if scale == "sum" else 3)
+    warps, blocks, slots = {32: (4, 4, 10), 64: (4, 4, 10), 96: (9, 2, 10), 128: (16, 1, 12)}[side]
+    return GpuTuning("half", warps=warps, blocks=blocks, slots=slots, keep=keep)
+
+
 class DeviceBank(NamedTuple):
     """Filters on a device, in units of 1/4096."""
 
@@ -58,6 +79,8 @@ class DeviceBank(NamedTuple):
     """int32 `[classes]`."""
     bands: Any
     """int32 `[classes, k, 2, 32]` for mma (toeplitz.bands), or None where mma cannot take the filters."""
+    halves: Any
+    """int32 `[classes, k, 2, 32]` for half (toeplitz.halves), or None likewise."""
 
 
 def cuda(images: Any, labels: Any, bank: FilterBank, operator: Operator, out: Any = None, *, tuning: GpuTuning | None = None) -> Any:
@@ -77,10 +100,12 @@ def bank_to_cuda(bank: FilterBank, device: Any) -> DeviceBank:
     """Return the filters on the device."""
     import torch as t
 
-    bands = None
+    bands = halves = None
     if toeplitz.suits_filters(bank.weights):
         bands = t.from_numpy(toeplitz.bands(bank.weights).view(np.int32)).to(device)
-    return DeviceBank(t.from_numpy(bank.weights.astype(np.float32)).to(device), t.from_numpy(bank.sums).to(device), bands)
+    if toeplitz.suits_halves(bank.weights):
+        halves = t.from_numpy(toeplitz.halves(bank.weights).view(np.int32)).to(device)
+    return DeviceBank(t.from_numpy(bank.weights.astype(np.float32)).to(device), t.from_numpy(bank.sums).to(device), bands, halves)
 
 
 def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: Any, k: int, tuning: GpuTuning | None = None) -> None:
@@ -90,13 +115,13 @@ def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: 
     chosen = tuning or GpuTuning()
     capability = t.cuda.get_device_capability(x.device)
     n, c, h, w = x.shape
-    fits = bank.bands is not None and toeplitz.suits_images((n, c, h, w)) and (x.data_ptr() | out.data_ptr()) % 4 == 0 and capability >= (8, 0)
-    if chosen.kernel == "mma" and not fits:
-        raise UsageError(f"expected filters and images for the kernel mma, saw k={k}, {tuple(x.shape)}", "use the kernel auto")
+    kernel = choose(bank, x, out, capability, chosen)
     y = labels.long().contiguous()
     tensors: tuple[Any, ...]
     shape, by_max, stream = (n, c, h, w, PADS.index(operator.pad)), int(operator.scale == "max"), t.cuda.current_stream(x.device).cuda_stream
-    if fits and chosen.kernel != "fma":
+    if kernel == "half":
+        name, defines, tensors = "classwise_half", half_defines(k, h, operator, chosen), (x, out, y, bank.halves, bank.sums)
+    elif kernel == "mma":
         name, defines, tensors = "classwise_mma", mma_defines(k, h, w, operator, chosen), (x, out, y, bank.bands, bank.sums)
     else:
         tops = t.zeros(n if by_max else 1, dtype=t.int32, device=x.device)
@@ -106,6 +131,34 @@ def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: 
     code = run(*(ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors), *shape, by_max, ctypes.c_void_p(stream))
     if code:
         raise RuntimeError(f"{_ENTRIES[name]}: CUDA error {code} at {tuple(x.shape)}, k={k}")
+
+
+def choose(bank: DeviceBank, x: Any, out: Any, capability: tuple[int, int], tuning: GpuTuning) -> str:
+    """Return the kernel: the wanted one, or of those that take filters and images the fastest.
+
+    Raises UsageError where the wanted one does not take them.
+    """
+    _, channels, height, width = x.shape
+    aligned = x.data_ptr() | out.data_ptr()
+    fits = {
+        "half": bank.halves is not None and channels == 3 and height == width and height in HALF_SIDES and aligned % 16 == 0
+        and capability[0] in (9, 10) and tuning.fixed,  # 227 KB of shared memory
+        "mma": bank.bands is not None and toeplitz.suits_images(tuple(x.shape)) and aligned % 4 == 0 and capability >= (8, 0),
+        "fma": True,
+    }  # fmt: skip
+    if tuning.kernel == "auto":
+        return next(name for name, takes in fits.items() if takes)
+    if not fits[tuning.kernel]:
+        raise UsageError(f"expected filters and images for the kernel {tuning.kernel}, saw {tuple(x.shape)}", "use the kernel auto")
+    return tuning.kernel
+
+
+def half_defines(k: int, side: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
+    """Return the build line's constants of classwise_half.cu."""
+    given = tuning if tuning.warps else fastest_half(side, operator.scale)
+    sizes = {"WARPS": given.warps, "BLOCKS": given.blocks, "SLOTS": given.slots, "HEIGHT": side, "WIDTH": side, "PAD": PADS.index(operator.pad)}
+    ways = {"ALONE": side == 32, "KEEP": given.keep, "STAGED": given.staged}
+    return (f"K={k}", "TENSOR_CORES", *(f"{name}={int(value)}" for name, value in (sizes | ways).items()))
 
 
 def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
@@ -120,7 +173,7 @@ def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: Gpu
     return tuple(constants)
 
 
-_ENTRIES = {"classwise": "classwise_convolve_cuda", "classwise_mma": "classwise_mma_cuda"}
+_ENTRIES = {"classwise": "classwise_convolve_cuda", "classwise_mma": "classwise_mma_cuda", "classwise_half": "classwise_half_cuda"}
 
 
 @functools.cache  # looking up the compiler takes milliseconds: once, not once a launch

@@ -1,0 +1,55 @@
+"""What a worker may do after its last call: wait busily on many cores, and no more."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from warpwright.verifier import verify
+from warpwright.verifier.rejections import Rejected
+from warpwright.workers import sandbox
+from warpwright.workers.sandbox import Activity, Worker
+
+
+def look(*activities: Activity) -> None:
+    coming = iter(activities)
+    worker: Any = SimpleNamespace(activity=lambda seconds: next(coming), device="cpu")
+    judged: Any = SimpleNamespace(worker=worker)
+    verify._Verification.idle(judged, "")
+
+
+SILENT = Activity(0.0, 0.0, 0.05, 0, 0)
+SPINNING = Activity(0.12, 0.0, 0.054, 0, 1)
+
+
+def test_many_threads_that_wait_busily_are_silent_a_moment_later() -> None:
+    look(SILENT)
+    look(SPINNING, SILENT)
+
+
+@pytest.mark.parametrize(
+    "activities",
+    [
+        (SPINNING, SPINNING),
+        (Activity(0.05, 0.035, 0.05, 0, 0),),
+        (SPINNING, Activity(0.03, 0.03, 0.05, 0, 0)),
+        (Activity(0.12, 0.0, 0.054, 0, 9), SILENT),
+    ],
+)
+def test_work_goes_on(activities: tuple[Activity, ...]) -> None:
+    with pytest.raises(Rejected) as refused:
+        look(*activities)
+    assert refused.value.verdict.check == "background"
+
+
+@pytest.mark.parametrize(("each", "unexplained"), [(0.012, 0.0), (0.045, 31 * 0.030)])
+def test_what_busy_waiting_explains(each: float, unexplained: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """32 threads that used so much each, the main one nothing."""
+    looks = iter([{}, {(7, 7): 0.0, **{(7, thread): each for thread in range(8, 39)}}])
+    made: Any = SimpleNamespace(pid=7, _cpu_seconds=lambda: next(looks), _switches=dict, children=lambda: 0)
+    monkeypatch.setattr(sandbox.os, "cpu_count", lambda: 16)
+    seen = Worker.activity(made, 0.0)
+    assert seen.cpu_seconds == pytest.approx(31 * each - 15 * sandbox.SPIN_SECONDS)
+    assert seen.unexplained == pytest.approx(unexplained)
