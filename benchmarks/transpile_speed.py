@@ -21,6 +21,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -93,10 +94,12 @@ def peer_fault(work: Work, call: Callable[[], Any]) -> str | None:
 
 
 def measure(work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_share: int) -> dict[str, list[float]]:
-    """Return the times of each program in ms, taken in turn; one that takes over 50 ms runs in every `slow_share`-th round."""
+    """Return the times of each program in ms, in a new order each round; one that takes over 50 ms runs in every `slow_share`-th round."""
     times: dict[str, list[float]] = {name: [] for name in calls}
+    order, random = list(calls.items()), Random(0)
     for round_number in range(repeats):
-        for name, call in calls.items():
+        random.shuffle(order)  # behind a program on the same data, another finds it in the caches
+        for name, call in order:
             if round_number % slow_share and times[name][0] > 50:
                 continue
             work.output[...] = 0

@@ -15,7 +15,7 @@ from warpwright.domains.transpile.ir import Expr
 from warpwright.domains.transpile.printing import Printer
 from warpwright.domains.transpile.regions import Plan, changed
 
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
 @dataclass
@@ -71,13 +71,13 @@ def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
     if not mentions_x(whole):
         result.rows.append(printer.expr(whole))
         return
-    if whole.kind == "binary" and whole.name in ("<", "<=", ">", ">=") and len(whole.children) == 2 and _whole_numbers(part, plan):
+    if whole.kind == "binary" and whole.name in _TURNED and len(whole.children) == 2 and _whole_numbers(part, plan):
         left, right = whole.children
         unsigned = compared_unsigned(part, plan)
         counting = _counting(whole, plan) if unsigned else set()
-        if not mentions_x(right) and _bound(whole.name, left, right, unsigned, counting, printer, result):
-            return
-        if not mentions_x(left) and _bound(_TURNED[whole.name], right, left, unsigned, counting, printer, result):
+        moving, fixed, operator = (left, right, whole.name) if mentions_x(left) else (right, left, _TURNED[whole.name])
+        both = ("<=", ">=") if operator == "==" else (operator,)
+        if not mentions_x(fixed) and all(_bound(one, moving, fixed, unsigned, counting, printer, result) for one in both):
             return
     result.rest.append(part)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import ir, reductions, regions, registers, stretches, vectorise, warps
+from warpwright.domains.transpile import ir, narrow, reductions, regions, registers, stretches, vectorise, warps
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
@@ -322,6 +322,11 @@ class Writer:
         if self.lanes is not None:
             warps.region(self, stmts)
             return
+        parts = narrow.apart(stmts, self.plan, self.printer) if self.options.vectors and not self.in_warps and not self.masks else None
+        if parts is not None:
+            for part in parts:
+                self.loops(Region(part))
+            return
         alone = reductions.vectorised(stmts, self.plan) if self.options.vectors and not self.in_warps and not self.masks else None
         if alone is not None:
             self.vectorised += 1
@@ -341,6 +346,7 @@ class Writer:
             guards += own
         limits = bounds(guards, self.plan, self.printer) if self.options.vectors and not self.in_warps else Bounds(rest=guards)
         declared = {s.var.key for s in inner if isinstance(s, Declare)}
+        limits.rest = [narrow.opened(guard, declared, self.plan) for guard in limits.rest]
         if any(e.var in declared for guard in limits.rest for e in guard.walk()):  # a guard that needs the region's own values stays inside
             inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
         cut = stretches.split(inner, limits.rest, self.plan, self.printer) if self.options.vectors and not self.in_warps else None
@@ -368,7 +374,9 @@ class Writer:
         for text, name in cut.parts.items():
             self.line(f"const auto {name} = {text};")
         self.line(f"stretch_end = ww::smallest<int>({{{high} - stretch_x, {', '.join(cut.lengths)}}}) + stretch_x;")
-        if cut.usual <= stretches.LONGEST_COPY:
+        for only in cut.only:
+            self.line(f"const int {only};")
+        if cut.usual <= stretches.LONGEST_COPY and not cut.only:
             self.open(f"if (stretch_end - stretch_x == {cut.usual})")
             self.one_stretch(cut, f"stretch_x + {cut.usual}")
             self.depth -= 1
@@ -383,7 +391,10 @@ class Writer:
 
     def one_stretch(self, cut: stretches.Stretches, end: str) -> None:
         masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
-        self.thread_head([*cut.stmts, *masks], True, cut.guards, "stretch_x", end)
+        threads = [only.partition(" = ")[0] for only in cut.only]
+        low = f"ww::largest<int>({{stretch_x, {', '.join(threads)}}})" if threads else "stretch_x"
+        high = f"ww::smallest<int>({{{end}, {', '.join(f'{thread} + 1' for thread in threads)}}})" if threads else end
+        self.thread_head([*cut.stmts, *masks], not threads, cut.guards, low, high)
         self.lines += self.statements(cut.stmts, True)
         self.store(cut.stmts)
         self.printer.vector = False

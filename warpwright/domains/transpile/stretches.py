@@ -70,6 +70,8 @@ class Stretches:
     """What is computed once for a stretch: text -> name."""
     lengths: list[str] = field(default_factory=list)
     """Each limits the number of threads of a stretch."""
+    only: list[str] = field(default_factory=list)
+    """Each is the one thread that a guard leaves of a stretch, or a number outside of it."""
     usual: int = 0
     """Threads between two breaks of the kind that comes most often."""
 
@@ -99,6 +101,10 @@ def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Pr
 
     made.stmts = [ir.map_expressions(s, change) for s in stmts]
     made.guards = [g.map(change) for g in guards]
+    for guard, written in zip(guards, made.guards, strict=True):
+        if (only := _only(guard, written, plan, printer)) is not None:
+            made.only.append(only)
+            made.guards = [g for g in made.guards if g is not written]
     if not made.parts:
         return None
     periods = []
@@ -108,6 +114,20 @@ def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Pr
         periods += [-(-size // step) for size in needed]
     made.usual = min(periods)
     return made
+
+
+def _only(guard: Expr, written: Expr, plan: Plan, printer: Printer) -> str | None:
+    """Return the thread for which `value == number` holds, where the value grows by one a thread and was replaced in the guard that is written."""
+    if guard.kind != "binary" or guard.name != "==" or len(guard.children) != 2 or (number := literal(guard.children[1])) is None:
+        return None
+    value, whole = written.children[0], expand(guard.children[0], plan)
+    if ir.bare(value).kind != "other" or whole is None:
+        return None
+    try:
+        settled = _settled(_analysed(whole))
+    except _Unsuitable:
+        return None
+    return f"thread_of_{number} = stretch_x + {number} - (int)({printer.expr(_at_first(whole))})" if settled.step == 1 else None
 
 
 def _is_whole(expr: Expr) -> bool:
