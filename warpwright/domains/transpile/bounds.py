@@ -1,7 +1,8 @@
 """Guards as loop bounds: `if (x >= 1 && x < w - 1)`, with x = base + thread_x, makes the loop over thread_x run from 1 - base to w - 1 - base.
 
 Quotients and multiples of thread_x bound it as well: base + (thread_x >> 2) < n is thread_x < (n - base) * 4. A comparison that does not depend on
-thread_x is looked at once for a row of threads. What has another form stays a guard, with which stores are masked: 20 times as slow on some cores.
+thread_x is looked at once for a row of threads. `if (threadIdx.x == 0)` is a loop of one thread. What has another form stays a guard, with which
+stores are masked: 20 times as slow on some cores.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from warpwright.domains.transpile.ir import Expr
 from warpwright.domains.transpile.printing import Printer
 from warpwright.domains.transpile.regions import Plan, changed
 
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
 @dataclass
@@ -71,14 +72,14 @@ def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
     if not mentions_x(whole):
         result.rows.append(printer.expr(whole))
         return
-    if whole.kind == "binary" and whole.name in ("<", "<=", ">", ">=") and len(whole.children) == 2 and _whole_numbers(part, plan):
+    if whole.kind == "binary" and whole.name in _TURNED and len(whole.children) == 2 and _whole_numbers(part, plan):
         left, right = whole.children
         unsigned = compared_unsigned(part, plan)
         counting = _counting(whole, plan) if unsigned else set()
-        if not mentions_x(right) and _bound(whole.name, left, right, unsigned, counting, printer, result):
-            return
-        if not mentions_x(left) and _bound(_TURNED[whole.name], right, left, unsigned, counting, printer, result):
-            return
+        for moving, fixed, operator in ((left, right, whole.name), (right, left, _TURNED[whole.name])):
+            operators = ("<=", ">=") if operator == "==" else (operator,)
+            if not mentions_x(fixed) and all(_bound(one, moving, fixed, unsigned, counting, printer, result) for one in operators):
+                return
     result.rest.append(part)
 
 
