@@ -1,4 +1,4 @@
-"""Translated kernels beside OpenMP written by hand, torch and one fiber a thread, interleaved in one run.
+"""Translated kernels beside OpenMP written by hand, torch and one fiber a thread, interleaved in one run; peers before it.
 
     python benchmarks/transpile_speed.py [--repeats 30] [--threads 1] [--only NAME,...] [--without NAME,...] [--peer NAME=LIBRARY ...]
         [--markdown FILE]
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import os
 import statistics
 import subprocess
@@ -75,22 +76,24 @@ def error_of(work: Work, name: str, call: Callable[[], Any]) -> float:
     return 0.0 if name == "torch" else float(np.abs(work.output - work.expected).max()) / scale
 
 
-def peer_fault(work: Work, call: Callable[[], Any]) -> str | None:
-    """Return what is wrong with a peer's answer, None if it is right.
+def peer_times(work: Work, call: Callable[[], Any], repeats: int) -> list[float] | str:
+    """Return the times of a peer's kernel in ms, or what is wrong with its answer.
 
-    Called twice in a process of its own that is then dropped: HIP-CPU's fibers stay out of step after a kernel that it gets wrong, and spoil more.
+    In a process of its own that is then dropped: HIP-CPU's fibers stay out of step after a kernel that it gets wrong, and spoil more; and its thread
+    that waits for launches keeps a core busy: beside it, two threads of others took ten times as long.
     """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writing, f"{max(error_of(work, 'peer', call) for _ in range(2)):.3g}".encode())
+        error = max(error_of(work, "peer", call) for _ in range(2))
+        taken = measure(work, {"peer": call}, repeats, 10)["peer"] if error <= LARGEST_ERROR else f"wrong: relative error {error:.2g}"
+        os.write(writing, json.dumps(taken).encode())
         os._exit(0)
     os.close(writing)
-    said, status = os.read(reading, 100), os.waitpid(child, 0)[1]
-    os.close(reading)
-    if status or not said:
-        return f"stopped: wait status {status}"
-    return None if float(said) <= LARGEST_ERROR else f"wrong: relative error {float(said):.2g}"
+    with os.fdopen(reading) as said:
+        text = said.read()
+    status = os.waitpid(child, 0)[1]
+    return json.loads(text) if text and not status else f"stopped: wait status {status}"
 
 
 def measure(work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_share: int) -> dict[str, list[float]]:
@@ -143,26 +146,26 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def judged_peers(chosen: list[Work], libraries: dict[str, ctypes.CDLL]) -> tuple[dict[tuple[str, str], dict[str, Callable[[], Any]]], list[str]]:
-    """Return the peers' calls by kernel and size, without those that are wrong, and a row of the table for each of these."""
-    right: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {(work.name, work.size): {} for work in chosen}
+def timed_peers(chosen: list[Work], given: argparse.Namespace) -> tuple[dict[tuple[str, str], dict[str, list[float]]], list[str]]:
+    """Return the peers' times by kernel and size, and a row of the table for each answer that is wrong."""
+    times: dict[tuple[str, str], dict[str, list[float]]] = {(work.name, work.size): {} for work in chosen}
     lines = []
-    for work in chosen:
-        for name, library in libraries.items():
+    for name, path in (peer.split("=", 1) for peer in given.peer):
+        library = ctypes.CDLL(path)
+        for work in chosen:
             call = peer_caller(work, library)
-            fault = "not built" if call is None else peer_fault(work, call)
-            if call is None or fault:
-                lines.append(f"| {work.name} | {work.size} | {name} | {fault} | | | |")
+            taken = "not built" if call is None else peer_times(work, call, given.repeats)
+            if isinstance(taken, str):
+                lines.append(f"| {work.name} | {work.size} | {name} | {taken} | | | |")
             else:
-                right[work.name, work.size][name] = call
-    return right, lines
+                times[work.name, work.size][name] = taken
+    return times, lines
 
 
 def main() -> None:
     given = options()
     chosen = [work for work in works() if given.only is None or work.name in given.only.split(",")]
-    libraries = {name: ctypes.CDLL(path) for name, path in (peer.split("=", 1) for peer in given.peer)}
-    peers, faults = judged_peers(chosen, libraries)  # first: the forked processes need one that has started no threads
+    peers, faults = timed_peers(chosen, given)  # first: the forked processes need one that has started no threads
     torch.set_num_threads(given.threads)
     kept = [tier for tier in TIERS if tier not in given.without.split(",")]
     tiers = {tier: transpile.compile_text(CUDA, "micro.cu", tier=tier, blocks=BLOCKS).load() for tier in kept}
@@ -176,7 +179,7 @@ def main() -> None:
             error = error_of(work, name, call)
             if error > LARGEST_ERROR:
                 raise SystemExit(f"{work.name} by {name} is wrong: relative error {error}")
-        times = measure(work, calls | peers[work.name, work.size], given.repeats, 10)
+        times = measure(work, calls, given.repeats, 10) | peers[work.name, work.size]
         best[work.name, work.size] = {name: min(taken) for name, taken in times.items()}
         lines += rows(work, times, best[work.name, work.size])
         print("\n".join(lines[-len(times) :]), flush=True)

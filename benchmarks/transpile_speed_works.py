@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -246,7 +247,8 @@ def spmv(rng: np.random.Generator) -> Work:
     column = np.concatenate([np.sort(rng.choice(rows, count, replace=False)) for count in counts]).astype(np.int32)
     value, x, y = _normal(rng, column.size), _normal(rng, rows), _zeros(rows)
     want = np.bincount(np.repeat(np.arange(rows), counts), value.astype(float) * x[column], rows)
-    tmatrix, tx = torch.sparse_csr_tensor(*(torch.from_numpy(a) for a in (start, column, value)), (rows, rows)), torch.from_numpy(x)
+    with warnings.catch_warnings(action="ignore"):  # that sparse tensors are in beta
+        tmatrix, tx = torch.sparse_csr_tensor(*(torch.from_numpy(a) for a in (start, column, value)), (rows, rows)), torch.from_numpy(x)
     arguments = (start, column, value, x, y, rows)
     return Work("spmv", "16 Ki, 32 a row", (rows // 8,), arguments, arguments, y, want, lambda: tmatrix @ tx)
 

@@ -28,7 +28,7 @@ def has_guard(condition: str) -> bool:
 BOUNDS = (
     f"({X} >> 2) + n < 9", f"n + {X} / 3 <= 4", f"{X} * 3 - n >= 4", f"12 > {X} * 2 + n", f"n * 2 + ({X} + 7) / 5 > 3",
     f"{X} >> 1 < n && 2 * {X} > 3",
-    "threadIdx.x * 2 < n", "threadIdx.x / 2 + 1 >= n",
+    "threadIdx.x * 2 < n", "threadIdx.x / 2 + 1 >= n", "threadIdx.x == 0", f"n == {X} * 2 + 3", f"{X} / 3 + n == 5",
 )  # fmt: skip
 GUARDS = (
     f"({X} - n) / 3 < 2", f"{X} % 3 < n", f"{X} / n < 3", f"n - ({X} >> 1) < 3", f"{X} * n < 9", f"({X} >> 2) + {X} < n", f"{X} / 3 * 2 < n",
@@ -55,7 +55,7 @@ def random_condition(random: Random) -> str:
         "threadIdx.x + n", "(threadIdx.x + n) / 2", "n + (threadIdx.x >> 1)", f"({X} + (int)threadIdx.y) / {d} + (n - {abs(b)})",
     ))  # fmt: skip
     limit = random.choice((f"{random.randint(-4, 30)}", f"n * {random.randint(-2, 3)}", f"(int)threadIdx.y * 3 - {abs(b)}"))
-    operator = random.choice(("<", "<=", ">", ">="))
+    operator = random.choice(("<", "<=", ">", ">=", "=="))
     return f"{limit} {operator} ({moving})" if random.random() < 0.4 else f"({moving}) {operator} {limit}"
 
 

@@ -124,7 +124,7 @@ def _only(guard: Expr, written: Expr, plan: Plan, printer: Printer) -> str | Non
     if ir.bare(value).kind != "other" or whole is None:
         return None
     try:
-        settled = _settled(_analysed(whole))
+        settled = _settled(_analysed(whole, plan.steps))
     except _Unsuitable:
         return None
     return f"thread_of_{number} = stretch_x + {number} - (int)({printer.expr(_at_first(whole))})" if settled.step == 1 else None
