@@ -78,10 +78,10 @@ def twisters(count: int = 4096) -> tuple[bytes, bytes]:
     return stripped.tobytes(), whole.tobytes()
 
 
-def clusters(count: int = 10000) -> tuple[str, str]:
+def clusters(spread: float, count: int = 10000) -> tuple[str, str]:
     """Return points around three centres, and the centres."""
     centres = np.array([[0.0, 0, 0], [200, 0, 50], [50, 220, 180]])
-    points = centres[RNG.integers(0, 3, count)] + RNG.normal(0, 8, (count, 3))
+    points = centres[RNG.integers(0, 3, count)] + RNG.normal(0, spread, (count, 3))
     return lines(points, "%.4f", ","), lines(centres, "%.4f", ",")
 
 
@@ -124,7 +124,7 @@ def genes(rows: int = 100, columns: int = 50) -> str:
 def volumes(materials: int = 50) -> str:
     """Return volume fractions for 1000 x 1000 cells, of one or two materials each."""
     first = (np.add.outer(np.arange(1000) // 100 * 5, np.arange(1000) // 200)).reshape(-1) % materials
-    mixed = RNG.random(first.size) < 0.1
+    mixed = RNG.random(first.size) < 0.045  # the program has room for 4.9 %
     zeros = ["0"] * materials
     rows = []
     for material, two in zip(first.tolist(), mixed.tolist(), strict=True):
@@ -147,6 +147,46 @@ def image(side: int = 256, beam: bool = False) -> bytes:
     sky = sum(RNG.uniform(0.5, 5) * np.roll(psf, RNG.integers(-80, 80, 2), (0, 1)) for _ in range(12)) + RNG.normal(0, 0.001, psf.shape)
     return np.asarray(sky).astype(np.float32).tobytes()
 
+
+def detections(count: int = 256) -> str:
+    """Return squares around a few faces with scores, for nms."""
+    faces = np.stack([RNG.integers(100, 900, 12), RNG.integers(100, 900, 12), RNG.integers(24, 80, 12)], 1)
+    squares = faces[RNG.integers(0, 12, count)] + RNG.integers(-6, 7, (count, 3))
+    return "".join(f"{x},{y},{side},{score:.6f}\n" for (x, y, side), score in zip(squares, RNG.uniform(20, 60, count), strict=True))
+
+
+def seismic(gathers: int = 4, traces: int = 16, samples: int = 200) -> bytes:
+    """Return Seismic Unix traces (a head of 240 bytes, then floats) with one reflection each, for cmp."""
+    made = b""
+    for cdp in range(gathers):
+        for half in range(10, 10 + 20 * traces, 20):
+            at = 40 + 10 * cdp + (half * half) // 4000
+            data = RNG.normal(0, 0.05, samples) + np.exp(-0.5 * ((np.arange(samples) - at) / 3) ** 2)
+            first = (*range(1, 6), cdp + 1, 1, 1, 1, 1, 1, 2 * half, *[0] * 7, 1, 1)
+            head = struct.pack("<7i4h8i2h4i13h2H", *first, 100 * cdp - half, 0, 100 * cdp + half, 0, *[0] * 13, samples, 2000)
+            made += head.ljust(240, b"\0") + data.astype(np.float32).tobytes()
+    return made
+
+
+def crystal(atoms: int = 64) -> str:
+    """Return a cubic cell of 26 Angstrom with atoms at random places, for henry."""
+    elements = RNG.choice(["Zn", "O", "C", "H"], atoms)
+    rows = [f"{i + 1} {elements[i]} {x:.6f} {y:.6f} {z:.6f}" for i, (x, y, z) in enumerate(RNG.random((atoms, 3)))]
+    return "\n".join(["26.0 26.0 26.0", "90 90 90", str(atoms), "made", *rows]) + "\n"
+
+
+def deck() -> dict[str, bytes | str]:
+    """Return a ligand, a protein, a force field and poses for minibude; the reference energies are not its answers: the twin is the judge."""
+    kinds, poses = 8, 1024
+    def placed(count: int, size: float) -> bytes:
+        return np.rec.fromarrays([*RNG.uniform(-size, size, (3, count)).astype(np.float32), RNG.integers(0, kinds, count).astype(np.int32)]).tobytes()
+
+    field = [RNG.choice([69, 70, 78], kinds).astype(np.int32), *RNG.uniform(0.5, 2, (3, kinds)).astype(np.float32)]
+    moves = np.concatenate([RNG.uniform(0, 6.28, (3, poses)), RNG.uniform(-8, 8, (3, poses))]).astype(np.float32)
+    return {
+        "ligand.in": placed(26, 4), "protein.in": placed(200, 20), "forcefield.in": np.rec.fromarrays(field).tobytes(), "poses.in": moves.tobytes(),
+        "ref_energies.out": "1\n" * poses,
+    }  # fmt: skip
 
 
 def both(name: str, file: str, content: str | bytes) -> dict[str, str | bytes]:
@@ -176,9 +216,9 @@ def files() -> dict[str, str | bytes]:
     made |= both("mriQ", "datasets/128x128x128/input/128x128x128.bin", mri())
     short, whole = twisters()
     made |= both("mt", "data/MersenneTwister.dat", short) | both("mt", "data/MersenneTwister.raw", whole)
-    points, centres = clusters()
+    points, centres = clusters(2)  # meanshift's window has a width of 4
     made |= both("meanshift", "dataset/data.csv", points) | both("meanshift", "dataset/centroids.csv", centres)
-    made |= both("gmm", "data", "a,b,c\n" + points)
+    made |= both("gmm", "data", "a,b,c\n" + clusters(8)[0])
     made["sptrsv-sycl/lp1.mtx"] = matrix_market()
     made |= both("d2q9-bgk", "Inputs/input_256x256.params", "128\n128\n200\n128\n0.1\n0.005\n1.7\n")
     obstacles = [(x, y, 1) for x in range(128) for y in range(128) if y in (0, 127) or (x - 40) ** 2 + (y - 64) ** 2 < 150]
@@ -192,6 +232,13 @@ def files() -> dict[str, str | bytes]:
     made["lr-sycl/assets/temperature.txt"] = lines(np.stack([line, 0.4 * line - 10 + RNG.normal(0, 2, 96453)], 1), "%.4f", "\t")
     made |= both("permutate", "test_data/truerand_1bit.bin", RNG.integers(0, 2, 1_000_000).astype(np.uint8).tobytes())
     made |= both("mcpr", "alphas.csv", lines(RNG.dirichlet(np.ones(21), 26280), "%.6f", ","))
+    made |= both("nms", "few.txt", detections())
+    made |= both("deredundancy", "few.fasta", fasta(24))
+    made |= both("cmp", "data/simple-synthetic.su", seismic())
+    made |= both("henry", "IRMOF-1.cssr", crystal())
+    made |= {f"minibude-sycl/data/bm1/{name}": content for name, content in deck().items()}
+    for name, count in (("input.hpp", 20000), ("weight_1.hpp", 146), ("weight_2.hpp", 146)):
+        made |= both("clink", name, lines(RNG.uniform(-1, 1, (count, 1)), "%.6f"))
     return made
 
 

@@ -11,7 +11,7 @@ FAIL = re.compile(
 NO_FAIL = re.compile(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)|\bincorrect\b[^\d:=]*[:=]\s*0\s*$", re.I)
 PASS = re.compile(r"\bPASS(ED|ES)?\b|\bsucc?ess(ful|fully|ful!)?\b|\bcorrect\b|\bverified\b|\bresults? match|\bOK\b|matches the", re.I)
 TIMING = re.compile(
-    r"time|elapsed|\bsec|seconds?\b|\(?\b(ms|us|ns|s)\b\)?|/s\b|flop|bandwidth|throughput|speed|per iteration|rate|device|latency|duration|clock|perf",  # noqa: E501
+    r"time|elapsed|\btook\b|\bsec|seconds?\b|\(?\b(ms|us|ns|s)\b\)?|/s\b|flop|bandwidth|throughput|speed|per iteration|rate|device|latency|duration|clock|perf",  # noqa: E501
     re.I,
 )
 NO_FILE = re.compile(
