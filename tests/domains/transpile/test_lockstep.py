@@ -25,6 +25,25 @@ __global__ void columns(const float* x, float* y, int n) {  // all lanes read wh
   }
   if (threadIdx.x == 0) for (int i = 0; i < n; ++i) y[i] = s[i];
 }
+__global__ void packed(const int* x, int* y) {  // lanes leave the loop one by one and meet again behind it
+  __shared__ int s[32];
+  s[threadIdx.x] = threadIdx.x;
+  for (int i = 0; i < x[threadIdx.x]; ++i) y[32 * threadIdx.x + i] = s[threadIdx.x ^ 1];
+  int last = s[31];
+  s[threadIdx.x] = -1;
+  y[32 * threadIdx.x + 31] = last;
+}
+__global__ void turns(const int* x, int* y, int n) {  // lanes that leave a branch out do not begin the next turn before the others
+  __shared__ int s[32];
+  s[threadIdx.x] = threadIdx.x;
+  for (int i = 0; i < n; ++i) {
+    int from = s[(threadIdx.x + 1) & 31];
+    if ((x[threadIdx.x] >> i) & 1) { s[threadIdx.x] = from; continue; }
+    while (from > 40) from -= 40;
+    s[threadIdx.x] += from;
+  }
+  y[threadIdx.x] = s[threadIdx.x];
+}
 __global__ void through_global(const int* x, int* y, int* total, int n) {
   gather(x, y, n);
   if (threadIdx.x == 0) for (int i = 0; i < n; ++i) *total += (i + 1) * y[i];
@@ -66,6 +85,16 @@ def test_threads_step_together() -> None:
     x = np.arange(128, dtype=np.float32)
     kernels["columns"][1, 32, 512](x, y, 4)
     assert y.tolist() == x.reshape(32, 4).sum(0).tolist()
+    counts, many = np.arange(32, dtype=np.int32)[::-1].copy() % 7, np.zeros((32, 32), np.int32)
+    kernels["packed"][1, 32](counts, many.reshape(-1))
+    assert [[i ^ 1] * counts[i] + [0] * (31 - counts[i]) + [31] for i in range(32)] == many.tolist()
+    x, y = np.random.default_rng(0).integers(0, 64, 32).astype(np.int32), np.zeros(32, np.int32)
+    kernels["turns"][1, 32](x, y, 6)
+    s = np.arange(32)
+    for i in range(6):
+        given = np.roll(s, -1)
+        s = np.where((x >> i) & 1, given, s + np.where(given > 40, (given - 1) % 40 + 1, given))
+    assert y.tolist() == s.tolist()
     whole, kept, total = np.arange(100, dtype=np.int32), np.zeros(100, np.int32), np.zeros(1, np.int32)
     kernels["through_global"][1, 32](whole, kept, total, 100)
     assert total[0] == sum((i + 1) * (99 - i) for i in range(100))
