@@ -9,6 +9,7 @@ reference energies, thermodynamic tables) are left without.
 
 from __future__ import annotations
 
+import itertools
 import struct
 import sys
 from pathlib import Path
@@ -189,6 +190,36 @@ def deck() -> dict[str, bytes | str]:
     }  # fmt: skip
 
 
+def bigrams() -> str:
+    """Return English pairs of letters with minus the logarithm of how often they are (in this project's licence), for columnarSolver."""
+    letters = [c for c in (Path(__file__).parent.parent / "LICENSE").read_text().lower() if "a" <= c <= "z"]
+    counts = np.full((26, 26), 0.1)
+    for a, b in itertools.pairwise(letters):
+        counts[ord(a) - 97, ord(b) - 97] += 1
+    scores = -np.log(counts / counts.sum())
+    return "".join(f"{chr(97 + a)}{chr(97 + b)} {scores[a, b]:.4f}\n" for a in range(26) for b in range(26))
+
+
+def sea(columns: int = 101, rows: int = 91) -> str:
+    """Return a Surfer grid of depths around Sumatra's west coast (made, with a straight coast), for easyWave."""
+    x, y = np.meshgrid(np.linspace(96, 106, columns), np.linspace(-9, 0, rows))
+    off = (103.5 - x) - (y + 4.5)  # degrees from the coast
+    depth = np.where(off < 0, 50.0, -np.clip(900 * off, 30, 5000))
+    return f"DSAA\n{columns} {rows}\n96 106\n-9 0\n-5000 50\n" + lines(depth, "%.1f")
+
+
+def square_lattice(side: int = 48) -> dict[str, str]:
+    """Return a square lattice with equal hoppings for lsqt."""
+    hoppings = "1 0 0 0 -1 0\n-1 0 0 0 -1 0\n0 1 0 0 -1 0\n0 -1 0 0 -1 0\n"
+    return {
+        "input.txt": "examples/square\n",
+        "square/para.in": "model 1\nanderson_disorder 1\ncalculate_vac\nnumber_of_random_vectors 1\nnumber_of_moments 60\nenergy_max 5.1\n",
+        "square/energy.in": "21\n" + "".join(f"{e:.2f}\n" for e in np.linspace(-4, 4, 21)),
+        "square/time_step.in": "4\n1\n1\n1\n1\n",
+        "square/lattice.in": f"{side} {side} 1\n1 1 0 0\n1 1 1\n1 4\n0 0 0\n4\n{hoppings}",
+    }
+
+
 def both(name: str, file: str, content: str | bytes) -> dict[str, str | bytes]:
     """Return one file for a program and its twin."""
     return {f"{name}-cuda/{file}": content, f"{name}-omp/{file}": content}
@@ -239,6 +270,10 @@ def files() -> dict[str, str | bytes]:
     made |= {f"minibude-sycl/data/bm1/{name}": content for name, content in deck().items()}
     for name, count in (("input.hpp", 20000), ("weight_1.hpp", 146), ("weight_2.hpp", 146)):
         made |= both("clink", name, lines(RNG.uniform(-1, 1, (count, 1)), "%.6f"))
+    made |= both("columnarSolver", "data", bigrams())
+    made["easyWave-omp/data/grids/e2Asean.grd"] = sea()
+    for name, content in square_lattice().items():
+        made |= both("lsqt", f"examples/{name}", content)
     return made
 
 

@@ -1,13 +1,16 @@
 """Judge a HeCBench program that prints no results by the files that it writes: each is compared with the one of the same name that its twin writes.
 
-A file agrees when it holds the same bytes, or text whose words are the same and whose numbers agree as printed ones do (relative to 1e-3). Lines
-about time are left out, as everywhere. All files that both write have to agree, and one of them has to hold more than a few bytes.
+A file agrees when it holds the same bytes, or text whose words are the same and whose numbers agree as printed ones do (relative to 1e-3; lines
+about time are left out, as everywhere), or floats that agree as those of arrays do (transpile_hecbench_arrays.py). All files that both write have
+to agree, and one of them has to hold more than a few bytes.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import transpile_hecbench_arrays as arrays
 import transpile_hecbench_judge as judge
 
 LEAST = 16
@@ -43,8 +46,9 @@ def agree(a: bytes, b: bytes) -> bool:
         return True
     try:
         first, second = a.decode(), b.decode()
-    except UnicodeDecodeError:
-        return False
+    except UnicodeDecodeError:  # floats, perhaps with a head
+        x, y = (np.frombuffer(one[: len(one) // 4 * 4], np.uint8) for one in (a, b))
+        return len(a) == len(b) and arrays.agree(x, y)
     if words(first) != words(second):
         return False
     return judge.beside(first, second)[0] == "same"

@@ -51,6 +51,7 @@ class Writer:
         self.lines: list[str] = []
         self.depth = 1
         self.masks: list[Expr] = []
+        self.ending: set[int] = set()
         self.in_warps = False
         self.vectorised = 0
         self.scalar: list[str] = []
@@ -77,6 +78,7 @@ class Writer:
         for key in sorted(self.plan.arrays, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables[key]
             self.line(f"alignas(64) {declarator(var, f'{var.name}_t', '[threads_max]')};")
+        self.ending = {id(node) for node in regions.last_loops(list(self.plan.nodes))}
         self.nodes(self.plan.nodes)
         return self.lines
 
@@ -141,7 +143,9 @@ class Writer:
         self.masks.pop()
 
     def threads_agree(self, node: Masked | MaskedLoop) -> None:
-        """A barrier under a condition that may differ: all threads have to agree, which is looked at when it runs."""
+        """A barrier under a condition that may differ: all threads have to agree, which is looked at when it runs, unless the others have exited."""
+        if id(node) in self.ending:
+            return
         cond = node.cond if isinstance(node, Masked) else ir.name_of(node.flag)
         self.open("")
         self.line("int inside = 0, alive = 0;")
