@@ -220,6 +220,32 @@ def square_lattice(side: int = 48) -> dict[str, str]:
     }
 
 
+def anchors(calls: int = 6, count: int = 900) -> str:
+    """Return chains of matching places of two sequences, with stray matches, for minimap2."""
+    made = []
+    for _ in range(calls):
+        x = np.sort(RNG.integers(0, 30000, count))
+        y = np.where(RNG.random(count) < 0.8, x + RNG.integers(-30, 30, count), RNG.integers(0, 30000, count))
+        rows = np.stack([np.zeros(count, int), x, RNG.integers(10, 20, count), np.clip(y, 0, None)], 1)
+        made.append(f"{count} 15.0 5000 5000 500\n{lines(rows, '%d', chr(9))}EOR\n")
+    return "".join(made)
+
+
+def neighbours(twojmax: int = 6, atoms: int = 32, near: int = 12, ghosts: int = 20) -> str:
+    """Return atoms with neighbours at random places for testSNAP; the reference forces are 0, so that its deviation is the force itself."""
+    triples = [(j1, j2, j) for j1 in range(twojmax + 1) for j2 in range(j1 + 1) for j in range(j1 - j2, min(twojmax, j1 + j2) + 1, 2) if j >= j1]
+    places = RNG.normal(0, 1, (atoms * near, 3))
+    places *= (RNG.uniform(1.8, 4.2, atoms * near) / np.linalg.norm(places, axis=1))[:, None]
+    coefficients, others = RNG.normal(0, 0.1, len(triples) + 1), RNG.integers(0, atoms + ghosts, atoms * near)
+    parts = [", ".join(f"{v:.12g}" for v in part.reshape(-1)) for part in (coefficients, places, others, np.zeros(3 * (atoms + ghosts)))]
+    sizes = f"double coeff[{len(coefficients)}], rij[{places.size}]; int jlist[{len(others)}]; double fj[{3 * (atoms + ghosts)}];"
+    numbers = f"{near}, {len(triples)}, {atoms}, {ghosts}, {twojmax}, 4.67637"
+    return (
+        f"static const struct {{ int ninside, ncoeff, nlocal, nghost, twojmax; double rcutfac; {sizes} }} refdata = {{\n{numbers},\n"
+        + ",\n".join(f"{{{part}}}" for part in parts) + "};\n"
+    )  # fmt: skip
+
+
 def both(name: str, file: str, content: str | bytes) -> dict[str, str | bytes]:
     """Return one file for a program and its twin."""
     return {f"{name}-cuda/{file}": content, f"{name}-omp/{file}": content}
@@ -274,6 +300,8 @@ def files() -> dict[str, str | bytes]:
     made["easyWave-omp/data/grids/e2Asean.grd"] = sea()
     for name, content in square_lattice().items():
         made |= both("lsqt", f"examples/{name}", content)
+    made["minimap2-sycl/in-1k.txt"] = anchors()
+    made["testSNAP-omp/refdata_2J14_W.h"] = neighbours()
     return made
 
 
