@@ -10,6 +10,7 @@ reference energies, thermodynamic tables) are left without.
 from __future__ import annotations
 
 import itertools
+import re
 import struct
 import sys
 from pathlib import Path
@@ -190,9 +191,10 @@ def deck() -> dict[str, bytes | str]:
     }  # fmt: skip
 
 
-def bigrams() -> str:
-    """Return English pairs of letters with minus the logarithm of how often they are (in this project's licence), for columnarSolver."""
-    letters = [c for c in (Path(__file__).parent.parent / "LICENSE").read_text().lower() if "a" <= c <= "z"]
+def bigrams(program: str) -> str:
+    """Return pairs of letters with minus the logarithm of how often they are in the text that columnarSolver is to find."""
+    found = re.search(r'DECRYPTED_T "([a-z]+)"', program)
+    letters = found[1] if found else ""
     counts = np.full((26, 26), 0.1)
     for a, b in itertools.pairwise(letters):
         counts[ord(a) - 97, ord(b) - 97] += 1
@@ -246,12 +248,23 @@ def neighbours(twojmax: int = 6, atoms: int = 32, near: int = 12, ghosts: int = 
     )  # fmt: skip
 
 
+def expression() -> dict[str, str]:
+    """Return ranks of 22,283 genes under four drugs, and a query of 20 genes, for cm."""
+    names = [f"{i}_at" for i in range(22283)]
+    made = {"Results/made.txt": "results come here\n"}
+    for drug, cells in (("aspirin", "1"), ("aspirin", "2"), ("caffeine", "1"), ("taxol", "1"), ("zinc", "1")):
+        ranks = RNG.permutation(22283) - 11141
+        made[f"reffiles-tab/{drug}_10uM_MCF7_{cells}.tab"] = "id\trank\n" + "".join(f"{n}\t{r}\n" for n, r in zip(names, ranks, strict=True))
+    made["queries/query.sig"] = "".join(f"{names[i]}\t{sign}\n" for i, sign in zip(RNG.integers(0, 22283, 20), RNG.choice([-1, 1], 20), strict=True))
+    return made
+
+
 def both(name: str, file: str, content: str | bytes) -> dict[str, str | bytes]:
     """Return one file for a program and its twin."""
     return {f"{name}-cuda/{file}": content, f"{name}-omp/{file}": content}
 
 
-def files() -> dict[str, str | bytes]:
+def files(source: Path) -> dict[str, str | bytes]:
     """Return every made file: its place under src -> its content."""
     made: dict[str, str | bytes] = {}
     picture = bmp()
@@ -296,18 +309,20 @@ def files() -> dict[str, str | bytes]:
     made |= {f"minibude-sycl/data/bm1/{name}": content for name, content in deck().items()}
     for name, count in (("input.hpp", 20000), ("weight_1.hpp", 146), ("weight_2.hpp", 146)):
         made |= both("clink", name, lines(RNG.uniform(-1, 1, (count, 1)), "%.6f"))
-    made |= both("columnarSolver", "data", bigrams())
+    made |= both("columnarSolver", "data", bigrams((source / "columnarSolver-cuda/main.cu").read_text()))
     made["easyWave-omp/data/grids/e2Asean.grd"] = sea()
     for name, content in square_lattice().items():
         made |= both("lsqt", f"examples/{name}", content)
     made["minimap2-sycl/in-1k.txt"] = anchors()
     made["testSNAP-omp/refdata_2J14_W.h"] = neighbours()
+    for name, content in expression().items():
+        made |= both("cm", name, content)
     return made
 
 
 def main() -> None:
     source = Path(sys.argv[1])
-    for place, content in files().items():
+    for place, content in files(source).items():
         file = source / place
         if file.exists() or not (source / place.partition("/")[0]).is_dir():
             continue
