@@ -252,6 +252,8 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
     arguments = tuple(str(file) if (file := plan.folder / a).is_file() and not (folder / a).exists() else a for a in arguments)
     arguments = tuple(str(entry.get("hand_twin", "")).split()) or arguments
     first, why, mine = "", "", dict(entry.get("wrote") or {})  # type: ignore[call-overload]
+    texts = [file.read_text(errors="replace") for file in plan.folder.rglob("*") if file.suffix in load.TEXTS]
+    tells = judge.tells(said, " ".join((*texts, *arguments)))
     for threads in team_sizes(folder):
         begun = time.perf_counter()
         known = outputs.before(folder)
@@ -259,14 +261,16 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
         if code is None and threads:
             break
         verdict, reason = judge.beside(said, other) if code == 0 else ("", f"the twin {'takes too long' if code is None else f'exits with {code}'}")
+        files, found = outputs.beside(mine, outputs.written(folder, known)) if code == 0 else ("nothing", "")
+        if verdict == "same" and not tells:
+            verdict, reason = "nothing", f"prints no results of its own ({reason})"
+        if verdict in ("same", "nothing") and files != "nothing":
+            verdict, reason = ("same" if files == "same" else "nothing"), found
         if not first:
             first, why, plainly = verdict or "no answer", reason, other
             entry["twin_s"], entry["twin_said"] = round(time.perf_counter() - begun, 2), other[-600:]
         if verdict == "same":
-            return "verified", f"twin{f' with {threads} threads' if threads else ''}: {reason}"
-        if verdict == "nothing" and (files := outputs.beside(mine, outputs.written(folder, known)))[0] == "same":
-            reason = files[1]
-            return "verified", f"twin's files{f' with {threads} threads' if threads else ''}: {reason}"
+            return "verified", f"twin{chr(39) + 's files' if files == 'same' else ''}{f' with {threads} threads' if threads else ''}: {reason}"
     if first == "no answer":
         return "ran", why
     if first == "differs" and len(team_sizes(folder)) > 1:

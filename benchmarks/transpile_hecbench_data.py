@@ -222,7 +222,7 @@ def square_lattice(side: int = 48) -> dict[str, str]:
     }
 
 
-def anchors(calls: int = 6, count: int = 900) -> str:
+def anchors(calls: int = 2, count: int = 150) -> str:
     """Return chains of matching places of two sequences, with stray matches, for minimap2."""
     made = []
     for _ in range(calls):

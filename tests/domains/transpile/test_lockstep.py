@@ -8,7 +8,9 @@ from warpwright.domains import transpile
 
 TEXT = r"""
 __device__ void gather(const int* from, int* to, int n) { for (int i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[n - 1 - i]; }
-__global__ void sums(float* y) {
+__global__ void sums(float* y)
+    // a comment in front of the body
+{
   __shared__ float s[32];
   s[threadIdx.x] = threadIdx.x;
   for (int k = 16; k > 0; k /= 2) if (threadIdx.x < k) s[threadIdx.x] += s[threadIdx.x + k];

@@ -87,6 +87,6 @@ def edits(source: Source, known: Sequence[Kernel], functions: Sequence[Function]
             continue
         start, end, head = definition(source, kernel, function)
         printer = _Stepped(dict(function.variables or {}), everywhere, places)
-        text = "\n".join([f"{head} {{", *printer.statements(function.body, 1), "}"])
+        text = "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
         made.append(fibers.Edit(start, end, text))
     return made
