@@ -11,9 +11,10 @@ Nothing of HeCBench is shipped; it is brought by the user. Programs write into t
    twin), at each of `--shifts`; -1 stands for those that transpile_hecbench_sizes.json gives for single programs. What was changed and how each
    try ended is in the file. Few programs are made for any size: one that fails with smaller sizes only counts as over the limit.
 3. It is `verified` by its own check (it prints PASS or the like, no FAIL, and exits with 0; or errors against the host, all at most 1e-3), or when
-   it has none by its twin: `NAME-omp` compiled for the host and run with the same arguments prints the same numbers to 1e-3 (lines about time left
-   out), or, if nothing is printed, holds the same arrays (transpile_hecbench_arrays.py). One without a judge is compared with its own run on fibers:
-   that is in the file too, and is no verification.
+   it has none by its twin: `NAME-omp` compiled for the host and run with the same arguments, and with as many threads as it is written for, prints the
+   same numbers to 1e-3 (lines about time left out; one of them has to be a result, judge.tells), or writes the same files (transpile_hecbench_files.py),
+   or, if there is neither, holds the same arrays (transpile_hecbench_arrays.py). One without a judge is compared with its own run on fibers: that is in
+   the file too, and is no verification.
 
 Statuses: verified; ran (nothing to compare); wrong; crashed; timeout; not compiled; refused (by the translator); needs data; needs library; no plan
 (its Makefile).
@@ -40,6 +41,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import transpile_hecbench_arrays as arrays
+import transpile_hecbench_files as outputs
 import transpile_hecbench_judge as judge
 import transpile_hecbench_load as load
 import transpile_hecbench_smaller as sizes
@@ -119,7 +121,7 @@ def frames(process: int) -> list[str]:
 
 
 def translate(
-    plan: load.Plan, into: Path, entry: dict[str, object], cache: Path | None = None, tier: str = "vectors"
+    plan: load.Plan, into: Path, entry: dict[str, object], cache: Path | None = None, tier: str = "vectors", lockstep: bool = False
 ) -> list[tuple[load.Unit, Path]]:
     """Translate the program's sources that hold CUDA; return each unit with the file to compile."""
     files = []
@@ -129,7 +131,7 @@ def translate(
         if not unit.cuda and not re.search(CUDA, load.with_headers(unit)):
             files.append((unit, unit.path))
             continue
-        source, used = translated(text, unit, plan, cache, tier)
+        source, used = translated(text, unit, plan, cache, tier, lockstep)
         tiers.update(used)
         file = into / f"{number}_{unit.path.stem}.cpp"
         file.write_text(source)
@@ -138,10 +140,10 @@ def translate(
     return files
 
 
-def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None, tier: str) -> tuple[str, list[str]]:
+def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None, tier: str, lockstep: bool) -> tuple[str, list[str]]:
     """Return one source as C++, and its kernels' tiers; from the cache if the texts and the translator are the same."""
     here = str(plan.folder.parent) + "/"
-    content = (TRANSLATOR, load.with_headers(unit), str(unit.path).replace(here, ""), tier, *unit.defines)
+    content = (TRANSLATOR, load.with_headers(unit), str(unit.path).replace(here, ""), tier, *unit.defines, *(["lockstep"] if lockstep else []))
     key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
     kept = cache / f"{key}.json" if cache else None
     if kept and kept.is_file():
@@ -150,7 +152,7 @@ def translated(text: str, unit: load.Unit, plan: load.Plan, cache: Path | None, 
     signal.signal(signal.SIGALRM, slow)
     signal.alarm(180)
     try:
-        program = transpile.compile_text(text, str(unit.path), unit.defines, folders=unit.folders, host=True, tier=tier)
+        program = transpile.compile_text(text, str(unit.path), unit.defines, folders=unit.folders, host=True, tier=tier, lockstep=lockstep)
     except WarpwrightError as error:
         raise Ended("refused", str(error).splitlines()[0][:300].replace(here, "")) from error
     except Exception as error:
@@ -204,7 +206,9 @@ def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object],
     entry["arguments"] = " ".join(used)
     begun = time.perf_counter()
     where: list[str] = []
+    known = outputs.before(plan.folder)
     code, said = run([str(program), *used], plan.folder, limit, where)
+    entry["wrote"] = outputs.written(plan.folder, known) if code == 0 else {}
     entry["run_s"] = round(time.perf_counter() - begun, 2)
     entry["said"], entry["printed"] = said[-600:], said
     if code is None:
@@ -230,7 +234,10 @@ def judged(plan: load.Plan, program: Path, into: Path, entry: dict[str, object],
 
 
 def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Path, entry: dict[str, object], limit: float) -> tuple[str, str]:
-    """Compare with the OpenMP twin."""
+    """Compare with the OpenMP twin: by what it prints, then by its arrays.
+
+    A twin that is written thread by thread is right with the numbers of threads it is written for only (its `thread_limit`s hold on the host too),
+    so it is tried with those as well."""
     folder = plan.folder.parent / f"{plan.name}-omp"
     if not folder.is_dir():
         return "ran", "no check of its own and no twin"
@@ -239,48 +246,77 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
         return "ran", f"twin: {twin.problem}"
     (into / "twin").mkdir(exist_ok=True)
     try:
-        program = build([(unit, unit.path) for unit in twin.units], twin.libraries, into / "twin", into, COMPILE)
+        libraries = (*twin.libraries, *entry.get("hand_libraries", ()))  # type: ignore[misc]
+        program = build([(unit, unit.path) for unit in twin.units], libraries, into / "twin", into, COMPILE)
     except Ended as ended:
         return "ran", f"twin not compiled: {ended.reason}"
     arguments = tuple(str(file) if (file := plan.folder / a).is_file() and not (folder / a).exists() else a for a in arguments)
-    begun = time.perf_counter()
-    code, other = run([str(program), *arguments], folder, 3 * limit)
-    entry["twin_s"] = round(time.perf_counter() - begun, 2)
-    entry["twin_said"] = other[-600:]
-    if code != 0:
-        return "ran", f"the twin {'takes too long' if code is None else f'exits with {code}'}"
-    verdict, reason = judge.beside(said, other)
+    arguments = tuple(str(entry.get("hand_twin", "")).split()) or arguments
+    first, why, mine = "", "", dict(entry.get("wrote") or {})  # type: ignore[call-overload]
+    texts = [file.read_text(errors="replace") for file in plan.folder.rglob("*") if file.suffix in load.TEXTS]
+    tells = judge.tells(said, " ".join((*texts, *arguments)))
+    for threads in team_sizes(folder):
+        begun = time.perf_counter()
+        known = outputs.before(folder)
+        code, other = run(with_threads([str(program), *arguments], threads), folder, 3 * limit)
+        if code is None and threads:
+            break
+        verdict, reason = judge.beside(said, other) if code == 0 else ("", f"the twin {'takes too long' if code is None else f'exits with {code}'}")
+        files, found = outputs.beside(mine, outputs.written(folder, known)) if code == 0 else ("nothing", "")
+        if verdict == "same" and not tells:
+            verdict, reason = "nothing", f"prints no results of its own ({reason})"
+        if verdict in ("same", "nothing") and files != "nothing":
+            verdict, reason = ("same" if files == "same" else "nothing"), found
+        if not first:
+            first, why, plainly = verdict or "no answer", reason, other
+            entry["twin_s"], entry["twin_said"] = round(time.perf_counter() - begun, 2), other[-600:]
+        if verdict == "same":
+            return "verified", f"twin{chr(39) + 's files' if files == 'same' else ''}{f' with {threads} threads' if threads else ''}: {reason}"
+    if first == "no answer":
+        return "ran", why
+    if first == "differs" and len(team_sizes(folder)) > 1:
+        why = f"the twin counts on as many threads as a GPU has ({why})"
+    elif first == "differs":
+        if judge.beside(run(with_threads([str(program), *arguments], 1), folder, 3 * limit)[1], plainly)[0] == "same":
+            return "wrong", f"twin: {why}"
+        why = f"the twin's own answer depends on the number of threads ({why})"  # or what is printed are times
+    return beside_arrays(plan, twin, arguments, into, why, 3 * limit)
+
+
+def with_threads(command: list[str], threads: int) -> list[str]:
+    """Return a command that runs with so many OpenMP threads; 0 for as many as there are."""
+    return ["env", f"OMP_NUM_THREADS={threads}", "OMP_STACKSIZE=2M", *command] if threads else command
+
+
+def team_sizes(folder: Path) -> list[int]:
+    """Return the numbers of threads to run a twin with: 0 for as many as there are; if it goes thread by thread the most, then those in its texts."""
     texts = "\n".join(f.read_text(errors="replace") for f in folder.rglob("*") if f.suffix in load.TEXTS)
-    if verdict == "differs" and "omp_get_thread_num" in texts:
-        for threads in sorted(TEAMS & set(map(int, re.findall(r"\b\d{2,4}\b", texts)))):  # such a twin is right with the number it is written for
-            code, other = run(["env", f"OMP_NUM_THREADS={threads}", "OMP_STACKSIZE=4M", str(program), *arguments], folder, limit)
-            if code is None:
-                break
-            verdict, why = judge.beside(said, other) if code == 0 else ("", "")
-            if verdict == "same":
-                return "verified", f"twin with {threads} threads: {why}"
-        return beside_arrays(plan, twin, arguments, into, f"the twin counts on as many threads as a GPU has ({reason})", 3 * limit)
-    if verdict == "differs" and judge.beside(run(["env", "OMP_NUM_THREADS=1", str(program), *arguments], folder, 3 * limit)[1], other)[0] != "same":
-        verdict, reason = "nothing", f"the twin's own answer depends on the number of threads ({reason})"  # or what is printed are times
-    if verdict == "nothing":
-        return beside_arrays(plan, twin, arguments, into, reason, 3 * limit)
-    return {"same": "verified", "differs": "wrong"}[verdict], f"twin: {reason}"
+    if "omp_get_thread_num" not in texts:
+        return [0]
+    return [0, 1024, *sorted(TEAMS - {1024} & set(map(int, re.findall(r"\b\d{2,4}\b", texts))))]
 
 
 def beside_arrays(plan: load.Plan, twin: load.Plan, arguments: tuple[str, ...], into: Path, printed: str, limit: float) -> tuple[str, str]:
     """Compare the arrays that the program brings back with the twin's memory (transpile_hecbench_arrays.py)."""
     files = [(unit, file if (file := into / f"{n}_{unit.path.stem}.cpp").is_file() else unit.path) for n, unit in enumerate(plan.units)]
-    mine, theirs = into / "mine", into / "theirs"
+    mine, reason = into / "mine", "nothing"
+    many = max(team_sizes(twin.folder))
     try:
         keep_arrays(files, plan, arguments, mine, limit, "")
-        keep_arrays([(unit, unit.path) for unit in twin.units], twin, arguments, theirs, limit, arrays.sizes(mine / "arrays"))
+        for threads in (0, many) if many else (0,):
+            theirs = into / f"theirs{threads}"
+            keep_arrays([(unit, unit.path) for unit in twin.units], twin, arguments, theirs, limit, arrays.sizes(mine / "arrays"), threads)
+            verdict, reason = arrays.beside(mine / "arrays", theirs / "arrays")
+            if verdict == "same":
+                return "verified", f"twin's arrays{f' with {threads} threads' if threads else ''}: {reason}"
     except Ended as ended:
         return "ran", f"twin: {printed}; its arrays: {ended.reason}"
-    verdict, reason = arrays.beside(mine / "arrays", theirs / "arrays")
-    return ("verified", f"twin's arrays: {reason}") if verdict == "same" else ("ran", f"twin: {printed}; {reason}")
+    return "ran", f"twin: {printed}; {reason}"
 
 
-def keep_arrays(files: list[tuple[load.Unit, Path]], plan: load.Plan, arguments: tuple[str, ...], into: Path, limit: float, wanted: str) -> None:
+def keep_arrays(
+    files: list[tuple[load.Unit, Path]], plan: load.Plan, arguments: tuple[str, ...], into: Path, limit: float, wanted: str, threads: int = 0
+) -> None:
     """Run a program with transpile_hecbench_arrays.cpp linked; leave its arrays (the blocks of `wanted` sizes, of a twin) in `into`/arrays."""
     (into / "arrays").mkdir(parents=True)
     told = []
@@ -291,7 +327,7 @@ def keep_arrays(files: list[tuple[load.Unit, Path]], plan: load.Plan, arguments:
         told.append((unit, file))
     program = build([*told, (load.Unit(arrays.SOURCE, (), ()), arrays.SOURCE)], plan.libraries, into, into, COMPILE)
     settings = [f"WW_ARRAYS={into / 'arrays'}", *([f"WW_SIZES={wanted}"] if wanted else [])]
-    code, _ = run(["env", *settings, str(program), *arguments], plan.folder, limit)
+    code, _ = run(with_threads(["env", *settings, str(program), *arguments], threads), plan.folder, limit)
     if code == 0 and not wanted and not any((into / "arrays").iterdir()):  # nothing is brought back, or not by cudaMemcpy
         code, _ = run(["env", *settings, "WW_DEVICE=1", str(program), *arguments], plan.folder, limit)
     if code != 0:
@@ -321,7 +357,7 @@ def beside_fibers(plan: load.Plan, said: str, arguments: tuple[str, ...], into: 
     return f"{'agrees with' if verdict == 'same' else 'differs from'} fibers: {reason}"
 
 
-def attempt(folder: Path, until: str, limit: float, shifts: tuple[int, ...], cache: Path | None) -> dict[str, object]:
+def attempt(folder: Path, until: str, limit: float, shifts: tuple[int, ...], cache: Path | None, fibers: bool = True) -> dict[str, object]:
     """Take one program as far as it goes, at each shift of its sizes until one is verified."""
     plan = load.plan(folder)
     found = load.features(plan)
@@ -335,7 +371,7 @@ def attempt(folder: Path, until: str, limit: float, shifts: tuple[int, ...], cac
     for shift in shifts:
         if shift == HAND and plan.name not in sizes.BY_HAND:
             continue
-        one = attempt_at(folder, until, limit, shift, cache)
+        one = attempt_at(folder, until, limit, shift, cache, fibers)
         tries.append({**entry, **one, "shift": shift})
         if one["status"] == "verified" or (not shift and one["status"] != "timeout" and "the twin takes too long" not in str(one["reason"])):
             break
@@ -357,7 +393,7 @@ def at(shift: object) -> str:
     return "sizes by hand" if shift == HAND else f"sizes/{1 << int(str(shift))}" if shift else "as it is"
 
 
-def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path | None) -> dict[str, object]:
+def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path | None, fibers: bool) -> dict[str, object]:
     """Take one program as far as it goes with sizes divided by 2**shift."""
     entry: dict[str, object] = {}
     begun = time.perf_counter()
@@ -367,10 +403,13 @@ def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path |
         if shift:
             folder, entry["changes"] = sizes.copy(folder, into / "src", shift, SOURCE_REPEATS, given)
         plan = replace(load.plan(folder), folder=folder)
+        entry.update({f"hand_{key}": given[key] for key in ("twin", "libraries") if key in given})
+        plan = replace(plan, libraries=(*plan.libraries, *given.get("libraries", ())))
         if "arguments" in given:
             plan = replace(plan, arguments=tuple(given["arguments"].split()))
         try:
-            files = translate(plan, into, entry, cache)
+            files = translate(plan, into, entry, cache, lockstep=bool(given.get("lockstep")))
+            entry["changes"] = [*entry.get("changes", []), *(["translated with --lockstep"] if given.get("lockstep") else [])]  # type: ignore[misc]
             entry["translate_s"] = round(time.perf_counter() - begun, 2)
             if until == "translate":
                 raise Ended("translated", "")
@@ -382,13 +421,13 @@ def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path |
             if missing := load.missing_data(plan):
                 raise Ended("needs data", missing)
             entry["status"], entry["reason"] = judged(plan, program, into, entry, limit, shift)
-            if entry["status"] in ("ran", "wrong") and entry.get("printed") is not None:
+            if fibers and entry["status"] in ("ran", "wrong") and entry.get("printed") is not None:
                 used = tuple(str(entry["arguments"]).split())
                 entry["fibers"] = beside_fibers(plan, str(entry["printed"]), used, into, limit, cache)
-            entry.pop("printed", None)
         except Ended as ended:
             entry["status"], entry["reason"] = ended.status, ended.reason
-    entry.pop("printed", None)
+    for key in ("printed", "wrote"):
+        entry.pop(key, None)
     return entry
 
 
@@ -443,6 +482,7 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=30.0, help="limit for one run, of processor time")
     options.add_argument("--shifts", default="0", help="sizes divided by two to the power of each of these, in this order, until verified: 0,3,5,8")
     options.add_argument("--cache", type=Path, help="a folder that keeps translated sources")
+    options.add_argument("--no-fibers", action="store_true", help="do not compare what has no judge with its run on fibers")
     options.add_argument("--part", default="0/1", help="I/N: every N-th program, from the I-th")
     given = options.parse_args()
     if given.table:
@@ -457,7 +497,7 @@ def main() -> None:
             continue
         if given.core and not ((folder.parent / f"{name}-omp").is_dir() and not load.features(load.plan(folder))):
             continue
-        entry = attempt(folder, given.until, given.seconds, tuple(map(int, given.shifts.split(","))), given.cache)
+        entry = attempt(folder, given.until, given.seconds, tuple(map(int, given.shifts.split(","))), given.cache, not given.no_fibers)
         with given.out.open("a") as lines:
             lines.write(json.dumps(entry) + "\n")
         print(f"{entry['name']}: {entry['status']}: {str(entry['reason'])[:150]}", flush=True)

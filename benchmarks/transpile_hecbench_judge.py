@@ -11,7 +11,7 @@ FAIL = re.compile(
 NO_FAIL = re.compile(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)|\bincorrect\b[^\d:=]*[:=]\s*0\s*$", re.I)
 PASS = re.compile(r"\bPASS(ED|ES)?\b|\bsucc?ess(ful|fully|ful!)?\b|\bcorrect\b|\bverified\b|\bresults? match|\bOK\b|matches the", re.I)
 TIMING = re.compile(
-    r"time|elapsed|\bsec|seconds?\b|\(?\b(ms|us|ns|s)\b\)?|/s\b|flop|bandwidth|throughput|speed|per iteration|rate|device|latency|duration|clock|perf",  # noqa: E501
+    r"time|elapsed|\btook\b|\bsec|seconds?\b|\(?\b(ms|us|ns|s)\b\)?|/s\b|flop|bandwidth|throughput|speed|per iteration|rate|device|latency|duration|clock|perf",  # noqa: E501
     re.I,
 )
 NO_FILE = re.compile(
@@ -51,6 +51,19 @@ def values(text: str) -> list[float]:
     """Return the numbers of the lines that do not speak of time."""
     kept = [line for line in text.splitlines() if not TIMING.search(line)]
     return [float(number) for line in kept for number in NUMBER.findall(line)]
+
+
+def tells(text: str, given: str) -> bool:
+    """Say whether a program prints a result: a number with a fraction, or a whole one above 65536, that is not among the numbers `given` (its sources
+    and arguments) nor a product of two of them. What it read (`read 512 points`), versions and `nan` are no results."""
+    known = {float(one) for one in re.findall(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", given)}
+    whole = {one for one in known if 1 < one < 1 << 31 and one == int(one)}
+    for value in map(abs, values(text)):
+        if not value < 1e300 or value in known or (value == int(value) and value <= 65536):
+            continue
+        if value != int(value) or not any(value % one == 0 and value / one in known for one in whole):
+            return True
+    return False
 
 
 def labelled(text: str) -> dict[str, list[float]]:

@@ -22,7 +22,8 @@ import transpile_hecbench_load as load
 
 FLOOR = 64
 BY_HAND = json.loads(Path(__file__).with_name("transpile_hecbench_sizes.json").read_text())
-"""For programs that the rule does not make small enough, or breaks: name -> arguments, and texts that are replaced in the program and its twin."""
+"""For programs that the rule does not make small enough, or breaks: name -> `arguments`, and texts that are replaced in the program and its twin
+(`source`: sizes, or results that neither prints), `files`, `libraries`, the `twin`'s own arguments, `lockstep` to translate with --lockstep."""
 _VALUE = r"\(?[ \t]*(?:\d+(?![ \t]*[*<\d])|\(?[ \t]*\d+[ \t]*<<[ \t]*\d+(?:[ \t]*\))?|\d+(?:[ \t]*\*[ \t]*\d+)+)[uUlL]*(?:[ \t]*\))?"
 _DEFINE = re.compile(rf"^([ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+)({_VALUE})(?=[ \t]*(?://|/\*|\r?$))", re.M)
 _TYPE = r"(?:(?:static|const|constexpr|unsigned|signed|int|long|short|size_t|u?int(?:32|64)_t|uint|std::size_t|auto|__device__|__constant__)\s+)+"

@@ -21,6 +21,7 @@ def register(verb: Verb) -> None:
     made.add_argument(
         "--sanitize", action="store_true", help="write a program that reports races, accesses out of bounds and uninitialised shared memory"
     )
+    made.add_argument("--lockstep", action="store_true", help="the code counts on warps in lockstep without saying so by volatile (slow: fibers)")
 
 
 def transpile(given: Any) -> int:
@@ -32,7 +33,8 @@ def transpile(given: Any) -> int:
         raise UsageError(f"expected a CUDA source, saw no file {given.file!r}")
     folders = [path.parent, *(Path(one) for one in given.include)]
     text = path.read_text(errors="replace")
-    program = domain.compile_text(text, path.name, given.define, given.tier, folders=folders, host=not given.kernels_only, sanitize=given.sanitize)
+    asked = {"host": not given.kernels_only, "sanitize": given.sanitize, "lockstep": given.lockstep}
+    program = domain.compile_text(text, path.name, given.define, given.tier, folders=folders, **asked)
     output = Path(given.output or path.with_suffix(".cpp").name)
     output.write_text(program.source)
     kernels = [{"kernel": k.name, "line": k.line, "tier": k.tier, "reason": k.reason} for k in program.kernels.values()]

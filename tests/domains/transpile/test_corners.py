@@ -45,6 +45,31 @@ __global__ void objects(const float4* x, float4* y, int n) {
   __syncthreads();
   y[i + blockDim.x] = make_float4(added.get(), placed[1], direct.all[1], summed.v);
 }
+__global__ void leaving(const int* x, int* y, int n) {  // threads leave the loop, and with it the kernel, one by one
+  __shared__ int s[32];
+  int i = threadIdx.x;
+  s[i] = i;
+  __syncthreads();
+  if (i < n) {
+    int k = 0;
+    while (k < x[i]) {
+      int next = s[i + 1 < n ? i + 1 : i];
+      __syncthreads();
+      s[i] = next;
+      ++k;
+      __syncthreads();
+    }
+    y[i] = s[i] + k;
+  }
+}
+__global__ void before(int* y) {
+  __shared__ int s[32];
+  const unsigned i = threadIdx.x;
+  s[i] = 10 * i;
+  __syncthreads();
+  const int* end = s + 32;
+  y[i] = end[~i];
+}
 __global__ void centred(const float* x, float* y) {
   __shared__ float total, most;
   const int half = 2, twice = half * 2;
@@ -72,6 +97,20 @@ def test_operators_of_classes_and_open_types_under_a_negation(kernels: dict[str,
     x = np.arange(8, dtype=np.float32)
     kernels["leaves<int>"][1, 8](x, 5, 2.0)
     assert x.tolist() == [0, 1, 100, 100, 100, 5, 6, 7]
+
+
+def test_threads_that_exit_are_not_waited_for(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    x, y = np.full(32, 3, np.int32), np.zeros(32, np.int32)
+    x[16:] = 5
+    kernels["leaving"][1, 32](x, y, 30)
+    assert y[:14].tolist() == [i + 6 for i in range(14)] and y[30:].tolist() == [0, 0]
+    assert y[16:30].tolist() == [min(i + 5, 29) + 5 for i in range(16, 30)]
+
+
+def test_shared_memory_has_addresses_of_32_bits(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    y = np.zeros(32, np.int32)
+    kernels["before"][1, 32](y)
+    assert y.tolist() == [10 * (31 - i) for i in range(32)]
 
 
 PROGRAM = r"""

@@ -55,6 +55,7 @@ class Writer:
         self.lines: list[str] = []
         self.depth = 1
         self.masks: list[Expr] = []
+        self.ending: set[int] = set()
         self.in_warps = False
         self.lanes: warps.Lanes | None = None
         self.vectorised = 0
@@ -84,6 +85,7 @@ class Writer:
         for var in self.in_order(self.plan.arrays - (together.arrays if together is not None else set())):
             self.line(f"alignas(64) {declarator(var, f'{var.name}_t', '[threads_max]')};")
         if together is None:
+            self.ending = {id(node) for node in regions.last_loops(list(self.plan.nodes))}
             self.nodes(self.plan.nodes)
         else:
             self.groups(together)
@@ -221,7 +223,9 @@ class Writer:
         self.open("if (any_inside)")
 
     def threads_agree(self, node: Masked | MaskedLoop) -> None:
-        """A barrier under a condition that may differ: all threads have to agree, which is looked at when it runs."""
+        """A barrier under a condition that may differ: all threads have to agree, which is looked at when it runs, unless the others have exited."""
+        if id(node) in self.ending:
+            return
         cond = node.cond if isinstance(node, Masked) else ir.name_of(node.flag)
         self.open("")
         self.line("int inside = 0, alive = 0;")

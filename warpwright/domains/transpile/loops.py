@@ -10,7 +10,7 @@ from warpwright.domains.transpile import coalesce, emit, entry, fission, ir, kee
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
-from warpwright.domains.transpile.lockstep import relies_on_lockstep
+from warpwright.domains.transpile.lockstep import may_wait, relies_on_lockstep
 from warpwright.domains.transpile.normalise import SYNC_CALLS, NotFissionable, normalise, synchronising
 from warpwright.domains.transpile.scan import Kernel
 from warpwright.domains.transpile.strides import Callees
@@ -107,6 +107,8 @@ def _check(parsed: Function, functions: Sequence[Function]) -> None:
     for stmt in ir.walk(parsed.body):
         if isinstance(stmt, ir.Declare) and "volatile" in stmt.var.type and (stmt.var.space in ("shared", "dynamic") or "*" in stmt.var.type):
             raise NotFissionable(stmt.line, f"{stmt.var.name} is volatile: the kernel may rely on warps that run in lockstep")
+        if isinstance(stmt, ir.DoWhile) and may_wait(stmt, parsed.variables or {}):
+            raise NotFissionable(stmt.line, "a loop that reads volatile memory may wait for another thread")
     by_name = {f.name: f for f in functions}
     seen: set[str] = set()
     todo = [parsed]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright.domains.transpile import choices, classes, fibers, launch, lockstep, loops, parse, scan, vmath
+from warpwright.domains.transpile import choices, classes, fibers, launch, loops, parse, scan, vmath
+from warpwright.domains.transpile import lockstep as stepping
 from warpwright.domains.transpile import sanitize as sanitize_functions
 from warpwright.domains.transpile import source as reading
 from warpwright.domains.transpile.choices import Choices
@@ -66,12 +67,14 @@ def compile_text(
     host: bool = False,
     blocks: Mapping[str, Shape] = MappingProxyType({}),
     sanitize: bool = False,
+    lockstep: bool = False,
 ) -> Program:
     """Translate CUDA `text`.
 
     tier: the fastest tier to use (of TIERS); None for the best that applies to each kernel.
     instances: template kernels to export, as `scale<float, 256>`; those that the text launches are found by themselves.
     sanitize: check every access when it runs (`LoadedKernel.findings`).
+    lockstep: the code counts on warps that run in lockstep and does not say so by `volatile`: all kernels run on fibers, step by step.
     host: keep host functions, for a program with its own main.
     What a comment `warpwright:` in front of a kernel chooses is kept to (`choices.py`).
     blocks: block shape that a kernel is known to be launched with: it gets a version in which the shape is a constant.
@@ -87,10 +90,10 @@ def compile_text(
     refuse(source, sites)
     if sanitize:
         return sanitized(source, found, known, sites, instances, host)
-    kernels, better, dropped, inlined = faster_tiers(source, known, sites, tier, blocks, choices.of_kernels(text))
-    functions = parse.parse(source) if re.search(r"\bvolatile\b", source.text) else []
+    kernels, better, dropped, inlined = faster_tiers(source, known, sites, "fibers" if lockstep else tier, blocks, choices.of_kernels(text))
+    functions = parse.parse(source) if lockstep or re.search(r"\bvolatile\b", source.text) else []
     edits = [
-        *lockstep.edits(source, known, functions, set(better)),
+        *stepping.edits(source, known, functions, set(better), lockstep),
         *fibers.launch_edits(source.text, sites, known),
         *fibers.value_edits(found, known),
         *fibers.dynamic_shared_edits(source.text, found),

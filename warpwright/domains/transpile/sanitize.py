@@ -148,7 +148,7 @@ def _arrow(expr: Expr) -> bool:
 def function_text(function: Function, head: str) -> str:
     """Return a device function or kernel with its accesses checked. `head`: its text up to the body."""
     printer = _Checked(dict(function.variables or {}))
-    return "\n".join([f"{head} {{", *printer.statements(function.body, 1), "}"])
+    return "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
 
 
 def edits(source: Source, known: Sequence[Kernel], functions: Sequence[Function]) -> list[fibers.Edit]:

@@ -79,8 +79,13 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     marked = _inline(text, name, list(folders), aside, seen)
     expanded = _expand(marked, name, [*DEFINES, *defines])
     includes = [match[1] for match in _KEPT.finditer(expanded)]
-    body, starts, places = _strip_markers(ptx.translate(_KEPT.sub("", expanded)))
+    body, starts, places = _strip_markers(ptx.translate(_shared_addresses(_KEPT.sub("", expanded))))
     return Source(name, body, tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
+
+
+def _shared_addresses(text: str) -> str:
+    """Give `s[~i]` its sign: addresses of shared memory have 32 bits on a GPU, so with an unsigned `i` it stands before `s`."""
+    return re.sub(r"\[\s*~\s*(\w+)\s*\]", r"[(int)~\1]", text) if "__shared__" in text else text
 
 
 def _inline(text: str, name: str, folders: list[Path], aside: list[tuple[str, int]], seen: set[Path], depth: int = 0) -> str:

@@ -7,6 +7,7 @@ struct Fiber {
   unsigned linear, lane, warp;
   Wait wait;
   int line;                   // of the call that it waits in
+  int place;                  // of the step that it waits at, in the source's order
   unsigned mask;              // lanes that the awaited warp operation names
   unsigned long long value;   // what it offers to its warp
   unsigned long long count;   // warp operations so far
@@ -256,14 +257,19 @@ static void report_stuck(const Block& b) {
   fail("barrier that not all threads reach: " + std::to_string(at_block) + " threads wait at __syncthreads() (line " + std::to_string(line) + "), " +
        std::to_string(at_warp) + " in a warp operation, in block (" + std::to_string(b.index.x) + ", " + std::to_string(b.index.y) + ", " + std::to_string(b.index.z) + ")");
 }
-// Lockstep: when no thread can go on otherwise, all that wait between two steps do, together.
+// Lockstep: when no thread can go on otherwise, those that wait at the earliest place step together; threads that are ahead wait for them there.
 static bool release_steps(Block& b) {
-  bool any = false;
-  for (Fiber& f : b.fibers) if (!f.done && f.wait == Wait::step) { f.wait = Wait::none; any = true; }
-  return any;
+  const Fiber* first = nullptr;
+  for (const Fiber& f : b.fibers) if (!f.done && f.wait == Wait::step && (!first || f.place < first->place)) first = &f;
+  if (!first) return false;
+  const int place = first->place;
+  for (Fiber& f : b.fibers) if (!f.done && f.wait == Wait::step && f.place == place) f.wait = Wait::none;
+  return true;
 }
-static inline void step() {
+constexpr int spins = 2147483647;  // the place of a turn of a loop that waits: after all others
+static inline void step(int place) {
   self->wait = Wait::step;
+  self->place = place;
   yield();
 }
 static void run_block(Block& b, const std::vector<int>& order) {
