@@ -76,7 +76,8 @@ void textures(void) {
   cudaGetDeviceProperties(&about, 0);
   unsigned left, all;
   sdkStopTimer(&timer);
-  printf("%d %d %d %d\n", about.textureAlignment > 0, about.deviceOverlap, cuMemGetInfo(&left, &all) == CUDA_SUCCESS && left > 0, sdkGetTimerValue(&timer) > 0);
+  const int memory = cuMemGetInfo(&left, &all) == CUDA_SUCCESS && left > 0;
+  printf("%d %d %d %d\n", about.textureAlignment > 0, about.deviceOverlap, memory, sdkGetTimerValue(&timer) > 0);
 }
 #ifdef __cplusplus
 }

@@ -89,8 +89,12 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     includes = [match[1] for match in _KEPT.finditer(expanded)]
     body, starts, places = _strip_markers(ptx.translate(_KEPT.sub("", expanded)))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
-    body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if re.search(rf"__(constant|device)__[^;({{]*\b{match[2]}\b", body) else match[0], body)
+    body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     return Source(name, body, tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
+
+
+def _variable(name: str, text: str) -> bool:
+    return re.search(rf"__(constant|device)__[^;({{]*\b{name}\b", text) is not None
 
 
 def _inline(text: str, name: str, folders: list[Path], aside: list[tuple[str, int]], seen: set[Path], depth: int = 0) -> str:
