@@ -15,7 +15,7 @@ CODES = {
     "library-call": "a call into a library that has no source here (cuBLAS, cuDNN, Thrust, CUB, cuRAND, ...)",
     "tma": "bulk tensor copies, mbarrier and wgmma of Hopper",
     "ptx": "inline PTX",
-    "texture": "surfaces, texture references, and layered, mipmapped or cube textures",
+    "texture": "surfaces, and layered, mipmapped or cube textures",
     "divergent-barrier": "a barrier that only some threads of a block reach",
     "cluster": "thread block clusters and distributed shared memory",
     "front-end": "source that the parser or the preprocessor does not accept",

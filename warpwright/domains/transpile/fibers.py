@@ -152,12 +152,16 @@ def launch_function(kernel: Kernel) -> str:
 def device_edits(text: str, known: Sequence[Kernel], replaced: dict[int, str] | None = None) -> list[Edit]:
     """Return the edits that give each kernel its launch function. `replaced`: start of a kernel -> text of a better tier."""
     edits = []
+    blocks = scan.c_blocks(scan.tokens(text))
     for kernel in known:
         better = (replaced or {}).get(kernel.start)
+        made = launch_function(kernel) if better is None else better
+        if any(start < kernel.start < end for start, end in blocks):  # templates have no C linkage
+            made = f'\nextern "C++" {{\n{made}\n}}\n'
         if better is not None:
-            edits.append(Edit(kernel.start, kernel.end, better))
+            edits.append(Edit(kernel.start, kernel.end, made))
         else:
-            edits.append(Edit(kernel.end, kernel.end, launch_function(kernel)))
+            edits.append(Edit(kernel.end, kernel.end, made))
             edits += _named(kernel)
     return edits
 

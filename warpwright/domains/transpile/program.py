@@ -198,7 +198,7 @@ _REFUSED: Mapping[str, re.Pattern[str]] = {
         r"(cublas|cudnn|cufft|curand|cusparse|cusolver)\w*"
     ),
     "tma": re.compile(r"\b(cp_async_bulk\w*|wgmma\w*|mbarrier\w*|CUtensorMap)\b|\bcuda\s*::\s*(barrier|pipeline|ptx)\b"),
-    "texture": re.compile(r"\b(tex\dD(Layered|Lod|Grad|gather)\w*|texCubemap\w*|surf\dD\w*|cudaSurfaceObject_t)\b|\btexture\s*<"),
+    "texture": re.compile(r"\b(tex\dD(Layered|Lod|Grad|gather)\w*|texCubemap\w*|surf\dD\w*|cudaSurfaceObject_t)\b"),
     "cluster": re.compile(r"\b(cluster_group|this_cluster|cluster_dims)\b"),
     "ptx": re.compile(r"\b(asm|__asm__|__asm)\b"),
 }
@@ -206,7 +206,7 @@ _REFUSED: Mapping[str, re.Pattern[str]] = {
 
 _WHAT: Mapping[str, str] = {
     "library-call": "device code uses {0!r}, of a library that is not there on a CPU", "tma": "device code uses {0!r}, of Hopper's asynchronous copies",  # noqa: E501
-    "texture": "device code uses {0!r}: of textures, plain objects in 1 to 3 dimensions are offered",
+    "texture": "device code uses {0!r}: of textures, plain objects and references in 1 to 3 dimensions are offered",
     "cluster": "device code uses {0!r}: clusters are not offered",
     "ptx": "device code has inline PTX that is not of the common kind",
 }  # fmt: skip
@@ -351,7 +351,8 @@ _OPTIONAL = {"vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cos
              "complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
              "groups": r"\bcooperative_groups\b", "curand": r"\bcurandStatePhilox4_32_10",
              "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
-             "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b"}  # fmt: skip
+             "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b|\btexture\s*<|\btextureReference\b",
+             "texture_reference": r"\btexture\s*<|\btextureReference\b"}  # fmt: skip
 """Parts of the runtime that are written only where the text matches."""
 
 

@@ -9,7 +9,7 @@ FOLDER = Path(__file__).parent / "runtime"
 
 ORDER = (
     "base", "vmath", "vtrig", "vcalls", "complex", "simd", "half", "atomics", "launch", "fibers", "lanes", "groups", "curand", "wmma", "host",
-    "texture", "cublas", "torch", "border", "library", "modules", "binding", "shadow",
+    "texture", "texture_reference", "cublas", "torch", "border", "library", "modules", "binding", "shadow",
 )  # fmt: skip
 """Headers in the order that they need one another."""
 

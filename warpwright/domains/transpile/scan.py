@@ -369,6 +369,15 @@ def pieces(text: str, found: Sequence[Token] | None = None) -> Iterator[tuple[in
         at += 1
 
 
+def c_blocks(found: Sequence[Token]) -> list[tuple[int, int]]:
+    """Return [start, end) of each `extern "C" { ... }`."""
+    blocks = []
+    for at in range(len(found) - 2):
+        if found[at].text == "extern" and found[at + 1].text == '"C"' and found[at + 2].text == "{":
+            blocks.append((found[at].start, found[matching(found, at + 2, "{", "}")].end))
+    return blocks
+
+
 def _continues(found: Sequence[Token], start: int, close: int) -> bool:
     """Say whether a declaration goes on behind its closing brace: a type or an initialiser does, up to the semicolon."""
     while found[start].text == "template" and (header := angles(found, start + 1)) is not None:

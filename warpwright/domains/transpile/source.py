@@ -20,14 +20,22 @@ DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12
 
 PROVIDED = re.compile(
     r"^(cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|vector_types|vector_functions|math_functions|device_functions|math_constants"
-    r"|cuda_fp16|cuComplex|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|sm_\w+"
+    r"|cuda_fp16|cuComplex|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|cuda_gl_interop|sm_\w+"
     r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives)(\.h|\.hpp)?$"
 )
 """CUDA headers whose content the runtime gives (or whose absence the C++ compiler reports)."""
 
+_TIMER = Path(__file__).parent / "runtime" / "helper" / "helper_timer.h"
+HELPERS = {"helper_timer.h": _TIMER, "helper_functions.h": _TIMER}
+"""Headers of the CUDA samples that programs leave out -> ours."""
+
 LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvtx|cuda/|nv/|npp)")
 TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
 
+_APART = re.compile(r"<<(\s+)<([^;{}]*?)>>(\s+)>(\s*\()")
+"""A launch with blanks in its brackets, as some formatters leave it; nvcc takes it."""
+_SYMBOL = re.compile(r"(\bcuda(?:Memcpy(?:To|From)Symbol(?:Async)?|GetSymbolAddress)\s*\((?:[^(),;]*,)??\s*)\"(\w+)\"")
+"""A symbol by its name in quotes, as CUDA took it until version 4; here it is the variable."""
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"][^\n]*$', re.M)
 _KEPT = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+ww_include[ \t]+(\S+)[^\n]*$", re.M)
@@ -79,13 +87,14 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     marked = _inline(text, name, list(folders), aside, seen)
     expanded = _expand(marked, name, [*DEFINES, *defines])
     includes = [match[1] for match in _KEPT.finditer(expanded)]
-    body, starts, places = _strip_markers(ptx.translate(_shared_addresses(_KEPT.sub("", expanded))))
+    body, starts, places = _strip_markers(ptx.translate(_KEPT.sub("", expanded)))
+    body = _APART.sub(r"<<<\1\2>>>\3\4", body)
+    body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     return Source(name, body, tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
 
 
-def _shared_addresses(text: str) -> str:
-    """Give `s[~i]` its sign: addresses of shared memory have 32 bits on a GPU, so with an unsigned `i` it stands before `s`."""
-    return re.sub(r"\[\s*~\s*(\w+)\s*\]", r"[(int)~\1]", text) if "__shared__" in text else text
+def _variable(name: str, text: str) -> bool:
+    return re.search(rf"__(constant|device)__[^;({{]*\b{name}\b", text) is not None
 
 
 def _inline(text: str, name: str, folders: list[Path], aside: list[tuple[str, int]], seen: set[Path], depth: int = 0) -> str:
@@ -93,8 +102,9 @@ def _inline(text: str, name: str, folders: list[Path], aside: list[tuple[str, in
 
     def replaced(match: re.Match[str]) -> str:
         header, line = match[2], text.count("\n", 0, match.start()) + 1
-        path = next((folder / header for folder in folders if (folder / header).is_file()), None)
-        if path is not None and (not PROVIDED.match(header) or header.endswith("helper_math.h")):  # its operators are not the runtime's
+        path = next((folder / header for folder in folders if (folder / header).is_file()), None) or HELPERS.get(header)
+        ours = path is not None and path in HELPERS.values()
+        if path is not None and (ours or not PROVIDED.match(header) or header.endswith("helper_math.h")):  # its operators are not the runtime's
             resolved = path.resolve()
             if resolved in seen:
                 return ""

@@ -25,9 +25,10 @@ typedef CUstream_st* cudaStream_t;
 typedef CUevent_st* cudaEvent_t;
 struct cudaDeviceProp {
   char name[256];
-  size_t totalGlobalMem, sharedMemPerBlock, totalConstMem, sharedMemPerMultiprocessor, sharedMemPerBlockOptin, memPitch;
+  size_t totalGlobalMem, sharedMemPerBlock, totalConstMem, sharedMemPerMultiprocessor, sharedMemPerBlockOptin, memPitch, textureAlignment, texturePitchAlignment, surfaceAlignment;
   int regsPerBlock, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], clockRate, major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, memoryClockRate, memoryBusWidth,
-      l2CacheSize, concurrentKernels, integrated, canMapHostMemory, computeMode, ECCEnabled, asyncEngineCount, unifiedAddressing, managedMemory, cooperativeLaunch, regsPerMultiprocessor;
+      l2CacheSize, concurrentKernels, integrated, canMapHostMemory, computeMode, ECCEnabled, asyncEngineCount, unifiedAddressing, managedMemory, cooperativeLaunch, regsPerMultiprocessor, deviceOverlap, kernelExecTimeoutEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver, streamPrioritiesSupported,
+      concurrentManagedAccess, pageableMemoryAccess, isMultiGpuBoard, maxTexture1D, maxTexture2D[2], maxTexture3D[3];
 };
 struct cudaFuncAttributes { size_t sharedSizeBytes, constSizeBytes, localSizeBytes; int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, maxDynamicSharedSizeBytes; };
 
@@ -51,19 +52,23 @@ static inline int allocate(void** p, size_t bytes) {
 }
 }  // namespace ww
 
+// Sources in C that the program links see these by name; hidden, so that a library made of this text neither gives them to others nor takes others'.
+#define WW_C extern "C" inline __attribute__((used, visibility("hidden")))
+WW_C cudaError_t cudaMalloc(void** p, size_t bytes) { return ww::allocate(p, bytes); }
+WW_C cudaError_t cudaMallocHost(void** p, size_t bytes) { return ww::allocate(p, bytes); }
 template <class T> static inline cudaError_t cudaMalloc(T** p, size_t bytes) { return ww::allocate((void**)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocManaged(T** p, size_t bytes, unsigned = 1) { return ww::allocate((void**)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocHost(T** p, size_t bytes, unsigned = 0) { return ww::allocate((void**)p, bytes); }
 template <class T> static inline cudaError_t cudaHostAlloc(T** p, size_t bytes, unsigned = 0) { return ww::allocate((void**)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocAsync(T** p, size_t bytes, cudaStream_t) { return ww::allocate((void**)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocPitch(T** p, size_t* pitch, size_t width, size_t height) { *pitch = (width + 255) / 256 * 256; return ww::allocate((void**)p, *pitch * height); }
-static inline cudaError_t cudaFree(const void* p) { std::free((void*)p); return cudaSuccess; }
-static inline cudaError_t cudaFreeHost(const void* p) { return cudaFree(p); }
+WW_C cudaError_t cudaFree(const void* p) { std::free((void*)p); return cudaSuccess; }
+WW_C cudaError_t cudaFreeHost(const void* p) { return cudaFree(p); }
 static inline cudaError_t cudaFreeAsync(const void* p, cudaStream_t) { return cudaFree(p); }
 static inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
 static inline cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
 template <class T> static inline cudaError_t cudaHostGetDevicePointer(T** d, void* h, unsigned) { *d = (T*)h; return cudaSuccess; }
-static inline cudaError_t cudaMemcpy(void* to, const void* from, size_t n, int) {
+WW_C cudaError_t cudaMemcpy(void* to, const void* from, size_t n, int) {
   if (n && (!to || !from)) return ww::refused() = cudaErrorInvalidValue;  // programs copy the empty vectors of what they do not use, and go on
   if (n) std::memmove(to, from, n);
   return ww::status();
@@ -74,16 +79,26 @@ static inline cudaError_t cudaMemcpy2D(void* to, size_t tp, const void* from, si
   return ww::status();
 }
 static inline cudaError_t cudaMemcpy2DAsync(void* to, size_t tp, const void* from, size_t fp, size_t w, size_t h, int k, cudaStream_t = nullptr) { return cudaMemcpy2D(to, tp, from, fp, w, h, k); }
-static inline cudaError_t cudaMemset(void* p, int v, size_t n) { if (n) std::memset(p, v, n); return cudaSuccess; }
+WW_C cudaError_t cudaMemset(void* p, int v, size_t n) { if (n) std::memset(p, v, n); return cudaSuccess; }
 static inline cudaError_t cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t = nullptr) { return cudaMemset(p, v, n); }
 static inline cudaError_t cudaMemset2D(void* p, size_t pitch, int v, size_t w, size_t h) { for (size_t r = 0; r < h; ++r) std::memset((char*)p + r * pitch, v, w); return cudaSuccess; }
 template <class T> static inline cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t n, size_t offset = 0, int = 1) { std::memcpy((char*)&symbol + offset, from, n); return cudaSuccess; }
 template <class T> static inline cudaError_t cudaMemcpyToSymbol(T*&&, const void*, size_t, size_t = 0, int = 1) { return 13; }  // an address that was computed is no symbol
+template <size_t N> static inline cudaError_t cudaMemcpyToSymbol(const char (&)[N], const void*, size_t, size_t = 0, int = 1) { return ww::refused() = 13; }  // nor is a name, since CUDA 5
 template <class T> static inline cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t n, size_t offset = 0, int = 2) { std::memcpy(to, (const char*)&symbol + offset, n); return ww::status(); }
 template <class T> static inline cudaError_t cudaMemcpyToSymbolAsync(T& s, const void* f, size_t n, size_t o = 0, int k = 1, cudaStream_t = nullptr) { return cudaMemcpyToSymbol(s, f, n, o, k); }
 template <class T> static inline cudaError_t cudaMemcpyFromSymbolAsync(void* t, const T& s, size_t n, size_t o = 0, int k = 2, cudaStream_t = nullptr) { return cudaMemcpyFromSymbol(t, s, n, o, k); }
 template <class P, class T> static inline cudaError_t cudaGetSymbolAddress(P** p, T& symbol) { *p = (P*)&symbol; return cudaSuccess; }
-static inline cudaError_t cudaMemGetInfo(size_t* available, size_t* total) { *available = *total = (size_t)8 << 30; return cudaSuccess; }
+WW_C cudaError_t cudaMemGetInfo(size_t* available, size_t* total) { *available = *total = (size_t)8 << 30; return cudaSuccess; }
+enum { CUDA_SUCCESS = 0 };  // of the driver's interface: what programs on the runtime's ask beside it
+static inline CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+template <class T> static inline CUresult cuMemGetInfo(T* available, T* total) {  // words of 32 bits until CUDA 3
+  size_t a, t;
+  cudaMemGetInfo(&a, &t);
+  *available = a > (T)-1 ? (T)-1 : (T)a;
+  *total = t > (T)-1 ? (T)-1 : (T)t;
+  return CUDA_SUCCESS;
+}
 static inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) { return cudaSuccess; }
 static inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t = nullptr) { return cudaSuccess; }
 static inline cudaError_t cudaMemAdvise(const void*, size_t, int, int) { return cudaSuccess; }
@@ -103,20 +118,21 @@ static inline cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) 
 static inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, int, void*) { return cudaSuccess; }
 static inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 
-static inline cudaError_t cudaDeviceSynchronize() { return ww::status(); }
-static inline cudaError_t cudaThreadSynchronize() { return ww::status(); }
-static inline cudaError_t cudaDeviceReset() { return cudaSuccess; }
-static inline cudaError_t cudaGetLastError() {
+WW_C cudaError_t cudaDeviceSynchronize() { return ww::status(); }
+WW_C cudaError_t cudaThreadSynchronize() { return ww::status(); }
+WW_C cudaError_t cudaDeviceReset() { return cudaSuccess; }
+WW_C cudaError_t cudaGetLastError() {
   const int code = ww::status() ? ww::status() : ww::refused();
   ww::last_error() = ww::refused() = cudaSuccess;
   return code;
 }
-static inline cudaError_t cudaPeekAtLastError() { return ww::status(); }
-static inline const char* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorLaunchFailure ? "unspecified launch failure" : e == cudaErrorAssert ? "device-side assert triggered" : "invalid argument"; }
+WW_C cudaError_t cudaPeekAtLastError() { return ww::status(); }
+WW_C const char* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorLaunchFailure ? "unspecified launch failure" : e == cudaErrorAssert ? "device-side assert triggered" : "invalid argument"; }
 static inline const char* cudaGetErrorName(cudaError_t e) { return e == cudaSuccess ? "cudaSuccess" : "cudaError"; }
-static inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-static inline cudaError_t cudaGetDevice(int* d) { *d = 0; return cudaSuccess; }
-static inline cudaError_t cudaGetDeviceCount(int* n) { *n = 1; return cudaSuccess; }
+WW_C cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+WW_C cudaError_t cudaGetDevice(int* d) { *d = 0; return cudaSuccess; }
+WW_C cudaError_t cudaGetDeviceCount(int* n) { *n = 1; return cudaSuccess; }
+WW_C cudaError_t cudaThreadExit() { return cudaSuccess; }
 static inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceSetLimit(int, size_t) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceSetCacheConfig(int) { return cudaSuccess; }
@@ -136,6 +152,9 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   p->regsPerBlock = p->regsPerMultiprocessor = 65536; p->warpSize = 32; p->maxThreadsPerBlock = 1024; p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024; p->maxThreadsDim[2] = 64;
   p->maxGridSize[0] = 2147483647; p->maxGridSize[1] = p->maxGridSize[2] = 65535; p->clockRate = 1000000; p->major = 8; p->minor = 0; p->multiProcessorCount = 16;
   p->maxThreadsPerMultiProcessor = 2048; p->memoryClockRate = 1000000; p->memoryBusWidth = 128; p->l2CacheSize = 1 << 20; p->concurrentKernels = 1; p->unifiedAddressing = p->managedMemory = 1;
+  p->deviceOverlap = p->asyncEngineCount = 1;  // as every GPU of sm_80 says; programs end without
+  p->memPitch = 2147483647; p->textureAlignment = 512; p->texturePitchAlignment = 32; p->maxTexture1D = p->maxTexture2D[0] = 131072; p->maxTexture2D[1] = 65536;
+  p->maxTexture3D[0] = p->maxTexture3D[1] = p->maxTexture3D[2] = 16384;
   return cudaSuccess;
 }
 template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F) { std::memset(a, 0, sizeof *a); a->maxThreadsPerBlock = 1024; return cudaSuccess; }

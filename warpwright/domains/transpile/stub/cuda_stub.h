@@ -40,6 +40,14 @@ template <class T> __device__ T tex1Dfetch(cudaTextureObject_t, int); template <
 template <class T> __device__ T tex2D(cudaTextureObject_t, float, float); template <class T> __device__ T tex3D(cudaTextureObject_t, float, float, float);
 template <class T> __device__ void tex1Dfetch(T*, cudaTextureObject_t, int); template <class T> __device__ void tex2D(T*, cudaTextureObject_t, float, float);
 template <class T> __device__ void tex3D(T*, cudaTextureObject_t, float, float, float);
+enum cudaTextureReadMode { cudaReadModeElementType, cudaReadModeNormalizedFloat }; template <class T, cudaTextureReadMode> struct ww_read { typedef T type; };
+template <> struct ww_read<unsigned char, cudaReadModeNormalizedFloat> { typedef float type; }; template <> struct ww_read<signed char, cudaReadModeNormalizedFloat> { typedef float type; };
+template <> struct ww_read<char, cudaReadModeNormalizedFloat> { typedef float type; }; template <> struct ww_read<uchar4, cudaReadModeNormalizedFloat> { typedef float4 type; };
+template <> struct ww_read<short, cudaReadModeNormalizedFloat> { typedef float type; }; template <> struct ww_read<unsigned short, cudaReadModeNormalizedFloat> { typedef float type; };
+template <class T, int A = 1, cudaTextureReadMode M = cudaReadModeElementType> struct texture { int normalized; };
+#define R(N, ...) template <class T, int A, cudaTextureReadMode M> __device__ typename ww_read<T, M>::type N(const texture<T, A, M>&, __VA_ARGS__);
+R(tex1Dfetch, int) R(tex1D, float) R(tex2D, float, float) R(tex3D, float, float, float)
+#undef R
 __device__ void __syncthreads(); __device__ int __syncthreads_or(int); __device__ int __syncthreads_and(int); __device__ int __syncthreads_count(int);
 __device__ void __syncwarp(unsigned = 0xffffffff); __device__ void __threadfence(); __device__ void __threadfence_block(); __device__ void __threadfence_system();
 template <class T> __device__ T __shfl_down_sync(unsigned, T, unsigned, int = 32); template <class T> __device__ T __shfl_up_sync(unsigned, T, unsigned, int = 32);
