@@ -87,10 +87,18 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     marked = _inline(text, name, list(folders), aside, seen)
     expanded = _expand(marked, name, [*DEFINES, *defines])
     includes = [match[1] for match in _KEPT.finditer(expanded)]
-    body, starts, places = _strip_markers(ptx.translate(_KEPT.sub("", expanded)))
+    body, starts, places = _strip_markers(ptx.translate(_shared_addresses(_KEPT.sub("", expanded))))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     return Source(name, body, tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
+
+
+def _shared_addresses(text: str) -> str:
+    """Give `s[~i]` its sign: addresses of shared memory have 32 bits on a GPU, so with an unsigned `i` it stands before `s`.
+
+    Also of other arrays in such a source, since pointers do not say where they point: they mean the same up to 2^31 elements.
+    """
+    return re.sub(r"\[\s*~\s*(\w+)\s*\]", r"[(int)~\1]", text) if "__shared__" in text else text
 
 
 def _variable(name: str, text: str) -> bool:
