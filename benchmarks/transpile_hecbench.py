@@ -11,9 +11,9 @@ Nothing of HeCBench is shipped; it is brought by the user. Programs write into t
    twin), at each of `--shifts`; -1 stands for those that transpile_hecbench_sizes.json gives for single programs. What was changed and how each
    try ended is in the file. Few programs are made for any size: one that fails with smaller sizes only counts as over the limit.
 3. It is `verified` by its own check (it prints PASS or the like, no FAIL, and exits with 0; or errors against the host, all at most 1e-3), or when
-   it has none by its twin: `NAME-omp` compiled for the host and run with the same arguments, and with as many threads as it is written for, prints the
-   same numbers to 1e-3 (lines about time left out; one of them has to be a result, judge.tells), or writes the same files (transpile_hecbench_files.py),
-   or, if there is neither, holds the same arrays (transpile_hecbench_arrays.py). One without a judge is compared with its own run on fibers: that is in
+   it has none by its twin: `NAME-omp` compiled for the host and run with the same arguments, and as many threads as it is written for, prints the
+   same numbers to 1e-3 (lines about time left out; one has to be a result, judge.tells), or writes the same files (transpile_hecbench_files.py), or,
+   if there is neither, holds the same arrays (transpile_hecbench_arrays.py). One without a judge is compared with its own run on fibers: that is in
    the file too, and is no verification.
 
 Statuses: verified; ran (nothing to compare); wrong; crashed; timeout; not compiled; refused (by the translator); needs data; needs library; no plan
