@@ -518,6 +518,7 @@ PROGRAMS: tuple[Program, ...] = (
             ("streamcluster_cuda_cpu.cpp", "streamcluster_cuda.cu", "streamcluster_header.cu"),
             _STREAM,
             (Answer("output.txt"),),
+            nvcc=("streamcluster_cuda_cpu.cpp",),
         ),
         Side("openmp/streamcluster", ("streamcluster_omp.cpp",), _STREAM, (Answer("output.txt"),)),
         "twin",
