@@ -102,7 +102,8 @@ def run(side: sides.Side, here: Path, root: Path, limit: float, tier: str, entry
     """Translate (if a tier is given), build and run one side; return what it printed."""
     folders = tuple((here / folder).resolve() for folder in side.folders)
     units = tuple(
-        load.Unit(here / name, ((here / name).parent, *folders), side.defines, name.endswith(".c"), name.endswith(".cu")) for name in side.sources
+        load.Unit(here / name, ((here / name).parent, *folders), side.defines, name.endswith(".c"), name.endswith(".cu") or name in side.nvcc)
+        for name in side.sources
     )
     plan = load.Plan(side.folder, here, units, ())
     build = root / "build"
@@ -123,7 +124,7 @@ def run(side: sides.Side, here: Path, root: Path, limit: float, tier: str, entry
 
 
 def translated(plan: load.Plan, into: Path, tier: str, entry: dict[str, object]) -> list[tuple[load.Unit, Path]]:
-    """Translate the CUDA sources (.cu), as the Makefiles give them to nvcc; sources in C and C++ stay. Return each unit with the file to compile."""
+    """Translate the sources that the Makefile gives to nvcc; others stay as they are. Return each unit with the file to compile."""
     files = []
     tiers: collections.Counter[str] = collections.Counter()
     for number, unit in enumerate(plan.units):

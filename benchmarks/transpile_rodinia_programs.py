@@ -70,9 +70,12 @@ def myocyte(mode: int) -> Program:
     reordered = "\n".join([words[15], *words[:15]])  # the twin has the cycle's length first, and the last two as constants
     # isinf(-INFINITY) is -1 in C, true in C++ and CUDA, and slopes that are infinite are replaced
     own = ("main.c", "myocyte/params.txt", "myocyte/other.txt"), ("master.c", "isinf(finavalu[i]) == 1", "isinf(finavalu[i])")
+    own = own if mode == 0 else (*own, ("solver.c", "x[k] = k-1;", "x[k] = k;"))  # the time as the kernel for many cells has it
+    model = "kernel_cam.cu" if mode == 0 else "kernel_cam_2.cu"
+    mend = model, "d_finavalu[com_offset] = ", "d_com[com_offset] = "
     return Program(
         f"myocyte/{'one cell' if mode == 0 else 'many cells'}",
-        Side("cuda/myocyte", ("main.cu",), f"4 {workload} {mode}", (Answer("y.bin", "f4", floor=1e-6),), (edit,)),
+        Side("cuda/myocyte", ("main.cu",), f"4 {workload} {mode}", (Answer("y.bin", "f4", floor=1e-6),), (edit, mend)),
         Side(
             "openmp/myocyte",
             ("main.c",),
@@ -84,6 +87,7 @@ def myocyte(mode: int) -> Program:
         {"data/myocyte/y.txt": lambda: state, "data/myocyte/params.txt": lambda: parameters, "data/myocyte/other.txt": lambda: reordered},
         1e-3,
         ("kernel_ecc.cu" if mode == 0 else "kernel_ecc_2.cu", "pi = 3.1416", "pi = 3.0"),
+        "the calcium flux of calmodulin goes to d_com, where it is read, not over the slopes of the sodium gates",
     )
 
 
@@ -514,6 +518,7 @@ PROGRAMS: tuple[Program, ...] = (
             ("streamcluster_cuda_cpu.cpp", "streamcluster_cuda.cu", "streamcluster_header.cu"),
             _STREAM,
             (Answer("output.txt"),),
+            nvcc=("streamcluster_cuda_cpu.cpp",),
         ),
         Side("openmp/streamcluster", ("streamcluster_omp.cpp",), _STREAM, (Answer("output.txt"),)),
         "twin",

@@ -27,6 +27,8 @@ class Side:
     """For headers, from the folder."""
     flags: tuple[str, ...] = ()
     """Of the compiler, that its host code needs."""
+    nvcc: tuple[str, ...] = ()
+    """Sources beside .cu that its Makefile gives to nvcc."""
 
 
 @dataclass(frozen=True)

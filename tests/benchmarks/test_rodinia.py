@@ -18,7 +18,7 @@ from transpile_rodinia_sides import Program, Side
 
 RIGHT = np.array([1.0, -2.0, 3.0, 400.0])
 WRONG = {
-    "another number": RIGHT + [0, 0, 0, 1],
+    "another number": np.array([1.0, -2.0, 3.0, 401.0]),
     "fewer": RIGHT[:3],
     "not finite": np.array([1.0, -2.0, np.nan, 400.0]),
     "none": np.zeros(0),
@@ -44,7 +44,7 @@ def test_nothing_to_compare_is_no_success() -> None:
 
 
 def test_small_numbers_among_large_ones_count_with_a_small_floor() -> None:
-    mine = RIGHT + [0.01, 0, 0, 0]
+    mine = np.array([1.01, -2.0, 3.0, 400.0])
     assert judge.beside(mine, RIGHT, 1e-3).same
     assert not judge.beside(mine, RIGHT, 1e-3, floor=1e-6).same
 
