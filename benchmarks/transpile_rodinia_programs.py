@@ -423,7 +423,7 @@ PROGRAMS: tuple[Program, ...] = (
         "its own search on the host (-C)",
         {"data/mummergpu/whole.fa": lambda: data.genome()[0], "data/mummergpu/reads.fa": lambda: data.genome()[1]},
         0.0,
-        ("mummergpu_kernel.cu", "qryAddr + qrypos)", "qryAddr + qrypos + (qrypos == 20))"),
+        ("mummergpu_kernel.cu", "GETQCHAR(qrypos) queries[qrypos]", "GETQCHAR(qrypos) queries[(qrypos) == 20 ? 19 : (qrypos)]"),
     ),
     myocyte(0),
     myocyte(1),
