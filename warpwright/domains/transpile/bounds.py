@@ -262,19 +262,30 @@ def at_thread(expr: Expr, last: bool, row: str = "dim_x") -> Expr:
     return expr.map(known)
 
 
-def grows(expr: Expr) -> bool:
-    """Say whether an expanded expression is smallest for the block's first thread: sums and products of indices, sizes and positive numbers."""
+def grows(expr: Expr, assumed: list[Expr] | None = None) -> bool:
+    """Say whether an expanded expression is smallest for the block's first thread: sums and products of indices, sizes and positive numbers.
+
+    With `assumed`, other factors go there: it is so if none of them is negative.
+    """
     if expr.kind == "member":
         return bool(expr.children) and expr.children[0].name in LAUNCH
     if expr.kind == "literal":
         return ir.text_of(expr).rstrip("uUlL").isdigit()
     if (expr.kind == "paren" and len(expr.children) == 1) or expr.kind == "cast":
-        return grows(expr.children[-1])
-    if expr.kind == "binary" and expr.name in ("+", "*"):
-        if expr.name == "+":
-            return all(grows(c) or not _mentions_thread(c) for c in expr.children)
-        return all(grows(c) for c in expr.children)
+        return grows(expr.children[-1], assumed)
+    if expr.kind == "binary" and expr.name == "+":
+        return all(grows(c, assumed) or not _mentions_thread(c) for c in expr.children)
+    if expr.kind == "binary" and expr.name == "*" and _mentions_thread(expr):
+        return all(grows(c, assumed) if _mentions_thread(c) else _may_multiply(c, assumed) for c in expr.children)
     return not _mentions_thread(expr)
+
+
+def _may_multiply(factor: Expr, assumed: list[Expr] | None) -> bool:
+    if not not_negative(factor):
+        if assumed is None:
+            return False
+        assumed.append(factor)
+    return True
 
 
 def _mentions_thread(expr: Expr) -> bool:
@@ -295,10 +306,12 @@ def whole_block(cond: Expr, plan: Plan, printer: Printer, row: str = "dim_x") ->
             return None
         left, right = whole.children
         moving, fixed = (left, right) if _mentions_thread(left) else (right, left)
-        if _mentions_thread(fixed) or not grows(moving) or not _whole_numbers(part, plan):
+        factors: list[Expr] = []
+        if _mentions_thread(fixed) or not grows(moving, factors) or not _whole_numbers(part, plan):
             return None
         upper = (whole.name in ("<", "<=")) == (moving is left)
         worst = at_thread(moving, upper, row)
+        texts += [f"({printer.expr(factor)}) >= 0" for factor in factors]
         sides = (worst, right) if moving is left else (left, worst)
         texts.append(f"(long)({printer.expr(sides[0])}) {whole.name} (long)({printer.expr(sides[1])})")
         if compared_unsigned(part, plan) and not not_negative(moving):  # less than zero is large
