@@ -131,7 +131,7 @@ def translated(plan: load.Plan, into: Path, tier: str, entry: dict[str, object])
         if not unit.cuda:
             files.append((unit, unit.path))
             continue
-        source, used = harness.translated(unit.path.read_text(errors="replace"), unit, plan, None, tier)
+        source, used = harness.translated(unit.path.read_text(errors="replace"), unit, plan, None, tier, False)
         tiers.update(used)
         files.append((unit, into / f"{number}_{unit.path.stem}.cpp"))
         files[-1][1].write_text(source)
