@@ -35,6 +35,9 @@ TAKEN = {
     "shared counts": "__shared__ int c[64]; for (int i = threadIdx.x; i < 64; i += blockDim.x) c[i] = 0; __syncthreads(); "
     f"{LOOP} atomicAdd(&c[(int)a[i] & 63], 1); __syncthreads(); for (int i = threadIdx.x; i < 64; i += blockDim.x) atomicAdd(&out[i], (float)c[i]);",
     "a guard in the loop": f"__shared__ float s[1024]; float v = 0; {LOOP} if (a[i] > 0) v += a[i]; {TREE}",
+    "blocks that return": f"__shared__ float s[1024]; float v = 0; {LOOP} v += a[i]; __syncthreads(); if (blockIdx.x % 3 == 1) return; {TREE}",
+    "a loop that threads leave at the end": f"float v = 0; {LOOP} v += a[i]; int t = threadIdx.x; out[blockIdx.x * blockDim.x + t] = v; "
+    "while (t < 40) { __syncthreads(); t += 8; out[blockIdx.x * blockDim.x + threadIdx.x] += t; }",
     "an inner loop": f"__shared__ float s[1024]; float v = 0; {LOOP} for (int k = 0; k < 3; ++k) v += a[i] * k; {TREE}",
 }
 

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import ir, narrow, reductions, regions, registers, stretches, vectorise, warps
+from warpwright.domains.transpile import ir, narrow, reductions, regions, registers, stretches, together, vectorise, warps
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
 from warpwright.domains.transpile.regions import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Plan, Region, Single, Sync, WarpGroup
-from warpwright.domains.transpile.together import Beginning
 
 Shape = tuple[int, int, int]
 
@@ -38,7 +37,7 @@ class Options:
     """Device functions without loops and jumps, which the compiler inlines."""
     one_row: str | None = None
     """Size of the blocks that may run as one row of threads (`coalesce.block_size`)."""
-    beginning: Beginning | None = None
+    beginning: together.Beginning | None = None
     """What neighbouring blocks go through together (`together.py`)."""
     choices: Choices = BY_RULE
     own: frozenset[str] = frozenset()
@@ -78,65 +77,22 @@ class Writer:
 
     def block(self) -> list[str]:
         """Return the lines of the block function's body, behind the shape's constants."""
-        together = self.options.beginning
+        beginning = self.options.beginning
         for stmt in self.plan.hoisted:
-            if together is None or not isinstance(stmt, Declare) or stmt.var.key not in together.shared:
+            if beginning is None or not isinstance(stmt, Declare) or stmt.var.key not in beginning.shared:
                 self.hoisted(stmt)
-        for var in self.in_order(self.plan.arrays - (together.arrays if together is not None else set())):
+        for var in self.in_order(self.plan.arrays - (beginning.arrays if beginning is not None else set())):
             self.line(f"alignas(64) {declarator(var, f'{var.name}_t', '[threads_max]')};")
-        if together is None:
-            self.ending = {id(node) for node in regions.last_loops(list(self.plan.nodes))}
+        self.ending = {id(node) for node in regions.last_loops(list(self.plan.nodes))}
+        if beginning is None:
             self.nodes(self.plan.nodes)
         else:
-            self.groups(together)
+            together.write(self, beginning)
         return self.lines
 
     def in_order(self, keys: Iterable[int]) -> list[Var]:
         """Return the variables in the order of their declaration."""
         return [self.plan.variables[key] for key in sorted(keys, key=lambda k: self.plan.order.get(k, 0))]
-
-    def groups(self, together: Beginning) -> None:
-        """Write the loop over groups of blocks: their beginning together, and what follows block by block."""
-        arrays, shared = self.in_order(together.arrays), self.in_order(together.shared)
-        of_thread, of_block = (" + ".join(f"sizeof({declarator(var, ' ').strip()})" for var in held) or "0" for held in (arrays, shared))
-        self.line(f"constexpr int threads_most = ww::threads_together({of_thread}, threads_max);")
-        self.line(f"constexpr int blocks_most = ww::blocks_together({of_block});")
-        for var in arrays:
-            self.line(f"alignas(64) {declarator(var, f'{var.name}_all', '[threads_most]')};")
-        for var in shared:
-            self.line(f"alignas(64) {declarator(var, f'{var.name}_all', '[blocks_most]')};")
-        self.line("const int blocks_end = block_x + (int)(launch.row / dim_x), blocks_at_once = std::clamp(threads_most / threads, 1, blocks_most);")
-        self.open("for (int first_block = block_x; first_block < blocks_end; first_block += blocks_at_once)")
-        self.line("[[maybe_unused]] const int block_x = first_block, last_block = std::min(first_block + blocks_at_once, blocks_end) - 1;")
-        for node in self.plan.nodes[: together.nodes]:
-            self.by_all(node, together)
-        self.each_block(self.plan.nodes[together.nodes :], together)
-        self.close()
-
-    def by_all(self, node: Node, together: Beginning) -> None:
-        """Write a node of the beginning."""
-        if isinstance(node, Region):
-            self.each_block([node], together)
-        elif isinstance(node, Loop):
-            self.loop_over_steps(node)
-            for inner in node.body:
-                self.by_all(inner, together)
-            self.close()
-        else:
-            self.node(node)
-
-    def each_block(self, nodes: Sequence[Node], together: Beginning) -> None:
-        """Write the loop over the blocks of a group."""
-        if not nodes:
-            return
-        keys = self.closure(regions.used([s for node, _ in regions.walk(nodes) for s in regions.node_stmts(node)]))
-        self.open("for (int block_x = first_block; block_x <= last_block; ++block_x)")
-        for var in self.in_order(together.arrays & keys):
-            self.line(f"auto* const {var.name}_t = {var.name}_all + (block_x - first_block) * threads;")
-        for var in self.in_order(together.shared & keys):
-            self.line(f"auto& {var.name} = {var.name}_all[block_x - first_block];")
-        self.nodes(nodes)
-        self.close()
 
     def hoisted(self, stmt: Stmt) -> None:
         if isinstance(stmt, Raw):

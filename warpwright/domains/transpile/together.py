@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from warpwright.domains.transpile import ir, regions
 from warpwright.domains.transpile.integers import not_negative
 from warpwright.domains.transpile.ir import Expr, Stmt
-from warpwright.domains.transpile.printing import Printer
+from warpwright.domains.transpile.printing import Printer, declarator
 from warpwright.domains.transpile.regions import Loop, Node, Plan, Region, Single, Sync
+
+if TYPE_CHECKING:
+    from warpwright.domains.transpile.emit import Writer
 
 _ORDERED = ("atomic", "printf", "clock", "curand")
 """Beginnings of the names of functions whose effect depends on which block comes first."""
@@ -138,3 +142,52 @@ def _needs_index(plan: Plan, impure: frozenset[str]) -> bool:
 def _stmts(nodes: Sequence[Node]) -> Iterator[Stmt]:
     for node, _ in regions.walk(nodes):
         yield from regions.node_stmts(node)
+
+
+# --- writing it -------------------------------------------------------------------------------------------------------------------
+
+
+def write(writer: Writer, beginning: Beginning) -> None:
+    """Write the loop over groups of blocks: their beginning together, and what follows block by block."""
+    arrays, shared = writer.in_order(beginning.arrays), writer.in_order(beginning.shared)
+    of_thread, of_block = (" + ".join(f"sizeof({declarator(var, ' ').strip()})" for var in held) or "0" for held in (arrays, shared))
+    writer.line(f"constexpr int threads_most = ww::threads_together({of_thread}, threads_max);")
+    writer.line(f"constexpr int blocks_most = ww::blocks_together({of_block});")
+    for var in arrays:
+        writer.line(f"alignas(64) {declarator(var, f'{var.name}_all', '[threads_most]')};")
+    for var in shared:
+        writer.line(f"alignas(64) {declarator(var, f'{var.name}_all', '[blocks_most]')};")
+    writer.line("const int blocks_end = block_x + (int)(launch.row / dim_x), blocks_at_once = std::clamp(threads_most / threads, 1, blocks_most);")
+    writer.open("for (int first_block = block_x; first_block < blocks_end; first_block += blocks_at_once)")
+    writer.line("[[maybe_unused]] const int block_x = first_block, last_block = std::min(first_block + blocks_at_once, blocks_end) - 1;")
+    for node in writer.plan.nodes[: beginning.nodes]:
+        _by_all(writer, node, beginning)
+    _each_block(writer, writer.plan.nodes[beginning.nodes :], beginning)
+    writer.close()
+
+
+def _by_all(writer: Writer, node: Node, beginning: Beginning) -> None:
+    """Write a node of the beginning."""
+    if isinstance(node, Region):
+        _each_block(writer, [node], beginning)
+    elif isinstance(node, Loop):
+        writer.loop_over_steps(node)
+        for inner in node.body:
+            _by_all(writer, inner, beginning)
+        writer.close()
+    else:
+        writer.node(node)
+
+
+def _each_block(writer: Writer, nodes: Sequence[Node], beginning: Beginning) -> None:
+    """Write the loop over the blocks of a group."""
+    if not nodes:
+        return
+    keys = writer.closure(regions.used([s for node, _ in regions.walk(nodes) for s in regions.node_stmts(node)]))
+    writer.open("for (int block_x = first_block; block_x <= last_block; ++block_x)")
+    for var in writer.in_order(beginning.arrays & keys):
+        writer.line(f"auto* const {var.name}_t = {var.name}_all + (block_x - first_block) * threads;")
+    for var in writer.in_order(beginning.shared & keys):
+        writer.line(f"auto& {var.name} = {var.name}_all[block_x - first_block];")
+    writer.nodes(nodes)
+    writer.close()
