@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BUDGET ?= 12s
+BUDGET ?= 8s
 
 .PHONY: demo test test-slow check bench lines clean
 

@@ -121,8 +121,8 @@ HALF = (
     (32, 3, "zero", 5, 2, 3, "ALONE=1 KEEP=1 STAGED=1"),
     (32, 2, "circular", 5, 1, 4, "ALONE=1 KEEP=0 STAGED=1"),
     (64, 1, "circular", 2, 4, 4, "ALONE=0 KEEP=1 STAGED=0"),
-    (96, 3, "reflect", 2, 5, 4, "ALONE=0 KEEP=0 STAGED=0"),
-    (96, 3, "zero", 2, 4, 3, "ALONE=0 KEEP=0 STAGED=0"),
+    (96, 3, "reflect", 1, 5, 4, "ALONE=0 KEEP=0 STAGED=0"),
+    (96, 3, "zero", 1, 4, 3, "ALONE=0 KEEP=0 STAGED=0"),
 )
 """Whole images a warp, and planes shared by a block: with one, two and three groups a warp."""
 
