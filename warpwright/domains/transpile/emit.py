@@ -224,8 +224,7 @@ class Writer:
     def lane_places(self, node: WarpGroup) -> None:
         """Declare the arrays with a place for each lane of the warp."""
         inside = {k for n, _ in regions.walk(node.body) for k in regions.used(regions.node_stmts(n))}
-        for key in sorted(self.plan.lane_arrays & inside, key=lambda k: self.plan.order.get(k, 0)):
-            var = self.plan.variables[key]
+        for var in self.in_order(self.plan.lane_arrays & inside):
             self.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
 
     def gather(self, node: Gather) -> None:

@@ -75,27 +75,12 @@ class Strides:
 
     def strided(self, stmt: For) -> list[Node] | None:
         """`for (i = base + thread; i < n; i += s) body`: the steps outside, the threads inside, where neighbours touch neighbouring memory."""
-        if len(stmt.init) != 1 or not isinstance(declaration := stmt.init[0], Declare) or declaration.init is None or declaration.var.dims:
+        counted = counter(stmt, self.facts)
+        if counted is None:
             return None
-        var, cond, step = declaration.var, stmt.cond, stmt.step
-        if cond is None or step is None or cond.kind != "binary" or cond.name not in ("<", "<=") or step.kind != "assign" or step.name != "+=":
-            return None
-        ends = cond.children[1]
-        if (
-            cond.children[0].var != var.key
-            or step.children[0].var != var.key
-            or self.varies(ends)
-            or self.varies(step.children[1])
-            or not self.varies(declaration.init)
-        ):
-            return None
-        if (
-            not (self.is_stable(ends) and self.is_stable(step.children[1]))
-            or len({id(s) for s in self.facts.assigned.get(var.key, ())}) != 1
-            or var.key in self.facts.addressed
-        ):
-            return None
-        if any(isinstance(s, Return | Raw) or jumps(s) for s in stmt.body):
+        declaration, ends, by = counted
+        assert declaration.init is not None
+        if self.varies(ends) or self.varies(by) or not self.varies(declaration.init) or not (self.is_stable(ends) and self.is_stable(by)):
             return None
         shown = Plan([], self.facts, self.variables, self.hoisted, self.scalars, set(), set(), set())
         start = bounds.expand(declaration.init, shown)
@@ -169,6 +154,22 @@ class Strides:
         return made
 
 
+def counter(stmt: For, facts: Facts) -> tuple[Declare, Expr, Expr] | None:
+    """Return the counter, end and step of `for (T i = start; i < end; i += step) body` (or <=) that nothing leaves and nothing else counts on."""
+    if len(stmt.init) != 1 or not isinstance(declaration := stmt.init[0], Declare) or declaration.init is None or declaration.var.dims:
+        return None
+    key, cond, step = declaration.var.key, stmt.cond, stmt.step
+    if cond is None or step is None or cond.kind != "binary" or cond.name not in ("<", "<=") or step.kind != "assign" or step.name != "+=":
+        return None
+    if cond.children[0].var != key or step.children[0].var != key:
+        return None
+    if len({id(s) for s in facts.assigned.get(key, ())}) != 1 or key in facts.addressed:
+        return None
+    if any(isinstance(s, Return | Raw) or jumps(s) for s in stmt.body):
+        return None
+    return declaration, cond.children[1], step.children[1]
+
+
 def _derived(key: int, use: int) -> int:
     """Return the key of a variable that is made from another one: the same at each attempt."""
     return -use * 1_000_000_000_000 - 2 * abs(key) - (key < 0)
@@ -178,6 +179,7 @@ def _reaches(cond: Expr, start: Expr, steps: Expr, kind: str) -> Expr:
     """Return the loop's condition for the thread that begins at `start`."""
     value = Expr("binary", (Expr("paren", ("(", start, ")"), cond.line), " + ", steps), cond.line, "+", None, kind)
     return replace(cond, parts=(value, f" {cond.name} ", cond.children[1]))
+
 
 def _is_small(body: Sequence[Stmt], variables: Mapping[int, Var]) -> bool:
     """Is the body straight, small, and changes nothing but values of its thread and counts in shared memory, so that several copies pay?"""

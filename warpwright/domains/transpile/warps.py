@@ -11,7 +11,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from warpwright.domains.transpile import bounds, ir, regions, uniform, vectorise
+from warpwright.domains.transpile import bounds, ir, regions, strides, uniform, vectorise
 from warpwright.domains.transpile.integers import SIGNED, UNSIGNED, literal, not_negative
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt, Var
 from warpwright.domains.transpile.printing import declarator
@@ -106,8 +106,7 @@ def values(writer: Writer, keys: Set[int]) -> Set[int]:
     lanes = writer.lanes
     if lanes is None:
         return set()
-    for key in sorted(lanes.linear & keys, key=lambda k: writer.plan.order.get(k, 0)):
-        var = writer.plan.variables[key]
+    for var in writer.in_order(lanes.linear & keys):
         writer.line(f"const {var.type} {var.name} = {_of_warp(var, writer)} + lane_index;")
     return lanes.shared | lanes.linear
 
@@ -120,8 +119,8 @@ def _recomputed(writer: Writer, stmts: Sequence[Stmt]) -> None:
     plan = writer.plan
     declared = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, Declare)}
     keys = writer.closure(regions.used([*stmts, *map(Evaluate, writer.masks)])) & plan.recomputed - declared
-    for key in sorted(keys, key=lambda k: plan.order.get(k, 0)):
-        _declare(writer, plan.facts.declared[key])
+    for var in writer.in_order(keys):
+        _declare(writer, plan.facts.declared[var.key])
 
 
 def _declare(writer: Writer, stmt: Declare) -> None:
@@ -257,19 +256,14 @@ def _exchanged(stmt: Stmt, writer: Writer) -> Stmt:
 
 def _is_strided(stmt: For, writer: Writer) -> bool:
     """Is this `for (i = lane + c; i < n; i += s) body`, with c, n and s the same in all lanes?"""
-    if len(stmt.init) != 1 or not isinstance(counter := stmt.init[0], Declare) or counter.init is None or counter.var.type not in _WHOLE:
+    counted = strides.counter(stmt, writer.plan.facts)
+    if counted is None or counted[0].var.type not in _WHOLE:
         return False
-    key, cond, step = counter.var.key, stmt.cond, stmt.step
-    if cond is None or step is None or cond.kind != "binary" or cond.name not in ("<", "<=") or step.kind != "assign" or step.name != "+=":
-        return False
-    end, by = cond.children[1], step.children[1]
-    if cond.children[0].var != key or step.children[0].var != key or len({id(s) for s in writer.plan.facts.assigned.get(key, ())}) != 1:
-        return False
-    if key in writer.plan.facts.addressed or any(isinstance(s, ir.Return | ir.Raw) or regions.jumps(s) for s in stmt.body):
-        return False
+    counter, end, by = counted
+    assert stmt.cond is not None and counter.init is not None
     if _loads(end) and _stores(stmt.body, writer):
         return False
-    if bounds.compared_unsigned(cond, writer.plan):  # a negative start is large there
+    if bounds.compared_unsigned(stmt.cond, writer.plan):  # a negative start is large there
         start = bounds.expand(counter.init, writer.plan)
         if start is None or not not_negative(start):
             return False
