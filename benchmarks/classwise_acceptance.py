@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from warpwright.domains.unlearnable import backends, estimate, quality, synthetic
-from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec
+from warpwright.domains.unlearnable.bank import UNIT, FilterBank
 from warpwright.domains.unlearnable.countermeasures import edge_crop
 from warpwright.domains.unlearnable.findings import learned
 from warpwright.domains.unlearnable.protect import PRESETS
@@ -129,19 +129,12 @@ def train_blind(name: str, seed: int) -> Figures:
 
 def photos(name: str, seed: int) -> Figures:
     """PSNR and SSIM of the two photos that scikit-learn bundles, preset gentle, median over ten filters: 32 px with k=3, 224 px with k=9."""
-    from PIL import Image
+    from classwise_quality import SIZES, of_classes
     from sklearn.datasets import load_sample_images
 
     found: Figures = {}
-    for side, spec in ((32, FilterSpec(3, 0.3)), (224, FilterSpec(9, 0.06))):
-        bank = FilterBank.from_key(key_of(seed), CLASSES, spec)
-        noise, likeness = [], []
-        for photo in load_sample_images().images:
-            square = Image.fromarray(photo[:, : photo.shape[0]]).resize((side, side), Image.Resampling.BOX)
-            clean = np.repeat(np.asarray(square).transpose(2, 0, 1)[None], 10, 0)
-            after = backends.cpp(np.ascontiguousarray(clean), np.arange(10), bank, PRESETS["gentle"].operator)
-            noise.append(quality.psnr(clean, after))
-            likeness.append(quality.ssim(clean, after))
+    for side, spec in SIZES:
+        noise, likeness = zip(*(of_classes(photo, side, spec, key_of(seed)) for photo in load_sample_images().images), strict=True)
         found |= {f"psnr{side}": float(np.median(noise)), f"ssim{side}": float(np.median(likeness))}
     return found
 

@@ -45,16 +45,19 @@ def photographs(paths: list[str]) -> list[tuple[str, NDArray[np.uint8]]]:
 
 def gentle(photo: NDArray[np.uint8], side: int, spec: FilterSpec) -> tuple[float, float]:
     """Return PSNR and SSIM at a side."""
+    figures = [[np.median(figure) for figure in of_classes(photo, side, spec, bytes([seed + 1]) * 32)] for seed in range(SEEDS)]
+    noise, likeness = np.mean(figures, axis=0)
+    return float(noise), float(likeness)
+
+
+def of_classes(photo: NDArray[np.uint8], side: int, spec: FilterSpec, key: bytes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return PSNR (dB) and SSIM of a photograph with each class's filter, `[classes]` each."""
     least = min(photo.shape[:2])
     square = Image.fromarray(photo[:least, :least]).resize((side, side), Image.Resampling.BOX)
     clean = np.repeat(np.asarray(square).transpose(2, 0, 1)[None], len(CLASSES), 0)
-    figures = []
-    for seed in range(SEEDS):
-        bank = FilterBank.from_key(bytes([seed + 1]) * 32, CLASSES, spec)
-        after = backends.cpp(np.ascontiguousarray(clean), np.arange(len(CLASSES)), bank, PRESETS["gentle"].operator)
-        figures.append((np.median(quality.psnr(clean, after)), np.median(quality.ssim(clean, after))))
-    noise, likeness = np.mean(figures, axis=0)
-    return float(noise), float(likeness)
+    bank = FilterBank.from_key(key, CLASSES, spec)
+    after = backends.cpp(np.ascontiguousarray(clean), np.arange(len(CLASSES)), bank, PRESETS["gentle"].operator)
+    return quality.psnr(clean, after), quality.ssim(clean, after)
 
 
 if __name__ == "__main__":
