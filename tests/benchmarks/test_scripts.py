@@ -165,3 +165,17 @@ def test_a_layer_without_its_bias_does_not_get_one(tmp_path: Path) -> None:
     candidate.load_state_dict(model.state_dict())
     x = torch.rand(4, 512)
     torch.testing.assert_close(candidate(x), torch.relu(x @ model.inner.weight.t()))
+
+
+# --- transpile_kernelbench_c_gpu.py ------------------------------------------------------------------------------------------------
+
+
+def test_differences_are_shares_of_the_largest_value_and_kinds_count() -> None:
+    difference = script("transpile_kernelbench_c_gpu").difference
+    one = torch.tensor([1.0, -4.0, float("nan"), float("inf")])
+    other = torch.tensor([1.0, -4.4, float("nan"), float("inf")])
+    assert difference(one, one) == 0.0
+    assert difference(other, one) == pytest.approx(0.1)
+    nan, inf = float("nan"), float("inf")
+    for wrong in ([1.0, -4.0, 0.0, inf], [1.0, -4.0, nan, -inf], [1.0, nan, nan, inf], [1.0, -4.0]):
+        assert difference(torch.tensor(wrong), one) == inf

@@ -73,6 +73,14 @@ def test_a_kernel_for_each_type(built: extension.Extension) -> None:
         assert torch.equal(built.relu(x), x.relu())
 
 
+def test_a_text_that_was_compiled_twice_keeps_its_tensors_apart(built: extension.Extension) -> None:
+    """The second one is the same library: the first one's new tensors were looked for among the second one's."""
+    x = torch.randn(40, 70)
+    again = extension.compile_extension(TEXT)
+    for function in (built.relu, again.relu, built.relu):
+        assert torch.equal(function(x), x.relu())
+
+
 def test_results_are_tensors_views_and_lists(built: extension.Extension) -> None:
     x = torch.randn(5, 300)
     sums, turned, part, filled, one = built.several(x, bias=None, sizes=[2, 3])

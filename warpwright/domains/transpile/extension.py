@@ -7,6 +7,7 @@ are not read: they take a minute to compile, this takes seconds. What the small 
 from __future__ import annotations
 
 import ctypes
+import functools
 import operator
 import re
 import threading
@@ -96,7 +97,7 @@ class Extension:
         for symbol in (library.ww_bound_name, library.ww_bound_arguments, library.ww_error):
             symbol.restype = ctypes.c_char_p
         library.ww_results.restype = ctypes.POINTER(Value)
-        calls = _Calls(library)
+        calls = _calls_of(self.path)
         for index in range(library.ww_bound_count()):
             words = library.ww_bound_arguments(index).decode().split()
             name = library.ww_bound_name(index).decode()
@@ -145,6 +146,12 @@ def _asked(name: str, arguments: list[Any]) -> Any:
     if name == "gelu":
         return torch.ops.aten.gelu(arguments[0], approximate=arguments[1])
     return getattr(torch.ops.aten, name)(*arguments)
+
+
+@functools.cache
+def _calls_of(path: Path) -> _Calls:
+    """Return the one `_Calls` of a library: it asks the one that it was given last, also where a text was compiled, and so loaded, twice."""
+    return _Calls(native.load(path))
 
 
 class _Calls:
