@@ -7,7 +7,7 @@ enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2
 typedef cudaError_t cudaError;
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaDevAttrClockRate = 13, cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrComputeMode = 20, cudaDevAttrConcurrentKernels = 31, cudaDevAttrManagedMemory = 83, cudaDevAttrConcurrentManagedAccess = 89, cudaDevAttrCooperativeLaunch = 95, cudaDevAttrMemoryPoolsSupported = 115, cudaDevAttrMaxThreadsPerMultiProcessor = 39 };
 enum { cudaComputeModeDefault = 0, cudaComputeModeExclusive = 1, cudaComputeModeProhibited = 2 };
 enum cudaMemLocationType { cudaMemLocationTypeInvalid, cudaMemLocationTypeDevice, cudaMemLocationTypeHost };
@@ -138,7 +138,12 @@ static inline cudaError_t cudaDeviceSetLimit(int, size_t) { return cudaSuccess; 
 static inline cudaError_t cudaDeviceSetCacheConfig(int) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceSetSharedMemConfig(int) { return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetCacheConfig(F, int) { return cudaSuccess; }
-template <class F> static inline cudaError_t cudaFuncSetAttribute(F, int, int) { return cudaSuccess; }
+template <class F> static inline cudaError_t cudaFuncSetAttribute(F, int attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value < 0 || (size_t)value > ww::most_shared) return ww::refused() = cudaErrorInvalidValue;
+  ww::shared_limit() = std::max(ww::shared_limit(), (size_t)value);  // for all kernels: which one is meant is not kept
+  return cudaSuccess;
+}
 static inline cudaError_t cudaDeviceGetAttribute(int* v, int a, int) {
   static const std::map<int, int> known = {{16, 16}, {1, 1024}, {8, 49152}, {10, 32}, {75, 8}, {76, 0}, {97, 166912}, {13, 1000000}, {38, 1 << 20}, {81, 167936}, {31, 1}, {83, 1}, {89, 1}, {39, 2048}, {115, 1}};
   const auto at = known.find(a);

@@ -35,9 +35,17 @@ static inline void asserted(const char* what, const char* file, int line) {
   fail("assertion `" + std::string(what) + "' (line " + std::to_string(line) + ")");
 }
 static inline bool failed() { return !error_text().empty(); }
+// Bytes of dynamic shared memory that a launch may ask for: 48 KiB unless cudaFuncSetAttribute allows more; at most what a block has on compute capability 9.0.
+constexpr size_t most_shared = 232448;
+inline size_t& shared_limit() { static size_t limit = 49152; return limit; }
 static inline bool acceptable(const Launch& launch) {
   if (launch.threads() < 1 || launch.threads() > 1024 || launch.blocks() < 1) {
     fail("expected 1 to 1024 threads a block and at least one block, saw " + std::to_string(launch.threads()) + " and " + std::to_string(launch.blocks()));
+    return false;
+  }
+  if (launch.shared > shared_limit()) {
+    fail("expected at most " + std::to_string(shared_limit()) + " bytes of dynamic shared memory, saw " + std::to_string(launch.shared) +
+         "; cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) allows up to " + std::to_string(most_shared));
     return false;
   }
   return true;
@@ -128,6 +136,7 @@ template <class... P, size_t... I> static void enter_with(void (*f)(const Launch
 }
 template <class... P> static int enter(void (*f)(const Launch&, P...), const unsigned* shape, size_t shared, void** a) {
   if (failed()) error_text().clear();
+  shared_limit() = most_shared;  // Python has no cudaFuncSetAttribute
   enter_with(f, Launch(dim3(shape[0], shape[1], shape[2]), dim3(shape[3], shape[4], shape[5]), shared), a, std::index_sequence_for<P...>());
   return failed();
 }

@@ -1,0 +1,55 @@
+"""Launches that a GPU refuses fail here too, and say why."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warpwright import cli, native
+from warpwright.domains import transpile
+
+pytestmark = [pytest.mark.compiler, pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")]
+
+PROGRAM = r"""
+#include <cstdio>
+__global__ void last(int* out, int n) { extern __shared__ int s[]; s[n - 1] = 7; __syncthreads(); *out = s[n - 1]; }
+static int asked(int bytes) {
+  int* out; int seen = 0;
+  cudaMalloc(&out, sizeof(int)); cudaMemset(out, 0, sizeof(int));
+  last<<<1, 1, bytes>>>(out, bytes / 4);
+  const bool good = cudaGetLastError() == cudaSuccess;
+  cudaMemcpy(&seen, out, sizeof(int), cudaMemcpyDeviceToHost);
+  return good ? seen : -1;
+}
+int main(int count, char**) {
+  const int attribute = cudaFuncSetAttribute(last, cudaFuncAttributeMaxDynamicSharedMemorySize, count > 1 ? 400000 : 65536);
+  cudaGetLastError();
+  std::printf("%d %d %d\n", attribute, asked(49152), asked(65536));
+}
+"""
+
+
+def test_dynamic_shared_memory_beyond_48_kib_must_be_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "app.cu").write_text(PROGRAM)
+    assert cli.main(["transpile", str(tmp_path / "app.cu"), "-o", str(tmp_path / "app.cpp"), "--tier", "fibers"]) == cli.DONE
+    command = [native.compiler()[0], "-O1", "-std=c++17", "-fopenmp", "-w", str(tmp_path / "app.cpp"), "-o", str(tmp_path / "app")]
+    subprocess.run(command, check=True, timeout=100)
+
+    def said(*arguments: str) -> str:
+        return subprocess.run([str(tmp_path / "app"), *arguments], capture_output=True, text=True, timeout=60).stdout
+
+    assert said() == "0 7 7\n"
+    assert said("more") == "1 7 -1\n"
+
+
+def test_from_python_a_block_may_have_all_that_a_gpu_has() -> None:
+    kernel = transpile.compile_text(PROGRAM.split("static int asked")[0]).load()["last"]
+    out = np.zeros(1, np.int32)
+    kernel[1, 1, 232448](out, 1)
+    assert out[0] == 7
+    with pytest.raises(transpile.LaunchFailed, match="at most 232448 bytes of dynamic shared memory, saw 400000"):
+        kernel[1, 1, 400000](out, 1)
