@@ -6,7 +6,8 @@
 The kernels are in transpile_speed.cu, the twins in transpile_speed_hand.cpp, data and answers in transpile_speed_works.py.
 
 A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the
-grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it.
+grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it. A peer starts its threads
+itself: it runs in a forked process, where OpenMP's threads are missing once torch has used them, and a parallel region waits for ever.
 
 Every answer but torch's is checked against numpy in float64 before anything is timed. Times are wall clock, minimum and median over the repeats.
 """
