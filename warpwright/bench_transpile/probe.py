@@ -25,18 +25,16 @@ using std::max; using std::min;
 template <class A, class B> auto max(A a, B b) -> decltype(a + b) { return a > b ? a : b; }
 template <class A, class B> auto min(A a, B b) -> decltype(a + b) { return a < b ? a : b; }
 template <class T> struct Recorded {
-  T* data; long size; long top; unsigned char* seen; long count; long bad; T none; long wanted;
+  T* data; long size; long top; unsigned char* seen; long count; long bad; T value, none; long wanted;
   T& operator[](long i) {
     if (i < 0 || i >= size) { bad = 1; none = T(1); return none; }
     if (i > top) top = i;
-    if (!seen[i]) { seen[i] = 1; count += i < wanted; }
+    if (!seen[i]) { seen[i] = 1; data[i] = value; count += i < wanted; }  // filled where it is touched: whole, it takes a second
     return data[i];
   }
 };
 template <class T> Recorded<T> recorded(long size, T value, long wanted) {
-  T* data = (T*)malloc(size * sizeof(T));
-  for (long i = 0; i < size; ++i) data[i] = value;
-  return {data, size, -1, (unsigned char*)calloc(size, 1), 0, 0, value, wanted};
+  return {(T*)malloc(size * sizeof(T)), size, -1, (unsigned char*)calloc(size, 1), 0, 0, value, value, wanted};
 }
 """
 CUDA = """
