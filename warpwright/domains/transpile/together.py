@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warpwright.domains.transpile import ir, regions
+from warpwright.domains.transpile import control, ir, regions
 from warpwright.domains.transpile.integers import not_negative
 from warpwright.domains.transpile.ir import Expr, Stmt
 from warpwright.domains.transpile.printing import Printer, declarator
@@ -171,7 +171,7 @@ def _by_all(writer: Writer, node: Node, beginning: Beginning) -> None:
     if isinstance(node, Region):
         _each_block(writer, [node], beginning)
     elif isinstance(node, Loop):
-        writer.loop_over_steps(node)
+        control.steps(writer, node)
         for inner in node.body:
             _by_all(writer, inner, beginning)
         writer.close()
