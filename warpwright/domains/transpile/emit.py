@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import control, ir, narrow, reductions, regions, registers, stretches, together, vectorise, warps
+from warpwright.domains.transpile import alike, control, ir, narrow, reductions, regions, registers, stretches, together, vectorise, warps
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
@@ -56,6 +56,8 @@ class Writer:
         self.ending: set[int] = set()
         self.in_warps = False
         self.lanes: warps.Lanes | None = None
+        self.same: set[int] = set()
+        """Keys of arrays that have the same value in all threads here, where 32 divides the block's width."""
         self.vectorised = 0
         self.scalar: list[str] = []
         self.labels = iter(range(1, 1_000_000))
@@ -113,6 +115,14 @@ class Writer:
             self.node(node)
 
     def node(self, node: Node) -> None:
+        if isinstance(node, Region) and alike.once(self, node):
+            return
+        kept = self.same - alike.changed(node, self)
+        self.same = set(kept)
+        self.one_node(node)
+        self.same = kept | (self.same if isinstance(node, WarpGroup) else set())
+
+    def one_node(self, node: Node) -> None:
         if isinstance(node, Region):
             self.region(node)
         elif isinstance(node, Single):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warpwright.domains.transpile import control, ir, regions
+from warpwright.domains.transpile import alike, control, ir, regions
 from warpwright.domains.transpile.integers import not_negative
 from warpwright.domains.transpile.ir import Expr, Stmt
 from warpwright.domains.transpile.printing import Printer, declarator
@@ -171,10 +171,13 @@ def _by_all(writer: Writer, node: Node, beginning: Beginning) -> None:
     if isinstance(node, Region):
         _each_block(writer, [node], beginning)
     elif isinstance(node, Loop):
+        kept = writer.same - alike.changed(node, writer)
+        writer.same = set(kept)
         control.steps(writer, node)
         for inner in node.body:
             _by_all(writer, inner, beginning)
         writer.close()
+        writer.same = kept
     else:
         writer.node(node)
 

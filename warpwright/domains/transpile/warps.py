@@ -11,7 +11,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from warpwright.domains.transpile import bounds, exchange, ir, regions, strides, uniform, vectorise
+from warpwright.domains.transpile import alike, bounds, exchange, ir, regions, strides, uniform, vectorise
 from warpwright.domains.transpile.integers import SIGNED, UNSIGNED, literal, not_negative
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt, Var
 from warpwright.domains.transpile.printing import declarator
@@ -47,8 +47,11 @@ def group(writer: Writer, node: WarpGroup) -> None:
     if not writer.options.vectors:
         writer.warps(node)
         return
+    once = alike.of_warps(writer, node)
     writer.open("if (dim_x % 32 == 0)")
-    writer.open("for (int warp_index = 0; warp_index < warps; ++warp_index)")
+    writer.open(f"for (int warp_index = 0; warp_index < {'warps' if once is None else '1'}; ++warp_index)")
+    if once is not None:
+        writer.lines[-1] += "  // all warps do the same"
     writer.line("constexpr int lanes = 32;")
     writer.line("[[maybe_unused]] const int warp_thread = warp_index * 32, warp_x = one_row ? warp_thread : warp_thread % dim_x;")
     writer.line("[[maybe_unused]] const int thread = warp_thread, thread_x = warp_x, thread_y = one_row ? 0 : warp_thread / dim_x % dim_y,")
@@ -58,11 +61,15 @@ def group(writer: Writer, node: WarpGroup) -> None:
     writer.nodes(node.body)
     writer.in_warps, writer.lanes = False, None
     writer.close()
+    if once is not None:
+        alike.copies(writer, once)
     writer.depth -= 1
     writer.line("} else {")
     writer.depth += 1
     writer.warps(node)
     writer.close()
+    if once is not None:
+        writer.same |= once.same & once.written
 
 
 def region(writer: Writer, stmts: Sequence[Stmt]) -> None:
