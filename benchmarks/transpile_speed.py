@@ -1,6 +1,6 @@
 """Translated kernels beside OpenMP written by hand, torch and one fiber a thread, interleaved in one run; peers before it.
 
-    python benchmarks/transpile_speed.py [--repeats 30] [--threads 1] [--only NAME,...] [--without NAME,...] [--peer NAME=LIBRARY ...]
+    python benchmarks/transpile_speed.py [--repeats 30] [--threads 1] [--cpu-time] [--only NAME,...] [--without NAME,...] [--peer NAME=LIBRARY ...]
         [--markdown FILE]
 
 The kernels are in transpile_speed.cu, the twins in transpile_speed_hand.cpp, data and answers in transpile_speed_works.py.
@@ -9,7 +9,8 @@ A peer is a shared library of the same kernels, built with another tool: functio
 grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it. A peer starts its threads
 itself: it runs in a forked process, where OpenMP's threads are missing once torch has used them, and a parallel region waits for ever.
 
-Every answer but torch's is checked against numpy in float64 before anything is timed. Times are wall clock, minimum and median over the repeats.
+Every answer but torch's is checked against numpy in float64 before anything is timed. Times are wall clock, minimum and median over the repeats; with
+--cpu-time the process's own, which others on a busy machine change less (one thread only, and without peers).
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ def peer_times(work: Work, call: Callable[[], Any], repeats: int) -> list[float]
     return json.loads(text) if text and not status else f"stopped: wait status {status}"
 
 
-def measure(work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_share: int) -> dict[str, list[float]]:
+def measure(
+    work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_share: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
     """Return the times of each program in ms, in a new order each round; one that takes over 50 ms runs in every `slow_share`-th round."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     order, random = list(calls.items()), Random(0)
@@ -107,9 +110,9 @@ def measure(work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_
             if round_number % slow_share and times[name][0] > 50:
                 continue
             work.output[...] = 0
-            begun = time.perf_counter()
+            begun = clock()
             call()
-            times[name].append((time.perf_counter() - begun) * 1e3)
+            times[name].append((clock() - begun) * 1e3)
     return times
 
 
@@ -140,11 +143,15 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--only", help="kernels, with commas between")
     parser.add_argument("--without", default="", help="tiers that are not timed, with commas between")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=LIBRARY")
     parser.add_argument("--markdown", type=Path)
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.cpu_time and (given.threads > 1 or given.peer):
+        parser.error("--cpu-time is for one thread, without peers")
+    return given
 
 
 def timed_peers(chosen: list[Work], given: argparse.Namespace) -> tuple[dict[tuple[str, str], dict[str, list[float]]], list[str]]:
@@ -180,7 +187,8 @@ def main() -> None:
             error = error_of(work, name, call)
             if error > LARGEST_ERROR:
                 raise SystemExit(f"{work.name} by {name} is wrong: relative error {error}")
-        times = measure(work, calls, given.repeats, 10) | peers[work.name, work.size]
+        clock = time.process_time if given.cpu_time else time.perf_counter
+        times = measure(work, calls, given.repeats, 10, clock) | peers[work.name, work.size]
         best[work.name, work.size] = {name: min(taken) for name, taken in times.items()}
         lines += rows(work, times, best[work.name, work.size])
         print("\n".join(lines[-len(times) :]), flush=True)

@@ -7,7 +7,7 @@ stores are masked: 20 times as slow on some cores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
@@ -262,22 +262,24 @@ def at_thread(expr: Expr, last: bool, row: str = "dim_x") -> Expr:
     return expr.map(known)
 
 
-def grows(expr: Expr, assumed: list[Expr] | None = None) -> bool:
+def grows(expr: Expr, assumed: list[Expr] | None = None, mentions: Callable[[Expr], bool] | None = None) -> bool:
     """Say whether an expanded expression is smallest for the block's first thread: sums and products of indices, sizes and positive numbers.
 
-    With `assumed`, other factors go there: it is so if none of them is negative.
+    With `assumed`, other factors go there: it is so if none of them is negative. With `mentions`, of what that finds in place of threadIdx: of the
+    first block, say.
     """
+    moves = mentions or _mentions_thread
     if expr.kind == "member":
         return bool(expr.children) and expr.children[0].name in LAUNCH
     if expr.kind == "literal":
         return ir.text_of(expr).rstrip("uUlL").isdigit()
     if (expr.kind == "paren" and len(expr.children) == 1) or expr.kind == "cast":
-        return grows(expr.children[-1], assumed)
+        return grows(expr.children[-1], assumed, mentions)
     if expr.kind == "binary" and expr.name == "+":
-        return all(grows(c, assumed) or not _mentions_thread(c) for c in expr.children)
-    if expr.kind == "binary" and expr.name == "*" and _mentions_thread(expr):
-        return all(grows(c, assumed) if _mentions_thread(c) else _may_multiply(c, assumed) for c in expr.children)
-    return not _mentions_thread(expr)
+        return all(grows(c, assumed, mentions) or not moves(c) for c in expr.children)
+    if expr.kind == "binary" and expr.name == "*" and moves(expr):
+        return all(grows(c, assumed, mentions) if moves(c) else _may_multiply(c, assumed) for c in expr.children)
+    return not moves(expr)
 
 
 def _may_multiply(factor: Expr, assumed: list[Expr] | None) -> bool:

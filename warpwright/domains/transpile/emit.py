@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.domains.transpile import ir, narrow, reductions, regions, registers, stretches, together, vectorise, warps
+from warpwright.domains.transpile import alike, control, ir, narrow, reductions, regions, registers, stretches, together, vectorise, warps
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
@@ -57,6 +56,8 @@ class Writer:
         self.ending: set[int] = set()
         self.in_warps = False
         self.lanes: warps.Lanes | None = None
+        self.same: set[int] = set()
+        """Keys of arrays that have the same value in all threads here, where 32 divides the block's width."""
         self.vectorised = 0
         self.scalar: list[str] = []
         self.labels = iter(range(1, 1_000_000))
@@ -114,6 +115,14 @@ class Writer:
             self.node(node)
 
     def node(self, node: Node) -> None:
+        if isinstance(node, Region) and alike.once(self, node):
+            return
+        kept = self.same - alike.changed(node, self)
+        self.same = set(kept)
+        self.one_node(node)
+        self.same = kept | (self.same if isinstance(node, WarpGroup) else set())
+
+    def one_node(self, node: Node) -> None:
         if isinstance(node, Region):
             self.region(node)
         elif isinstance(node, Single):
@@ -132,84 +141,17 @@ class Writer:
                 self.nodes(node.other)
             self.close()
         elif isinstance(node, Loop):
-            self.loop_over_steps(node)
+            control.steps(self, node)
             self.nodes(node.body)
             self.close()
         elif isinstance(node, Masked):
-            self.masked(node)
+            control.masked(self, node)
         elif isinstance(node, MaskedLoop):
-            self.masked_loop(node)
+            control.masked_loop(self, node)
         elif isinstance(node, WarpGroup):
             warps.group(self, node)
         elif isinstance(node, Leave):
             self.line(f"{node.word};")
-
-    def loop_over_steps(self, node: Loop) -> None:
-        if self.lanes is not None and warps.halves(node):
-            self.lines.append("#pragma GCC unroll 8")
-        cond = self.printer.expr(node.cond) if node.cond is not None else ""
-        if self.options.beginning is not None and node.reach == "last":
-            cond = re.sub(r"\bblock_x\b", "last_block", cond)
-        step = self.printer.expr(node.step) if node.step is not None else ""
-        self.open(f"for ({self.printer.loop_init(node.init)}; {cond}; {step})")
-        self.lines[-1] += f"  // line {node.line}"
-
-    def masked(self, node: Masked) -> None:
-        if not node.exits and any(regions.meets(n, "block") for n in node.body):
-            self.threads_agree(node)
-        alone = all(isinstance(inner, Region | Sync | Masked) for inner, _ in regions.walk(node.body))
-        if not alone:
-            self.any_inside(node)
-        self.masks.append(node.cond)
-        self.nodes(node.body)
-        self.masks.pop()
-        if not alone:
-            self.close()
-            self.close()
-
-    def any_inside(self, node: Masked) -> None:
-        """Open what runs only if it runs for some thread: loops and uniform values are those of the threads inside."""
-        self.open("")
-        self.line("int any_inside = 0;")
-        conds: list[Stmt] = [Evaluate(m) for m in (*self.masks, node.cond)]
-        simd = self.options.vectors and not vectorise.unvectorisable(conds, self.plan, self.options.simple, self.options.own)
-        self.loop_head(conds, "reduction(|: any_inside)" if simd else "")
-        self.line(f"any_inside |= ({self.printer.expr(node.cond)}) != 0;")
-        self.loop_tail()
-        self.open("if (any_inside)")
-
-    def threads_agree(self, node: Masked | MaskedLoop) -> None:
-        """A barrier under a condition that may differ: all threads have to agree, which is looked at when it runs, unless the others have exited."""
-        if id(node) in self.ending:
-            return
-        cond = node.cond if isinstance(node, Masked) else ir.name_of(node.flag)
-        self.open("")
-        self.line("int inside = 0, alive = 0;")
-        self.loop_head([Evaluate(m) for m in (*self.masks, cond)], False)
-        self.line("++alive;")
-        self.line(f"inside += ({self.printer.expr(cond)}) != 0;")
-        self.loop_tail()
-        self.line(
-            f'if (inside && inside != alive) {{ ww::fail("barrier that not all threads reach, under the condition of line {node.line}"); return; }}'
-        )
-        self.close()
-
-    def masked_loop(self, node: MaskedLoop) -> None:
-        self.open("for (;;)")
-        self.line("bool any_active = false;")
-        flag = node.flag.name
-        again: list[Stmt] = [
-            Evaluate(Expr("assign", (ir.name_of(node.flag), " = ", ir.name_of(node.flag), " && (", node.cond, ")"), node.line, "=")),
-            Evaluate(Expr("other", (f"any_active |= {flag}",), node.line)),
-        ]
-        self.loops(Region(again))
-        self.line("if (!any_active) break;")
-        if any(regions.meets(n, "block") for n in node.body):
-            self.threads_agree(node)
-        self.masks.append(ir.name_of(node.flag))
-        self.nodes(node.body)
-        self.masks.pop()
-        self.close()
 
     def warps(self, node: WarpGroup) -> None:
         """Write the loop over warps, whose lanes run one after another."""

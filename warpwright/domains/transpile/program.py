@@ -349,7 +349,7 @@ _ASSERT = (
 
 _OPTIONAL = {"vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b", "vcalls": r"\bww::any_",
              "complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
-             "groups": r"\bcooperative_groups\b", "curand": r"\bcurandStatePhilox4_32_10",
+             "lanes": r"\bww::lanes_", "groups": r"\bcooperative_groups\b", "curand": r"\bcurandStatePhilox4_32_10",
              "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
              "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b|\btexture\s*<|\btextureReference\b",
              "texture_reference": r"\btexture\s*<|\btextureReference\b"}  # fmt: skip

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warpwright.domains.transpile import ir, regions
-from warpwright.domains.transpile.integers import not_negative
+from warpwright.domains.transpile import alike, bounds, control, ir, regions
 from warpwright.domains.transpile.ir import Expr, Stmt
 from warpwright.domains.transpile.printing import Printer, declarator
 from warpwright.domains.transpile.regions import Loop, Node, Plan, Region, Single, Sync
@@ -70,8 +69,9 @@ def _may_join(node: Node, plan: Plan, printer: Printer) -> bool:
     if not isinstance(node, Loop) or not node.reach or node.cond is None or node.step is None:
         return False
     value, end = node.cond.children
+    grows = not _looks_at_block(value) or bounds.grows(value, mentions=_looks_at_block)
     return (
-        _grows(value) and _is_common(value, plan, True) and _is_common(end, plan) and _is_common(node.step, plan)
+        grows and _is_common(value, plan, True) and _is_common(end, plan) and _is_common(node.step, plan)
         and all(_may_join(inner, plan, printer) for inner in node.body)
     )  # fmt: skip
 
@@ -100,19 +100,6 @@ def _is_common(expr: Expr, plan: Plan, of_block: bool = False) -> bool:
             if var.dims or var.space not in ("local", "parameter", "constant") or node.var in plan.facts.addressed:
                 return False
     return True
-
-
-def _grows(expr: Expr) -> bool:
-    """Say whether an expanded expression is smallest for the group's first block: a sum in which blockIdx.x has factors that are not negative."""
-    if not _looks_at_block(expr) or _is_block(expr):
-        return True
-    if (expr.kind == "paren" and len(expr.children) == 1) or expr.kind == "cast":
-        return _grows(expr.children[-1])
-    if expr.kind != "binary" or len(expr.children) != 2:
-        return False
-    if expr.name == "*":
-        return any(_grows(one) and not_negative(other) for one, other in (expr.children, expr.children[::-1]))
-    return expr.name == "+" and all(map(_grows, expr.children))
 
 
 def _looks_at_block(expr: Expr) -> bool:
@@ -171,10 +158,13 @@ def _by_all(writer: Writer, node: Node, beginning: Beginning) -> None:
     if isinstance(node, Region):
         _each_block(writer, [node], beginning)
     elif isinstance(node, Loop):
-        writer.loop_over_steps(node)
+        kept = writer.same - alike.changed(node, writer)
+        writer.same = set(kept)
+        control.steps(writer, node)
         for inner in node.body:
             _by_all(writer, inner, beginning)
         writer.close()
+        writer.same = kept
     else:
         writer.node(node)
 

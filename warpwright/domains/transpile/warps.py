@@ -11,7 +11,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from warpwright.domains.transpile import bounds, ir, regions, strides, uniform, vectorise
+from warpwright.domains.transpile import alike, bounds, exchange, ir, regions, strides, uniform, vectorise
 from warpwright.domains.transpile.integers import SIGNED, UNSIGNED, literal, not_negative
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt, Var
 from warpwright.domains.transpile.printing import declarator
@@ -38,8 +38,8 @@ class Lanes:
     """Moves by one from lane to lane: declared with `_of_warp` behind its name, for the first lane."""
 
 
-Piece = Declare | For | list[Stmt]
-"""Part of a region: a value that the warp shares, a strided loop, or what its lanes do side by side."""
+Piece = Declare | For | exchange.Join | exchange.Copy | list[Stmt]
+"""Part of a region: a value that the warp shares, a strided loop, what is done for the warp as a whole, or what its lanes do side by side."""
 
 
 def group(writer: Writer, node: WarpGroup) -> None:
@@ -47,8 +47,11 @@ def group(writer: Writer, node: WarpGroup) -> None:
     if not writer.options.vectors:
         writer.warps(node)
         return
+    once = alike.of_warps(writer, node)
     writer.open("if (dim_x % 32 == 0)")
-    writer.open("for (int warp_index = 0; warp_index < warps; ++warp_index)")
+    writer.open(f"for (int warp_index = 0; warp_index < {'warps' if once is None else '1'}; ++warp_index)")
+    if once is not None:
+        writer.lines[-1] += "  // all warps do the same"
     writer.line("constexpr int lanes = 32;")
     writer.line("[[maybe_unused]] const int warp_thread = warp_index * 32, warp_x = one_row ? warp_thread : warp_thread % dim_x;")
     writer.line("[[maybe_unused]] const int thread = warp_thread, thread_x = warp_x, thread_y = one_row ? 0 : warp_thread / dim_x % dim_y,")
@@ -58,11 +61,15 @@ def group(writer: Writer, node: WarpGroup) -> None:
     writer.nodes(node.body)
     writer.in_warps, writer.lanes = False, None
     writer.close()
+    if once is not None:
+        alike.copies(writer, once)
     writer.depth -= 1
     writer.line("} else {")
     writer.depth += 1
     writer.warps(node)
     writer.close()
+    if once is not None:
+        writer.same |= once.same & once.written
 
 
 def region(writer: Writer, stmts: Sequence[Stmt]) -> None:
@@ -87,6 +94,8 @@ def region(writer: Writer, stmts: Sequence[Stmt]) -> None:
             _declare(writer, piece)
         elif isinstance(piece, For):
             _steps(writer, piece)
+        elif isinstance(piece, exchange.Join | exchange.Copy):
+            _exchange(writer, piece)
         else:
             _side_by_side(writer, piece, "0", "lanes")
     while writer.depth > depth:
@@ -157,8 +166,15 @@ def _pieces(writer: Writer, stmts: Sequence[Stmt]) -> list[Piece]:
     """Return the statements cut at what the warp shares and at strided loops."""
     made: list[Piece] = []
     assert writer.lanes is not None
-    for stmt in stmts:
-        if isinstance(stmt, Declare) and stmt.init is not None and _is_for_the_warp(stmt, writer):
+    done = 0
+    for at, stmt in enumerate(stmts):
+        if at < done:
+            continue
+        whole = exchange.join(stmts[at:], writer) or exchange.copy(stmt, writer)
+        if whole is not None and (isinstance(whole, exchange.Copy) or _for_whole_warp(whole.taken, writer)):
+            made.append(whole)
+            done = at + len(whole.stmts)
+        elif isinstance(stmt, Declare) and stmt.init is not None and _is_for_the_warp(stmt, writer):
             (writer.lanes.shared if _kind(stmt.init, writer) in _EVEN else writer.lanes.linear).add(stmt.var.key)
             made.append(stmt)
         elif isinstance(stmt, For) and _is_strided(stmt, writer):
@@ -170,6 +186,12 @@ def _pieces(writer: Writer, stmts: Sequence[Stmt]) -> list[Piece]:
     return made
 
 
+def _stmts(piece: Piece) -> Sequence[Stmt]:
+    if isinstance(piece, list):
+        return piece
+    return piece.stmts if isinstance(piece, exchange.Join | exchange.Copy) else [piece]
+
+
 def _crossing(writer: Writer, pieces: Sequence[Piece]) -> list[Var] | None:
     """Return the variables that live in several pieces; None where one cannot be kept for each lane."""
     assert writer.lanes is not None
@@ -178,7 +200,7 @@ def _crossing(writer: Writer, pieces: Sequence[Piece]) -> list[Var] | None:
     for number, piece in enumerate(pieces):
         if not isinstance(piece, list):
             continue
-        others = regions.used([s for i, p in enumerate(pieces) if i != number for s in (p if isinstance(p, list) else [p])])
+        others = regions.used([s for i, p in enumerate(pieces) if i != number for s in _stmts(p)])
         for stmt in piece:
             if not isinstance(stmt, Declare) or stmt.var.key in known or stmt.var.key not in others:
                 continue
@@ -240,18 +262,34 @@ def _lane_of(cond: Expr, writer: Writer) -> str:
     return ""
 
 
-def _exchanged(stmt: Stmt, writer: Writer) -> Stmt:
-    """Return the statement that takes a shuffled value, with the shuffle done for the whole warp before, where its distance is shared."""
+def _for_whole_warp(stmt: Stmt, writer: Writer) -> bool:
+    """Is this `taken = shuffle(offered)` of all 32 lanes, by a distance that they share?"""
     if not isinstance(stmt, Declare) or stmt.init is None or stmt.init.kind != "lane" or stmt.init.var is None or len(stmt.init.children) != 2:
-        return stmt
+        return False
     distance, width = stmt.init.children
+    return _kind(distance, writer) in _EVEN and literal(width) == LANES
+
+
+def _shuffled(stmt: Declare, writer: Writer) -> str:
+    """Write the shuffle for the whole warp; return the name of the array with what each lane took."""
+    assert stmt.init is not None and stmt.init.var is not None
     way = str(stmt.init.parts[0]).removeprefix("ww::lane_").partition("(")[0]
-    if _kind(distance, writer) not in _EVEN or literal(width) != LANES:
-        return stmt
     taken, offered = _of_warp(stmt.var, writer), writer.plan.variables[stmt.init.var].name
     writer.line(f"alignas(64) {declarator(stmt.var, taken, '[32]')};")
-    writer.line(f"ww::lanes_{way}({offered}_l, {taken}, {writer.printer.expr(distance)});")
-    return replace(stmt, init=Expr("other", (f"{taken}[lane_index]",), stmt.line, "", None, stmt.var.type))
+    writer.line(f"ww::lanes_{way}({offered}_l, {taken}, {writer.printer.expr(stmt.init.children[0])});")
+    return taken
+
+
+def _exchanged(stmt: Stmt, writer: Writer) -> Stmt:
+    """Return the statement that takes a shuffled value, with the shuffle done for the whole warp before, where its distance is shared."""
+    if not isinstance(stmt, Declare) or not _for_whole_warp(stmt, writer):
+        return stmt
+    return replace(stmt, init=Expr("other", (f"{_shuffled(stmt, writer)}[lane_index]",), stmt.line, "", None, stmt.var.type))
+
+
+def _exchange(writer: Writer, piece: exchange.Join | exchange.Copy) -> None:
+    writer.vectorised += 1
+    exchange.write(piece, writer, _shuffled(piece.taken, writer) if isinstance(piece, exchange.Join) else "")
 
 
 def _is_strided(stmt: For, writer: Writer) -> bool:

@@ -153,34 +153,6 @@ static inline unsigned lane_xor(unsigned lane, int bits, int width) { return (la
 // of itself, and a double errs by 2^-53.
 static inline __attribute__((always_inline)) int quotient(int a, int b) { return __builtin_constant_p(b) ? a / b : (int)((double)a / (double)b); }
 static inline __attribute__((always_inline)) int rest(int a, int b) { return __builtin_constant_p(b) ? a % b : (int)((unsigned)a - (unsigned)quotient(a, b) * (unsigned)b); }
-
-// A shuffle of a whole warp, from one array with a place for each lane to another.
-template <class T> static inline void lanes_at(const T* from, T* to, int source) {
-  const T taken = from[source & 31];
-  for (int lane = 0; lane < 32; ++lane) to[lane] = taken;
-}
-template <class T> static inline void lanes_up(const T* from, T* to, unsigned delta) {
-  const int far = (int)std::min(delta, 32u) & 31;
-  for (int lane = 0; lane < far; ++lane) to[lane] = from[lane];
-  for (int lane = far; lane < 32; ++lane) to[lane] = from[lane - far];
-}
-template <class T> static inline void lanes_down(const T* from, T* to, unsigned delta) {
-  const int far = (int)std::min(delta, 32u) & 31;
-  for (int lane = 0; lane < 32 - far; ++lane) to[lane] = from[lane + far];
-  for (int lane = 32 - far; lane < 32; ++lane) to[lane] = from[lane];
-}
-template <class T> static inline void lanes_xor(const T* from, T* to, int bits) {
-  if (bits & ~31) bits = 0;
-#if defined(__GNUC__) && !defined(__clang__)
-  if constexpr (sizeof(T) == 4) {  // vectors of eight lanes change places, and lanes inside of them
-    typedef int Vector __attribute__((vector_size(32), may_alias));
-    const Vector order = Vector{0, 1, 2, 3, 4, 5, 6, 7} ^ (bits & 7);
-    for (int part = 0; part < 4; ++part) ((Vector*)to)[part] = __builtin_shuffle(((const Vector*)from)[part ^ (bits >> 3)], order);
-    return;
-  }
-#endif
-  for (int lane = 0; lane < 32; ++lane) to[lane] = from[lane ^ bits];
-}
 }  // namespace ww
 extern "C" __attribute__((weak)) const char* ww_error() {  // weak: each source of a program has it
   return ww::error_text().c_str();
