@@ -2,7 +2,8 @@
 
     python benchmarks/transpile_math.py [--stride 1] [--only NAME,...] [--markdown FILE]
 
-With a stride of 1 all 2^32 floats are tried (about a minute a function on two cores); the errors are in units in the last place against the exact value.
+With a stride of 1 all 2^32 floats are tried (a minute or two a function on two cores); the errors are in units in the last place against the exact
+value.
 CUDA states the distance to the rounded exact value, in whole units: an error below 1.5 is at most 1 there.
 """
 

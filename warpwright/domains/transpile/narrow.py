@@ -39,7 +39,7 @@ def apart(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> tuple[list[Stm
         return None
     rest = [opened(guard, set(declared), plan) for guard in bounds(conjuncts(last.cond), plan, printer).rest]
     cut = stretches.split([], rest, plan, printer) if rest else None
-    return (head, [*again, last]) if not rest or (cut is not None and len(cut.only) == len(rest)) else None
+    return (head, [*again, last]) if not rest or (cut is not None and not cut.only_if and len(cut.only) == len(rest)) else None
 
 
 def _may_wait(key: int, plan: Plan, changed: Set[int]) -> bool:

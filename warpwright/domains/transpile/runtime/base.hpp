@@ -107,6 +107,8 @@ template <class T> static inline T smallest(std::initializer_list<T> values) { T
 static inline long up(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }  // a / b rounded up, for b > 0
 // Threads until `sum`, which grows by `step` a thread, is at the next multiple of `size`.
 template <int size, int step, class T> static inline int to_next(T sum) { const T rest = sum % size; return (size + step - 1 - (int)(rest < 0 ? rest + size : rest)) / step; }
+// The same for a sum from 0 on that grows by 1, and a size that only the run shows.
+template <class T> static inline int to_next_of(T sum, long size) { const long left = size - (long)sum % size; return left < 1 << 30 ? (int)left : 1 << 30; }
 template <class T> struct identity { using type = T; };
 template <class T> using type_identity_t = typename identity<T>::type;
 
