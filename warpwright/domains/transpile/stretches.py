@@ -6,7 +6,8 @@ by one element a thread in it: a load of neighbours instead of divisions and a g
     (E / m) / n = E / (m n)      (E / m) % n / k = (E / (m k)) % (n / k), where k divides n      u + E / m = (u m + E) / m
 
 so that each is a quotient E / D or a rest (E / D) % m of a sum E in which thread_x counts k times; it changes where E passes a multiple of D, or m.
-D may also be a value that all threads share, as in `bias[i % columns]`: rows are cut where it turns out to be large.
+D may also be a value that all threads share, as in `bias[i % columns]`: rows are cut where it turns out to be large. So may it in `E ^ D` and
+`E & D`, the exchanges of a sorting network or an FFT, where it turns out to be a power of two.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class _Break:
     size: int | Expr
     """A number, or a value that all threads share."""
     step: int
+    bit: bool = False
+    """Is a shared size to be a power of two?"""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ class Stretches:
     """Threads between two breaks of the kind that comes most often."""
     only_if: list[str] = field(default_factory=list)
     """The row is cut only where all of these hold: the divisors are large enough."""
+    skip: list[str] = field(default_factory=list)
+    """A stretch is left out unless all of these hold: guards that are the same for all its threads."""
     inside: list[str] = field(default_factory=list)
     """Where all of these hold, the guards of `c ? a[i] : b` hold for a whole stretch, ..."""
     unguarded: list[Stmt] = field(default_factory=list)
@@ -101,18 +106,19 @@ class _Cutter:
         self.plan, self.printer = plan, printer
         self.made = Stretches([], [])
         self.breaks: dict[tuple[str, int], set[int]] = {}
-        self.uniform: dict[tuple[str, str], None] = {}
+        self.uniform: dict[tuple[str, str, bool], None] = {}
         self.shortest = SHORTEST if any(isinstance(s, ir.For | ir.DoWhile) for s in ir.walk(tuple(stmts))) else SHORTEST_PLAIN
 
     def split(self, stmts: Sequence[Stmt], guards: Sequence[Expr]) -> Stretches | None:
         made, printer = self.made, self.printer
         made.stmts = [ir.map_expressions(s, self.change) for s in stmts]
+        guards = [g for g in guards if not self.is_the_same(g)]
         made.guards = [g.map(self.change) for g in guards]
         for guard, written in zip(guards, made.guards, strict=True):
             if (only := _only(guard, written, self.plan, printer)) is not None:
                 made.only.append(only)
                 made.guards = [g for g in made.guards if g is not written]
-        if not made.parts:
+        if not made.parts and not made.skip:
             return None
         opened = [ir.map_expressions(s, self.unguarded) for s in stmts]
         if made.inside:
@@ -122,8 +128,9 @@ class _Cutter:
             needed = [s for s in sizes if not any(o < s and s % o == 0 for o in sizes)]
             made.lengths += [f"ww::to_next<{size}, {step}>({text})" for size in needed]
             periods += [-(-size // step) for size in needed]
-        made.lengths += [f"ww::to_next_of({text}, {size})" for text, size in self.uniform]
-        made.only_if = [f"{size} >= {SHORTEST_UNIFORM}" for size in dict.fromkeys(size for _, size in self.uniform)]
+        made.lengths += [f"ww::to_next_{'bit' if bit else 'of'}({text}, {size})" for text, size, bit in self.uniform]
+        sizes = dict.fromkeys((size, bit) for _, size, bit in self.uniform)
+        made.only_if = [f"ww::is_bit({size}, {SHORTEST})" if bit else f"{size} >= {SHORTEST_UNIFORM}" for size, bit in sizes]
         made.usual = min(periods, default=0)
         return made
 
@@ -146,16 +153,43 @@ class _Cutter:
             value = _settled(_analysed(whole, self.plan.steps))
         except _Unsuitable:
             return None
-        if not value.breaks or any(isinstance(one.size, int) and one.size // one.step < self.shortest for one in value.breaks):
+        if not value.breaks or self.is_short(value.breaks):
             return None
+        self.note(value)
+        made = self.made
+        return made.parts.setdefault(self.printer.expr(_at_first(whole)), f"part_{len(made.parts) + 1}"), value.step
+
+    def note(self, value: _Value) -> None:
+        """Keep where a value jumps."""
         for one in value.breaks:
             text = self.printer.expr(_at_first(one.sum))
             if isinstance(one.size, int):
                 self.breaks.setdefault((text, one.step), set()).add(one.size)
             else:
-                self.uniform[text, f"(long)({self.printer.expr(one.size)})"] = None
-        made = self.made
-        return made.parts.setdefault(self.printer.expr(_at_first(whole)), f"part_{len(made.parts) + 1}"), value.step
+                self.uniform[text, f"(long)({self.printer.expr(one.size)})", one.bit] = None
+
+    def is_the_same(self, guard: Expr) -> bool:
+        """Note a guard such as `(t ^ j) > t` whose sides move alike in a stretch, so that it holds for all threads or for none."""
+        whole = expand(guard, self.plan)
+        if whole is None or whole.kind != "binary" or whole.name not in ("<", "<=", ">", ">=", "==", "!="):
+            return False
+        try:
+            sides = [_settled(_analysed(side, self.plan.steps)) for side in whole.children]
+        except _Unsuitable:
+            return False
+        breaks = [one for side in sides for one in side.breaks]
+        if sides[0].step != sides[1].step or not breaks or self.is_short(breaks):
+            return False
+        still = sides[0].step == 0 or whole.name in ("==", "!=") or is_signed(guard, self.plan)
+        if not still and not all(ir.bare(side).name == "^" or not_negative(side) for side in whole.children):
+            return False  # an unsigned value below zero is a large one
+        for side in sides:
+            self.note(side)
+        self.made.skip.append(self.printer.expr(_at_first(whole)))
+        return True
+
+    def is_short(self, breaks: Sequence[_Break]) -> bool:
+        return any(isinstance(one.size, int) and one.size // one.step < self.shortest for one in breaks)
 
     def unguarded(self, expr: Expr) -> Expr | None:
         """Return a[i] of `c ? a[i] : b` where c can be looked at for a whole stretch, and note it."""
@@ -204,7 +238,7 @@ def _only(guard: Expr, written: Expr, plan: Plan, printer: Printer) -> str | Non
 
 def _is_whole(expr: Expr) -> bool:
     """May the expression be a sum of quotients and rests? Names stand for themselves."""
-    return expr.kind == "paren" or (expr.kind == "binary" and expr.name in ("+", "-", "*", "/", "%", ">>", "&"))
+    return expr.kind == "paren" or (expr.kind == "binary" and expr.name in ("+", "-", "*", "/", "%", ">>", "&", "^"))
 
 
 def _analysed(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
@@ -221,11 +255,15 @@ def _analysed(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
     if expr.name in ("+", "-"):
         return _sum(expr, counting)
     left, right = expr.children
+    if expr.name in ("*", "^", "&") and mentions_x(right):
+        left, right = right, left
     if expr.name == "*":
         left, right = (right, left) if literal(left) is not None else (left, right)
     number = literal(right)
     if number is None and expr.name in ("/", "%"):
         return _by_uniform(expr, counting)
+    if number is None and expr.name in ("^", "&"):
+        return _by_bit(expr, counting)
     if number is None:
         raise _Unsuitable
     if expr.name == "*":
@@ -278,8 +316,7 @@ def _rest(inner: Expr, number: int, counting: Set[int]) -> _Quotient | _Value:
 def _by_uniform(expr: Expr, counting: Set[int]) -> _Value:
     """Return inner / size or inner % size, for a size that all threads share."""
     inner, size = expr.children
-    simple = all(n.kind in ("name", "paren", "member", "literal") or (n.kind == "binary" and n.name in ("+", "-", "*")) for n in size.walk())
-    if mentions_x(size) or not simple:
+    if not _is_cheap(size):
         raise _Unsuitable
     value = _settled(_analysed(inner, counting))
     if value.step == 0:
@@ -287,6 +324,23 @@ def _by_uniform(expr: Expr, counting: Set[int]) -> _Value:
     if value.step != 1 or not not_negative(inner, counting):
         raise _Unsuitable
     return _Value(int(expr.name == "%"), (*value.breaks, _Break(inner, size, 1)))
+
+
+def _by_bit(expr: Expr, counting: Set[int]) -> _Value:
+    """Return inner ^ size or inner & size, for a power of two that all threads share: between its multiples, inner + or - size, and 0 or size."""
+    inner, size = expr.children if mentions_x(expr.children[0]) else expr.children[::-1]
+    if not _is_cheap(size) or not not_negative(inner, counting):
+        raise _Unsuitable
+    value = _settled(_analysed(inner, counting))
+    if value.step != 1:
+        raise _Unsuitable
+    return _Value(int(expr.name == "^"), (*value.breaks, _Break(inner, size, 1, True)))
+
+
+def _is_cheap(size: Expr) -> bool:
+    """Is this a sum or product that all threads share and that may be looked at at any time?"""
+    simple = all(n.kind in ("name", "paren", "member", "literal") or (n.kind == "binary" and n.name in ("+", "-", "*")) for n in size.walk())
+    return simple and not mentions_x(size)
 
 
 def _floors(inner: Expr, counting: Set[int]) -> None:
