@@ -129,8 +129,8 @@ class _Cutter:
             made.lengths += [f"ww::to_next<{size}, {step}>({text})" for size in needed]
             periods += [-(-size // step) for size in needed]
         made.lengths += [f"ww::to_next_{'bit' if bit else 'of'}({text}, {size})" for text, size, bit in self.uniform]
-        sizes = dict.fromkeys((size, bit) for _, size, bit in self.uniform)
-        made.only_if = [f"ww::is_bit({size}, {SHORTEST})" if bit else f"{size} >= {SHORTEST_UNIFORM}" for size, bit in sizes]
+        shared = dict.fromkeys((size, bit) for _, size, bit in self.uniform)
+        made.only_if = [f"ww::is_bit({size}, {SHORTEST})" if bit else f"{size} >= {SHORTEST_UNIFORM}" for size, bit in shared]
         made.usual = min(periods, default=0)
         return made
 
