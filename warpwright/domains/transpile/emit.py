@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import exchange, ir, narrow, reductions, regions, registers, rows, stretches, together, vectorise, warps
+from warpwright.domains.transpile import ir, narrow, reductions, regions, registers, rows, stretches, swaps, together, vectorise, warps
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
@@ -310,7 +310,7 @@ class Writer:
         if any(e.var in declared for guard in limits.rest for e in guard.walk()):  # a guard that needs the region's own values stays inside
             inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
         if self.options.vectors and not self.in_warps:
-            inner = exchange.without_branches(inner, self.plan)
+            inner = swaps.without_branches(inner, self.plan)
         cut = stretches.split(inner, limits.rest, self.plan, self.printer) if self.options.vectors and not self.in_warps else None
         simd = self.options.vectors and not self.in_warps and self.vectorisable(cut.stmts if cut is not None else stmts)
         loop = registers.suits(inner, self.plan) if simd and not guards and self.options.blocks else None

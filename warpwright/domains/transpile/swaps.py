@@ -1,4 +1,4 @@
-"""Exchanges in shared memory without a branch: `if (a > b) { s[t] = b; s[u] = a; }` stores both in any case, what they were or what they become.
+"""Swaps in shared memory without a branch: `if (a > b) { s[t] = b; s[u] = a; }` stores both in any case, what they were or what they become.
 
 A vectorised loop would mask the stores, which is slow, or stay scalar and mispredict half of its branches. What the thread has read of shared memory
 in the same region, no other thread changes there (that would be a race), so that it may be written back; the places have to follow from the thread's
