@@ -68,8 +68,50 @@ def random_body(random: Random) -> str:
     ))  # fmt: skip
 
 
+@pytest.mark.parametrize(("value", "expected"), [
+    (f"a[{X} % n]", "(long)(n) >= 64"), (f"a[{ROW} / (n * 4) % 3]", "(long)((n * 4)) >= 64"), (f"a[{X} % n / 20]", "(long)(n) >= 64"),
+    (f"a[({X} - 1) % n]", ""), (f"a[{X} * 2 % n]", ""), (f"a[{X} % (n / 2)]", ""), (f"a[{X} % a[0]]", ""), (f"a[n % {X}]", ""),
+])  # fmt: skip
+def test_rows_are_cut_where_the_run_shows_a_large_divisor(value: str, expected: str) -> None:
+    source = program({"k": f"out[{PLACE}] = {value};"}, "vectors").source.partition("k_block")[2]
+    assert ("ww::to_next_of" in source) == bool(expected) and (not expected or f"if ({expected})" in source)
+
+
+def random_guarded(random: Random) -> str:
+    """Return the body of a kernel that reads under a guard, or by quotients and rests of what only the run shows."""
+    index = random.choice((X, "number", ROW))
+    size, other = random.choice(("n", "(n * 3)", "(64 + n)")), random.randint(3, 40)
+    values = f"{index} % {size}", f"{index} / {size} % 5", f"({index} % {size} + 3) / {other}", f"{index} % {other}", f"{index} / {other} - 2"
+    value = random.choice(values)
+    sign, bound = random.choice(("<", "<=", ">", ">=")), random.choice(("n", "20", "0", "(int)blockIdx.x"))
+    guard = random.choice(("", f"if ({index} < n + 90) ", f"if (({value}) % 5 != 1) "))
+    return (
+        "int number = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        f"if (n > 0) {{ int v = {value}; {guard}out[{PLACE}] = (v >= 0 && 63 >= v && {value} + {other} {sign} {bound}) ? a[v] : v; }}\n"
+        f"else out[{PLACE}] = ({index} / {other} {sign} {bound}) ? a[{index} % {other}] : {random.choice(('1', index))};"
+    )
+
+
 @pytest.mark.compiler
-def test_random_kernels_agree_with_fibers() -> None:
+def test_random_guards_and_divisors_agree_with_fibers() -> None:
+    random = Random(9)
+    bodies = {f"k{i}": random_guarded(random) for i in range(60)}
+    made = program(bodies, "vectors")
+    assert made.source.count("ww::to_next_of(") > 30 and made.source.count("stretch_end - 1 - stretch_x") > 20
+    flags = ("-std=c++17", "-shared", "-fPIC", "-fopenmp", "-fwrapv")
+    vectors, fibers = made.load(("-O1", *flags)), program(bodies, "fibers").load(("-O0", *flags))
+    a = np.random.default_rng(0).integers(-99, 99, 64).astype(np.int32)
+    for name, body in bodies.items():
+        for block in (*BLOCKS, (256, 1, 1)):
+            for n in (-17, 7, 23, 70):
+                seen, expected = (np.full(4 * 300, 5, np.int32) for _ in range(2))
+                vectors[name][4, block](a, seen, n)
+                fibers[name][4, block](a, expected, n)
+                assert np.array_equal(seen, expected), (body, block, n)
+
+
+@pytest.mark.compiler
+def test_random_kernels_kernels_agree_with_fibers() -> None:
     random = Random(5)
     bodies = {f"k{i}": random_body(random) for i in range(150)}
     made = program(bodies, "vectors")

@@ -170,6 +170,11 @@ def compared_unsigned(comparison: Expr, plan: Plan) -> str:
     return (wide or found)[0]
 
 
+def is_signed(comparison: Expr, plan: Plan) -> bool:
+    """Say whether whole numbers are compared as signed ones."""
+    return _whole_numbers(comparison, plan) and not compared_unsigned(comparison, plan)
+
+
 def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
     """Return the expression with local values replaced by what they are computed from; None where that is not fixed."""
     if depth > 12 or expr.kind in ("index", "lane", "lambda", "assign", "call", "other", "conditional"):

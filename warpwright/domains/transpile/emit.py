@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import alike, control, ir, narrow, reductions, regions, registers, stretches, together, vectorise, warps
+from warpwright.domains.transpile import (
+    alike,
+    control,
+    ir,
+    narrow,
+    reductions,
+    regions,
+    registers,
+    rows,
+    stretches,
+    swaps,
+    together,
+    vectorise,
+    warps,
+)  # fmt: skip
 from warpwright.domains.transpile.bounds import Bounds, bounds, whole_block
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Raw, Stmt, Var
@@ -61,7 +75,8 @@ class Writer:
         self.vectorised = 0
         self.scalar: list[str] = []
         self.labels = iter(range(1, 1_000_000))
-        self.row = "row_x" if options.one_row else "dim_x"
+        self.row = "row_x" if options.one_row else rows.WIDTH
+        self.joined = ""
 
     def line(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text if text else "")
@@ -250,45 +265,71 @@ class Writer:
         limits.rest = [narrow.opened(guard, declared, self.plan) for guard in limits.rest]
         if any(e.var in declared for guard in limits.rest for e in guard.walk()):  # a guard that needs the region's own values stays inside
             inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
+        if self.options.vectors and not self.in_warps:
+            inner = swaps.without_branches(inner, self.plan)
         cut = stretches.split(inner, limits.rest, self.plan, self.printer) if self.options.vectors and not self.in_warps else None
         simd = self.options.vectors and not self.in_warps and self.vectorisable(cut.stmts if cut is not None else stmts)
         loop = registers.suits(inner, self.plan) if simd and not guards and self.options.blocks else None
         if loop is not None:
             self.in_registers(loop, stmts)
-        elif cut is not None and simd:
-            self.in_stretches(cut, limits)
-            return
         masks: list[Stmt] = [Evaluate(m) for m in limits.rest]
-        self.loop_head([*inner, *masks], simd, limits)
-        self.lines += self.statements(inner, simd)
-        self.store(inner)
-        self.loop_tail(limits)
-        if loop is not None:
+        if simd and loop is None and self.row == rows.WIDTH:
+            self.joined = rows.width([*stmts, *(Evaluate(m) for m in self.masks)], self.plan, self.options.impure) or ""
+        cut = cut if loop is None and simd else None
+        if cut is not None and cut.only_if:
+            self.open(f"if ({' && '.join(cut.only_if)})")
+        if cut is not None:
+            self.in_stretches(cut, replace(limits, rest=cut.guards))
+        if cut is not None and cut.only_if:
+            self.depth -= 1
+            self.line("} else {")
+            self.depth += 1
+        if cut is None or cut.only_if:
+            self.loop_head([*inner, *masks], simd, limits)
+            self.lines += self.statements(inner, simd)
+            self.store(inner)
+            self.loop_tail(limits)
+        self.joined = ""
+        if loop is not None or (cut is not None and cut.only_if):
             self.close()
 
     def in_stretches(self, cut: stretches.Stretches, limits: Bounds) -> None:
         """Write a region whose rows are cut: the usual length has a loop of its own, which the compiler unrolls."""
-        limits.rest = cut.guards
         self.rows(limits)
         low, high = self.row_ends(limits)
         self.open(f"for (int stretch_x = {low}, stretch_end; stretch_x < {high}; stretch_x = stretch_end)")
         for text, name in cut.parts.items():
             self.line(f"const auto {name} = {text};")
         self.line(f"stretch_end = ww::smallest<int>({{{high} - stretch_x, {', '.join(cut.lengths)}}}) + stretch_x;")
+        if cut.skip:
+            self.line(f"if (!({' && '.join(f'({text})' for text in cut.skip)})) continue;")
         for only in cut.only:
             self.line(f"const int {only};")
-        if cut.usual <= stretches.LONGEST_COPY and not cut.only:
-            self.open(f"if (stretch_end - stretch_x == {cut.usual})")
-            self.one_stretch(cut, f"stretch_x + {cut.usual}")
+        if cut.inside:
+            self.open(f"if ({' && '.join(f'({text})' for text in cut.inside)})")
+            self.by_length(replace(cut, stmts=cut.unguarded))
             self.depth -= 1
             self.line("} else {")
             self.depth += 1
             self.one_stretch(cut, "stretch_end")
             self.close()
         else:
-            self.one_stretch(cut, "stretch_end")
+            self.by_length(cut)
         self.close()
         self.rows_end(limits)
+
+    def by_length(self, cut: stretches.Stretches) -> None:
+        """Write a stretch, the usual length and others apart."""
+        if not 0 < cut.usual <= stretches.LONGEST_COPY or cut.only:
+            self.one_stretch(cut, "stretch_end")
+            return
+        self.open(f"if (stretch_end - stretch_x == {cut.usual})")
+        self.one_stretch(cut, f"stretch_x + {cut.usual}")
+        self.depth -= 1
+        self.line("} else {")
+        self.depth += 1
+        self.one_stretch(cut, "stretch_end")
+        self.close()
 
     def one_stretch(self, cut: stretches.Stretches, end: str) -> None:
         masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
@@ -383,21 +424,27 @@ class Writer:
 
     def row_ends(self, limits: Bounds) -> tuple[str, str]:
         """Return the first thread of a row, and the one behind its last."""
-        return "first_x" if limits.low else "0", "last_x" if limits.high else self.row
+        return "first_x" if limits.low else "0", "last_x" if limits.high else self.row_length()
+
+    def row_length(self) -> str:
+        if not self.joined:
+            return self.row
+        return "dim_x * dim_y" if self.joined == rows.WIDTH else f"(dim_x == {self.joined} ? dim_x * dim_y : dim_x)"
 
     def rows(self, limits: Bounds) -> None:
         """Open the loops over thread_z and thread_y, with what a row of threads shares."""
         self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
+        count = "dim_y" if not self.joined else "1" if self.joined == rows.WIDTH else f"(dim_x == {self.joined} ? 1 : dim_y)"
         if not (limits.low or limits.high or limits.rows):
-            self.line("for (int thread_y = 0; thread_y < dim_y; ++thread_y)")
+            self.line(f"for (int thread_y = 0; thread_y < {count}; ++thread_y)")
             return
-        self.open("for (int thread_y = 0; thread_y < dim_y; ++thread_y)")
+        self.open(f"for (int thread_y = 0; thread_y < {count}; ++thread_y)")
         if limits.rows:
             self.line(f"if (!({' && '.join(f'({row})' for row in limits.rows)})) continue;")
         if limits.low:
             self.line(f"const int first_x = (int)ww::largest<long>({{0, {', '.join(limits.low)}}});")
         if limits.high:
-            self.line(f"const int last_x = (int)ww::smallest<long>({{{self.row}, {', '.join(limits.high)}}});")
+            self.line(f"const int last_x = (int)ww::smallest<long>({{{self.row_length()}, {', '.join(limits.high)}}});")
 
     def loop_tail(self, limits: Bounds | None = None) -> None:
         self.printer.vector = False

@@ -30,6 +30,8 @@ def not_negative(expr: Expr, counting: Set[int] = frozenset()) -> bool:
         return literal(expr) is not None
     if (expr.kind == "paren" and len(expr.children) == 1) or expr.kind == "cast":
         return not_negative(expr.children[-1], counting)
+    if expr.kind == "binary" and expr.name == "%" and expr.type in SIGNED and expr.children[1].type in SIGNED:
+        return not_negative(expr.children[0], counting)  # a rest has the sign of what is divided
     if expr.kind == "binary" and expr.name in ("/", "%", ">>"):
         return not_negative(expr.children[0], counting) and bool(literal(expr.children[1]))
     return expr.kind == "binary" and expr.name in ("+", "*", "&") and all(not_negative(c, counting) for c in expr.children)

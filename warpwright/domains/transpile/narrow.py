@@ -39,7 +39,7 @@ def apart(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> tuple[list[Stm
         return None
     rest = [opened(guard, set(declared), plan) for guard in bounds(conjuncts(last.cond), plan, printer).rest]
     cut = stretches.split([], rest, plan, printer) if rest else None
-    return (head, [*again, last]) if not rest or (cut is not None and len(cut.only) == len(rest)) else None
+    return (head, [*again, last]) if not rest or (cut is not None and not cut.only_if and len(cut.only) == len(rest)) else None
 
 
 def _may_wait(key: int, plan: Plan, changed: Set[int]) -> bool:
@@ -48,8 +48,12 @@ def _may_wait(key: int, plan: Plan, changed: Set[int]) -> bool:
 
 
 def opened(guard: Expr, declared: Set[int], plan: Plan) -> Expr:
-    """Return `value == number` on the region's own values with what these are computed from, where that is the same."""
-    if guard.kind != "binary" or guard.name != "==" or literal(guard.children[-1]) is None or not any(e.var in declared for e in guard.walk()):
+    """Return `value == number`, or a comparison of `t ^ j`, on the region's own values with what these are computed from, where that is the same."""
+    if guard.kind != "binary" or guard.name not in ("==", "<", "<=", ">", ">=") or not any(e.var in declared for e in guard.walk()):
         return guard
     whole = expand(guard, plan)
-    return whole if whole is not None and all(e.kind != "paren" or e.type in _INTS for e in whole.walk()) else guard
+    if whole is None or not all(e.kind != "paren" or e.type in _INTS for e in whole.walk()):
+        return guard
+    fits = literal(guard.children[-1]) is not None if guard.name == "==" else any(e.kind == "binary" and e.name == "^" for e in whole.walk())
+    fits = fits or (guard.name == "==" and any(e.kind == "binary" and e.name in ("&", "^") for e in whole.walk()))
+    return whole if fits else guard

@@ -6,6 +6,8 @@ by one element a thread in it: a load of neighbours instead of divisions and a g
     (E / m) / n = E / (m n)      (E / m) % n / k = (E / (m k)) % (n / k), where k divides n      u + E / m = (u m + E) / m
 
 so that each is a quotient E / D or a rest (E / D) % m of a sum E in which thread_x counts k times; it changes where E passes a multiple of D, or m.
+D may also be a value that all threads share, as in `bias[i % columns]`: rows are cut where it turns out to be large. So may it in `E ^ D` and
+`E & D`, the exchanges of a sorting network or an FFT, where it turns out to be a power of two.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.bounds import coefficient, expand, is_x, mentions_x
+from warpwright.domains.transpile.bounds import coefficient, conjuncts, expand, is_signed, is_x, mentions_x
 from warpwright.domains.transpile.integers import UNSIGNED, literal, not_negative
 from warpwright.domains.transpile.ir import Expr, Stmt
 from warpwright.domains.transpile.printing import Printer
@@ -23,6 +25,9 @@ from warpwright.domains.transpile.regions import Plan
 SHORTEST, SHORTEST_PLAIN = 8, 16
 """Threads from one change of a value to the next, below which it is computed for each thread: a stretch costs 10 to 20 cycles to set up, too much
 where threads have no loop (of HPCTransEval, copies by 8 and 12 ran at 0.63x of its C cut, at 1.0x to 1.1x uncut; pools, 0.5x cut, 0.33x uncut)."""
+
+SHORTEST_UNIFORM = 64
+"""The same for a divisor that all threads share and that only the run shows: it is looked at there."""
 
 LONGEST_COPY = 64
 """Stretches of this many threads and fewer have a loop of their own with a constant length."""
@@ -37,8 +42,11 @@ class _Break:
     """The sum, in which thread_x counts `step` times, passes a multiple of `size`."""
 
     sum: Expr
-    size: int
+    size: int | Expr
+    """A number, or a value that all threads share."""
     step: int
+    bit: bool = False
+    """Is a shared size to be a power of two?"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,8 @@ class _Quotient:
     breaks: tuple[_Break, ...] = ()
     divisor: int = 1
     modulus: int = 0
+    bare: Expr | None = None
+    """The sum without multiples of the divisor that were added: it passes multiples where the sum does."""
 
 
 @dataclass
@@ -74,46 +84,142 @@ class Stretches:
     """Each is the one thread that a guard leaves of a stretch, or a number outside of it."""
     usual: int = 0
     """Threads between two breaks of the kind that comes most often."""
+    only_if: list[str] = field(default_factory=list)
+    """The row is cut only where all of these hold: the divisors are large enough."""
+    skip: list[str] = field(default_factory=list)
+    """A stretch is left out unless all of these hold: guards that are the same for all its threads."""
+    inside: list[str] = field(default_factory=list)
+    """Where all of these hold, the guards of `c ? a[i] : b` hold for a whole stretch, ..."""
+    unguarded: list[Stmt] = field(default_factory=list)
+    """... and these are its statements."""
 
 
 def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Printer) -> Stretches | None:
     """Return how the row of threads that runs the statements under the guards is cut; None where nothing is gained by it."""
-    made = Stretches([], [])
-    breaks: dict[tuple[str, int], set[int]] = {}
-    shortest = SHORTEST if any(isinstance(s, ir.For | ir.DoWhile) for s in ir.walk(tuple(stmts))) else SHORTEST_PLAIN
+    return _Cutter(stmts, plan, printer).split(stmts, guards)
 
-    def change(expr: Expr) -> Expr | None:
+
+class _Cutter:
+    """Cuts one row."""
+
+    def __init__(self, stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> None:
+        self.plan, self.printer = plan, printer
+        self.made = Stretches([], [])
+        self.breaks: dict[tuple[str, int], set[int]] = {}
+        self.uniform: dict[tuple[str, str, bool], None] = {}
+        self.shortest = SHORTEST if any(isinstance(s, ir.For | ir.DoWhile) for s in ir.walk(tuple(stmts))) else SHORTEST_PLAIN
+
+    def split(self, stmts: Sequence[Stmt], guards: Sequence[Expr]) -> Stretches | None:
+        made, printer = self.made, self.printer
+        made.stmts = [ir.map_expressions(s, self.change) for s in stmts]
+        guards = [g for g in guards if not self.is_the_same(g)]
+        made.guards = [g.map(self.change) for g in guards]
+        for guard, written in zip(guards, made.guards, strict=True):
+            if (only := _only(guard, written, self.plan, printer)) is not None:
+                made.only.append(only)
+                made.guards = [g for g in made.guards if g is not written]
+        if not made.parts and not made.skip:
+            return None
+        opened = [ir.map_expressions(s, self.unguarded) for s in stmts]
+        if made.inside:
+            made.unguarded = [ir.map_expressions(s, self.change) for s in opened]
+        periods = []
+        for (text, step), sizes in self.breaks.items():
+            needed = [s for s in sizes if not any(o < s and s % o == 0 for o in sizes)]
+            made.lengths += [f"ww::to_next<{size}, {step}>({text})" for size in needed]
+            periods += [-(-size // step) for size in needed]
+        made.lengths += [f"ww::to_next_{'bit' if bit else 'of'}({text}, {size})" for text, size, bit in self.uniform]
+        shared = dict.fromkeys((size, bit) for _, size, bit in self.uniform)
+        made.only_if = [f"ww::is_bit({size}, {SHORTEST})" if bit else f"{size} >= {SHORTEST_UNIFORM}" for size, bit in shared]
+        made.usual = min(periods, default=0)
+        return made
+
+    def change(self, expr: Expr) -> Expr | None:
+        """Return what stands for a value that holds still or moves by a fixed step in a stretch."""
         if expr.kind in ("lambda", "other"):
             return expr
-        if not _is_whole(expr) or (whole := expand(expr, plan)) is None or not mentions_x(whole):
+        if not _is_whole(expr) or (whole := expand(expr, self.plan)) is None or not mentions_x(whole):
             return None
-        try:
-            value = _settled(_analysed(whole, plan.steps))
-        except _Unsuitable:
+        found = self.value(whole)
+        if found is None:
             return None
-        if not value.breaks or min(one.size // one.step for one in value.breaks) < shortest:
-            return None
-        for one in value.breaks:
-            breaks.setdefault((printer.expr(_at_first(one.sum)), one.step), set()).add(one.size)
-        name = made.parts.setdefault(printer.expr(_at_first(whole)), f"part_{len(made.parts) + 1}")
-        text = f"({name} + {f'{value.step} * ' if value.step != 1 else ''}(thread_x - stretch_x))" if value.step else name
+        name, step = found
+        text = f"({name} + {f'{step} * ' if step != 1 else ''}(thread_x - stretch_x))" if step else name
         return Expr("other", (text,), expr.line, "", None, expr.type)
 
-    made.stmts = [ir.map_expressions(s, change) for s in stmts]
-    made.guards = [g.map(change) for g in guards]
-    for guard, written in zip(guards, made.guards, strict=True):
-        if (only := _only(guard, written, plan, printer)) is not None:
-            made.only.append(only)
-            made.guards = [g for g in made.guards if g is not written]
-    if not made.parts:
-        return None
-    periods = []
-    for (text, step), sizes in breaks.items():
-        needed = [s for s in sizes if not any(o < s and s % o == 0 for o in sizes)]
-        made.lengths += [f"ww::to_next<{size}, {step}>({text})" for size in needed]
-        periods += [-(-size // step) for size in needed]
-    made.usual = min(periods)
-    return made
+    def value(self, whole: Expr) -> tuple[str, int] | None:
+        """Return the name of an expanded expression's value for the first thread of a stretch, and its step; None where it is not worth stretches."""
+        try:
+            value = _settled(_analysed(whole, self.plan.steps))
+        except _Unsuitable:
+            return None
+        if not value.breaks or self.is_short(value.breaks):
+            return None
+        self.note(value)
+        made = self.made
+        return made.parts.setdefault(self.printer.expr(_at_first(whole)), f"part_{len(made.parts) + 1}"), value.step
+
+    def note(self, value: _Value) -> None:
+        """Keep where a value jumps."""
+        for one in value.breaks:
+            text = self.printer.expr(_at_first(one.sum))
+            if isinstance(one.size, int):
+                self.breaks.setdefault((text, one.step), set()).add(one.size)
+            else:
+                self.uniform[text, f"(long)({self.printer.expr(one.size)})", one.bit] = None
+
+    def is_the_same(self, guard: Expr) -> bool:
+        """Note a guard such as `(t ^ j) > t` whose sides move alike in a stretch, so that it holds for all threads or for none."""
+        whole = expand(guard, self.plan)
+        if whole is None or whole.kind != "binary" or whole.name not in ("<", "<=", ">", ">=", "==", "!="):
+            return False
+        try:
+            sides = [_settled(_analysed(side, self.plan.steps)) for side in whole.children]
+        except _Unsuitable:
+            return False
+        breaks = [one for side in sides for one in side.breaks]
+        if sides[0].step != sides[1].step or not breaks or self.is_short(breaks):
+            return False
+        still = sides[0].step == 0 or whole.name in ("==", "!=") or is_signed(guard, self.plan)
+        if not still and not all(ir.bare(side).name == "^" or not_negative(side) for side in whole.children):
+            return False  # an unsigned value below zero is a large one
+        for side in sides:
+            self.note(side)
+        self.made.skip.append(self.printer.expr(_at_first(whole)))
+        return True
+
+    def is_short(self, breaks: Sequence[_Break]) -> bool:
+        return any(isinstance(one.size, int) and one.size // one.step < self.shortest for one in breaks)
+
+    def unguarded(self, expr: Expr) -> Expr | None:
+        """Return a[i] of `c ? a[i] : b` where c can be looked at for a whole stretch, and note it."""
+        if expr.kind != "conditional" or len(expr.children) != 3 or not any(n.kind == "index" for n in expr.children[1].walk()):
+            return None
+        texts = [self.holds(part) for part in conjuncts(expr.children[0])]
+        if not all(texts):
+            return None
+        self.made.inside += [text for text in texts if text and text not in self.made.inside]
+        return Expr("paren", ("(", expr.children[1], ")"), expr.line, "", None, expr.type)
+
+    def holds(self, part: Expr) -> str:
+        """Return a condition under which a comparison holds for all threads of a stretch; nothing where there is none."""
+        whole = expand(part, self.plan)
+        if whole is None:
+            return ""
+        if not mentions_x(whole):
+            return self.printer.expr(whole)
+        if whole.kind != "binary" or whole.name not in ("<", "<=", ">", ">=") or not is_signed(part, self.plan):
+            return ""
+        left, right = whole.children
+        moving, fixed = (left, right) if mentions_x(left) else (right, left)
+        found = None if mentions_x(fixed) else self.value(ir.bare(moving))
+        if found is None:
+            return ""
+        name, step = found
+        at_end = ((whole.name in ("<", "<=")) == (moving is left)) == (step > 0)
+        worst = f"{name} + {step}l * (stretch_end - 1 - stretch_x)" if step and at_end else name
+        sides = (worst, self.printer.expr(fixed)) if moving is left else (self.printer.expr(fixed), worst)
+        return f"(long)({sides[0]}) {whole.name} (long)({sides[1]})"
 
 
 def _only(guard: Expr, written: Expr, plan: Plan, printer: Printer) -> str | None:
@@ -132,7 +238,7 @@ def _only(guard: Expr, written: Expr, plan: Plan, printer: Printer) -> str | Non
 
 def _is_whole(expr: Expr) -> bool:
     """May the expression be a sum of quotients and rests? Names stand for themselves."""
-    return expr.kind == "paren" or (expr.kind == "binary" and expr.name in ("+", "-", "*", "/", "%", ">>", "&"))
+    return expr.kind == "paren" or (expr.kind == "binary" and expr.name in ("+", "-", "*", "/", "%", ">>", "&", "^"))
 
 
 def _analysed(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
@@ -149,9 +255,15 @@ def _analysed(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
     if expr.name in ("+", "-"):
         return _sum(expr, counting)
     left, right = expr.children
+    if expr.name in ("*", "^", "&") and mentions_x(right):
+        left, right = right, left
     if expr.name == "*":
         left, right = (right, left) if literal(left) is not None else (left, right)
     number = literal(right)
+    if number is None and expr.name in ("/", "%"):
+        return _by_uniform(expr, counting)
+    if number is None and expr.name in ("^", "&"):
+        return _by_bit(expr, counting)
     if number is None:
         raise _Unsuitable
     if expr.name == "*":
@@ -172,7 +284,7 @@ def _sum(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
         if isinstance(one, _Quotient) and not one.modulus and not mentions_x(fixed) and (expr.name == "+" or one is left):
             more = Expr("binary", (ir.paren(fixed), " * ", ir.number(one.divisor)), expr.line, "*", None, fixed.type)
             whole = Expr("binary", (ir.paren(one.sum), f" {expr.name} ", more), expr.line, expr.name, None, expr.type)
-            return _Quotient(whole, one.step, one.breaks, one.divisor)
+            return _Quotient(whole, one.step, one.breaks, one.divisor, 0, one.bare or one.sum)
     one_side, other_side = _settled(left), _settled(right)
     sign = 1 if expr.name == "+" else -1
     return _Value(one_side.step + sign * other_side.step, (*one_side.breaks, *other_side.breaks))
@@ -201,6 +313,36 @@ def _rest(inner: Expr, number: int, counting: Set[int]) -> _Quotient | _Value:
     return value if value.step == 0 else _Quotient(inner, _positive(value.step), value.breaks, 1, number)
 
 
+def _by_uniform(expr: Expr, counting: Set[int]) -> _Value:
+    """Return inner / size or inner % size, for a size that all threads share."""
+    inner, size = expr.children
+    if not _is_cheap(size):
+        raise _Unsuitable
+    value = _settled(_analysed(inner, counting))
+    if value.step == 0:
+        return value
+    if value.step != 1 or not not_negative(inner, counting):
+        raise _Unsuitable
+    return _Value(int(expr.name == "%"), (*value.breaks, _Break(inner, size, 1)))
+
+
+def _by_bit(expr: Expr, counting: Set[int]) -> _Value:
+    """Return inner ^ size or inner & size, for a power of two that all threads share: between its multiples, inner + or - size, and 0 or size."""
+    inner, size = expr.children if mentions_x(expr.children[0]) else expr.children[::-1]
+    if not _is_cheap(size) or not not_negative(inner, counting):
+        raise _Unsuitable
+    value = _settled(_analysed(inner, counting))
+    if value.step != 1:
+        raise _Unsuitable
+    return _Value(int(expr.name == "^"), (*value.breaks, _Break(inner, size, 1, True)))
+
+
+def _is_cheap(size: Expr) -> bool:
+    """Is this a sum or product that all threads share and that may be looked at at any time?"""
+    simple = all(n.kind in ("name", "paren", "member", "literal") or (n.kind == "binary" and n.name in ("+", "-", "*")) for n in size.walk())
+    return simple and not mentions_x(size)
+
+
 def _floors(inner: Expr, counting: Set[int]) -> None:
     """An unsigned value below zero is a large one: then the quotients of the sum are others."""
     if inner.type in UNSIGNED and not not_negative(inner, counting):
@@ -226,7 +368,8 @@ def _settled(found: _Quotient | _Value) -> _Value:
         moves, size = (step // divisor, divisor * modulus) if step % divisor == 0 else (0, divisor)
     if size and size // step < SHORTEST:
         raise _Unsuitable
-    return _Value(moves, (*found.breaks, *((_Break(found.sum, size, step),) if size else ())))
+    sum_ = found.bare if found.bare is not None and size == divisor else found.sum
+    return _Value(moves, (*found.breaks, *((_Break(sum_, size, step),) if size else ())))
 
 
 def _at_first(expr: Expr) -> Expr:

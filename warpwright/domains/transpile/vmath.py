@@ -25,7 +25,7 @@ CALLS: Mapping[str, str] = {
 NATIVE = frozenset(
     ["ceilf", "copysign", "copysignf", "floorf", "nearbyint", "nearbyintf", "rint", "rintf", "round", "roundf", "trunc", "truncf", "isnan", "isinf",
      "isfinite", "signbit", "__fdiv_rn", "__fadd_rn", "__fsub_rn", "__fmul_rn", "__frsqrt_rn", "__frcp_rn", "__fsqrt_rn", "fdividef", "rsqrt",
-     "__saturatef"]
+     "__saturatef", "ww::chosen"]
 )  # fmt: skip
 """Functions that compilers vectorise by themselves."""
 

@@ -105,8 +105,21 @@ template <class To, class From> static inline To bits(From v) {
 template <class T> static inline T largest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v > r ? v : r; return r; }
 template <class T> static inline T smallest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v < r ? v : r; return r; }
 static inline long up(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }  // a / b rounded up, for b > 0
+// c ? a : b, which gcc turns into no branch.
+template <class T> static inline __attribute__((always_inline)) T chosen(bool c, T a, T b) {
+  if constexpr (std::is_arithmetic_v<T> && sizeof(T) == 4) {
+    const uint32_t mask = -(uint32_t)c;
+    return bits<T>((bits<uint32_t>(a) & mask) | (bits<uint32_t>(b) & ~mask));
+  } else {
+    return c ? a : b;
+  }
+}
 // Threads until `sum`, which grows by `step` a thread, is at the next multiple of `size`.
 template <int size, int step, class T> static inline int to_next(T sum) { const T rest = sum % size; return (size + step - 1 - (int)(rest < 0 ? rest + size : rest)) / step; }
+// The same for a sum from 0 on that grows by 1, and a size that only the run shows.
+template <class T> static inline int to_next_of(T sum, long size) { const long left = size - (long)sum % size; return left < 1 << 30 ? (int)left : 1 << 30; }
+static inline bool is_bit(long size, long least) { return size >= least && (size & (size - 1)) == 0; }
+template <class T> static inline int to_next_bit(T sum, long size) { const long left = size - ((long)sum & (size - 1)); return left < 1 << 30 ? (int)left : 1 << 30; }
 template <class T> struct identity { using type = T; };
 template <class T> using type_identity_t = typename identity<T>::type;
 

@@ -1,6 +1,7 @@
 // Elementary functions of float without branches, so that loops over threads vectorise: exponentials, logarithms, powers, hyperbolic functions and what
-// rounds. Most compute in double, whose range holds every power of two that a float knows, subnormal ones too; polynomials are Chebyshev fits of our own.
-// Errors in units in the last place (ulp) are against the exact value, for all floats; Inf, NaN and -0 are those of <cmath>.
+// rounds; polynomials are Chebyshev fits of our own. Those that are called most compute in float, twice as many to a register; the others in double, whose
+// range holds every power of two that a float knows, subnormal ones too. Errors in units in the last place (ulp) are against the exact value, for all
+// floats, and within CUDA's own (of which the guide states that of the rounded answer); Inf, NaN and -0 are those of <cmath>.
 #define WW_MATH static inline __attribute__((always_inline))  // what stays a call keeps the loop scalar
 namespace ww {
 WW_MATH double poly(double, double sum) { return sum; }
@@ -30,72 +31,99 @@ WW_MATH double log1p_d(double x) {
   return log2_d(u) * 0.6931471805599453 + lost;
 }
 
-// exp: at most 1.1 ulp, in float, since it is called most. Subnormal answers lose up to half of the last place more.
-WW_MATH float exp_f(float x) {
-  float c = x < 89.5f ? x : 89.5f;  // beyond both ends the answer is the same; in this form each is one instruction
-  c = c > -105.f ? c : -105.f;
-  const float n = std::nearbyint(c * 1.44269504f);
-  float r = std::fma(n, -0.693145752f, c);
-  r = std::fma(n, -1.42860677e-6f, r);
-  float p = 1.98756912e-4f;
-  p = std::fma(p, r, 1.39819994e-3f);
-  p = std::fma(p, r, 8.33345205e-3f);
-  p = std::fma(p, r, 4.16657962e-2f);
-  p = std::fma(p, r, 1.66666657e-1f);
-  p = std::fma(p, r, 5.00000000e-1f);
-  p = std::fma(p * r, r, r) + 1.f;
-  const int whole = (int)n, half = whole >> 1;  // two factors: 2^128 and subnormal powers have no bits of their own
-  const float y = p * bits<float>((half + 127) << 23) * bits<float>((whole - half + 127) << 23);
-  return x != x ? x : y;
+// In float: the last argument is the constant term.
+WW_MATH float poly_f(float, float sum) { return sum; }
+template <class... Rest> WW_MATH float poly_f(float x, float sum, float next, Rest... rest) { return poly_f(x, std::fma(sum, x, next), rest...); }
+struct Whole { float n; int last; };  // nearest integer to a product below 2^22, and its last 9 bits, which << 23 brings to an exponent's place
+WW_MATH Whole whole(float x, float factor) {
+  const float shifted = std::fma(x, factor, 0x1.8p23f);
+  return {shifted - 0x1.8p23f, bits<int>(shifted)};
 }
-// exp2, exp10, expm1: at most 0.52 ulp.
-WW_MATH float exp2_f(float x) { return (float)exp2_d(x); }
-WW_MATH float exp10_f(float x) { return (float)exp2_d(x * 3.321928094887362); }
-WW_MATH float expm1_f(float x) { return std::copysign((float)expm1_d(x), x); }
-// log: at most 2 ulp, in float.
+WW_MATH float power_f(Whole w) { return bits<float>((int)((unsigned)w.last << 23) + (127 << 23)); }  // 2^n, -126 <= n <= 127
+WW_MATH float less_ln2(float x, float n) { return std::fma(n, -1.42860677e-6f, std::fma(n, -0.693145752f, x)); }
+// c (1 + less_one) 2^n for -190 <= n <= 190 in two factors: 2^128 and subnormal powers have no bits of their own.
+WW_MATH float scaled(float c, float less_one, Whole w) {
+  const bool down = w.n < 0.f;
+  const float s = c * bits<float>((int)((unsigned)w.last << 23) + (down ? (127 + 63) << 23 : (127 - 63) << 23));
+  return std::fma(s, less_one, s) * (down ? 0x1p-63f : 0x1p63f);
+}
+WW_MATH float expm1_r(float r) {  // |r| < 0.35
+  const float p = poly_f(r, 0.000199442715f, 0.00139327231f, 0.00833320804f, 0.0416664891f, 0.166666672f, 0.5f);
+  return std::fma(p * r, r, r);
+}
+WW_MATH float between(float low, float x, float high) {  // NaN stays; in this form each end is one instruction
+  x = high < x ? high : x;
+  return low > x ? low : x;
+}
+// exp: at most 1.05 ulp, exp2: 1.0, exp10: 1.25. Beyond the ends the answer is 0 or Inf as at them.
+WW_MATH float exp_f(float x) {
+  const float c = between(-105.f, x, 89.5f);
+  const Whole w = whole(c, 1.44269504f);
+  const float r = less_ln2(c, w.n), p = poly_f(r, 0.00139422179f, 0.00836886093f, 0.0416663848f, 0.166665196f, 0.5f);
+  return scaled(1.f, std::fma(p * r, r, r), w);
+}
+WW_MATH float exp2_f(float x) {
+  const float c = between(-151.f, x, 129.f);
+  const Whole w = whole(c, 1.f);
+  return scaled(1.f, expm1_r((c - w.n) * 0.693147182f), w);
+}
+WW_MATH float exp10_f(float x) {
+  const float c = between(-46.f, x, 39.f);
+  const Whole w = whole(c, 3.32192802f);
+  const float r = std::fma(w.n, 1.43209891e-8f, std::fma(w.n, -0.30103001f, c));
+  return scaled(1.f, expm1_r(r * 2.30258512f), w);
+}
+// expm1: at most 1.45 ulp.
+WW_MATH float expm1_f(float x) {
+  const float c = between(-18.f, x, 88.8f);
+  const Whole w = whole(c, 1.44269504f);
+  const float half = power_f({w.n, w.last - 1});
+  return std::copysign(2.f * std::fma(half, expm1_r(less_ln2(c, w.n)), half - 0.5f), x);
+}
+// log: at most 0.93 ulp, log1p: 1.4.
 WW_MATH float log_limits(float x, float y) { return x > 0.f ? (x < INFINITY ? y : x) : (x == 0.f ? -INFINITY : NAN); }
+WW_MATH int exponent_of(float x) { return (bits<int>(x) - 0x3f2aaaab) & (int)0xff800000; }  // e << 23, x / 2^e in [2/3, 4/3)
+WW_MATH float log_of(float m, float lost, float e) {  // of (1 + m + lost) 2^e, lost below an ulp of m
+  const float p = poly_f(m, -0.128742889f, 0.139867082f, -0.121883787f, 0.140053406f, -0.166801795f, 0.200104445f, -0.249998048f, 0.333332151f, -0.5f);
+  return std::fma(e, 0.693147182f, m + std::fma(p * m, m, lost));
+}
 WW_MATH float log_f(float x) {
   const bool subnormal = x < 1.17549435e-38f;
-  const int u = bits<int>(subnormal ? x * 8388608.f : x), e0 = (u >> 23) - (subnormal ? 149 : 126);
-  float m = bits<float>((u & 0x007fffff) | 0x3f000000);
-  const bool low = m < 0.707106781f;
-  const float e = (float)(low ? e0 - 1 : e0);
-  m = low ? m + m - 1.f : m - 1.f;
-  const float z = m * m;
-  float p = 7.0376836292e-2f;
-  p = std::fma(p, m, -1.1514610310e-1f);
-  p = std::fma(p, m, 1.1676998740e-1f);
-  p = std::fma(p, m, -1.2420140846e-1f);
-  p = std::fma(p, m, 1.4249322787e-1f);
-  p = std::fma(p, m, -1.6668057665e-1f);
-  p = std::fma(p, m, 2.0000714765e-1f);
-  p = std::fma(p, m, -2.4999993993e-1f);
-  p = std::fma(p, m, 3.3333331174e-1f);
-  float y = m * z * p;
-  y = std::fma(e, -2.12194440e-4f, y);
-  y = std::fma(z, -0.5f, y);
-  y = m + y;
-  return log_limits(x, std::fma(e, 0.693359375f, y));
+  const float c = subnormal ? x * 8388608.f : x;
+  const int e = exponent_of(c);
+  return log_limits(x, log_of(bits<float>(bits<int>(c) - e) - 1.f, 0.f, std::fma((float)e, 0x1p-23f, subnormal ? -23.f : 0.f)));
 }
-// log2, log10, log1p: at most 0.51 ulp.
-WW_MATH float log2_f(float x) { return log_limits(x, (float)log2_d(x)); }
-WW_MATH float log10_f(float x) { return log_limits(x, (float)(log2_d(x) * 0.3010299956639812)); }
 WW_MATH float log1p_f(float x) {
-  const float y = (float)log1p_d(x);
+  const float u = 1.f + x, lost = x < 1.f ? x - (u - 1.f) : 1.f - (u - x);
+  const int e = exponent_of(u), most = e < 126 << 23 ? e : 126 << 23;  // of larger u nothing that is lost counts
+  const float scale = bits<float>((127 << 23) - most), high = bits<float>(bits<int>(u) - e) - 1.f, m = std::fma(lost, scale, high);
+  const float y = log_of(m, std::fma(lost, scale, high - m), (float)e * 0x1p-23f);
   return x > -1.f ? (x < INFINITY ? std::copysign(y, x) : x) : (x == -1.f ? -INFINITY : NAN);
 }
-// sinh, cosh, tanh: at most 0.52 ulp.
+// log2, log10: at most 0.51 ulp.
+WW_MATH float log2_f(float x) { return log_limits(x, (float)log2_d(x)); }
+WW_MATH float log10_f(float x) { return log_limits(x, (float)(log2_d(x) * 0.3010299956639812)); }
+// sinh: at most 2.2 ulp, cosh: 1.5, tanh: 1.35.
 WW_MATH float sinh_f(float x) {
-  const double m = expm1_d(std::fabs(x));
-  return std::copysign((float)(0.5 * (m + m / (m + 1.))), x);
+  const float a = between(0.f, std::fabs(x), 89.5f);
+  const Whole w = whole(a, 1.44269504f);
+  const float quarter = power_f({w.n, w.last - 2});
+  const float h = 2.f * std::fma(quarter, expm1_r(less_ln2(a, w.n)), quarter - 0.25f), t = h < 1e30f ? h : 1e30f;  // (e^a - 1) / 2
+  return std::copysign(a < 1e-4f ? a : h + t / (2.f * t + 1.f), x);
 }
 WW_MATH float cosh_f(float x) {
-  const double e = exp2_d(std::fabs(x) * 1.4426950408889634);
-  return (float)(0.5 * e + 0.5 / e);
+  const float a = between(0.f, std::fabs(x), 89.5f);
+  const Whole w = whole(a, 1.44269504f);
+  const float quarter = power_f({w.n, w.last - 2}), e = std::fma(quarter, expm1_r(less_ln2(a, w.n)), quarter);
+  return 2.f * e + 0.125f / e;
 }
 WW_MATH float tanh_f(float x) {
-  const double m = expm1_d(2. * std::fabs(x));
-  return std::copysign((float)(m / (m + 2.)), x);
+  const float a = between(0.f, std::fabs(x), 9.1f), z = a * a;
+  const Whole w = whole(a, 2.88539008f);
+  const float scale = power_f(w);
+  const float large = 1.f - 2.f / std::fma(scale, expm1_r(less_ln2(2.f * a, w.n)), scale + 1.f);
+  const float small = std::fma(a * z, poly_f(z, -0.00624606479f, 0.0210525058f, -0.0538478531f, 0.133325458f, -0.333333164f), a);
+  return std::copysign(a < 0.55f ? small : large, x);
 }
 // asinh, acosh, atanh: at most 0.51 ulp.
 WW_MATH float asinh_f(float x) {

@@ -1,0 +1,68 @@
+"""Exchanges in shared memory: sorting networks and butterflies against one fiber a thread, and what is left as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warpwright.domains import transpile
+
+BITONIC = """__global__ void k(const {type}* __restrict__ a, {type}* __restrict__ out, int n) {{
+  __shared__ {type} s[512];
+  {index} t = threadIdx.x, base = blockIdx.x * blockDim.x;
+  for (int i = t; i < 512; i += blockDim.x) s[i] = 0;
+  __syncthreads();
+  s[t] = a[base + t];
+  __syncthreads();
+  for ({index} k = 2; k <= blockDim.x; k *= 2)
+    for ({index} j = k / 2; j > 0; j /= 2) {{
+      {body}
+      __syncthreads();
+    }}
+  out[base + t] = s[t];
+}}"""
+
+NETWORKS = {
+    "values": "int other = t ^ j; if (other > t) { float a = s[t], b = s[other]; if ((a > b) == ((t & k) == 0)) { s[t] = b; s[other] = a; } }",
+    "temporary": "unsigned other = t ^ j; if (other > t) { if ((s[t] > s[other]) == !(k & t)) { int v = s[t]; s[t] = s[other]; s[other] = v; } }",
+    "in place": "if ((t ^ j) > t && (s[t] > s[t ^ j]) == ((t & k) == 0)) { float v = s[t]; s[t] = s[t ^ j]; s[t ^ j] = v; }",
+    "one side": "float v = s[t], w = s[t ^ j]; __syncthreads(); if ((v < w) == (((t & j) == 0) == ((t & k) == 0))) s[t] = v; else s[t] = w;",
+    "butterfly": "if ((t & j) == 0) { float v = s[t], w = s[t ^ j]; s[t] = v + w; s[t ^ j] = v - w; }",
+    "any distance": "int d = j + (k & 12), other = t ^ d; if (other > t && other < blockDim.x) { float a = s[t], b = s[other]; if (a > b) { s[t] = b; s[other] = a; } }",  # noqa: E501
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_agree_with_fibers(name: str) -> None:
+    rng = np.random.default_rng(0)
+    for kind, numpy_kind, index in (("float", np.float32, "int"), ("int", np.int32, "unsigned"), ("double", np.float64, "int")):
+        text = BITONIC.format(type=kind, index=index, body=NETWORKS[name].replace("float", kind))
+        a = (rng.standard_normal(4 * 512) * 99).astype(numpy_kind)
+        kernels = [transpile.compile_text(text, tier=tier).load() for tier in ("vectors", "fibers")]
+        for block in (512, 64, 8, 24):
+            seen, expected = (np.zeros_like(a) for _ in range(2))
+            for made, out in zip(kernels, (seen, expected), strict=True):
+                made["k"][4, block](a, out, 0)
+            assert np.array_equal(seen, expected), (name, kind, block)
+
+
+def source(body: str) -> str:
+    return transpile.compile_text(BITONIC.format(type="float", index="int", body=body)).source.partition("k_block")[2]
+
+
+def test_distances_that_are_powers_of_two_cut_rows() -> None:
+    text = source(NETWORKS["values"])
+    assert "ww::is_bit((long)(j), 8)" in text and "continue;" in text and "ww::chosen(taken, b, s[t])" in text
+
+
+@pytest.mark.parametrize("body", [
+    "if (a[t] > s[t]) s[t] = a[t];",  # a value that is read only if it is needed
+    "if (s[t] > 0.f) s[t + 1 < n ? t : 0] = 1.f;",  # another place
+    "if (n > 0 && s[t] > 0.f) s[t] = 1.f;",  # read only if n > 0
+    "if (s[t] > 0.f) s[t] = 1.0;",  # of another type
+    "int h = (int)a[t]; if (s[h] > 0.f) s[h] = 1.f;",  # threads may share the place
+    "if (out[t] > 0.f) out[t] = 1.f;",  # other blocks may write it
+])  # fmt: skip
+def test_other_branches_stay(body: str) -> None:
+    assert "ww::chosen" not in source(body)
