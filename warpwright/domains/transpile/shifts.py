@@ -63,7 +63,7 @@ def put_in(text: str, made: Sequence[tuple[int, str]]) -> str:
 
 def amount(call: Expr) -> Expr:
     """Return `ww::by(n)` as n in parentheses, which it is to the compiler: its text stays."""
-    return replace(call, kind="paren", name="", parts=("ww::by(", call.children[1], ")"), type=call.children[1].type)
+    return replace(call, kind="paren", name="", parts=("ww::by(", call.children[-1], ")"), type=call.children[-1].type)
 
 
 def plain(expr: Expr) -> Expr:

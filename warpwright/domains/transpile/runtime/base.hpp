@@ -107,20 +107,22 @@ template <class T> static inline T smallest(std::initializer_list<T> values) { T
 static inline long up(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }  // a / b rounded up, for b > 0
 // Threads until `sum`, which grows by `step` a thread, is at the next multiple of `size`.
 template <int size, int step, class T> static inline int to_next(T sum) { const T rest = sum % size; return (size + step - 1 - (int)(rest < 0 ? rest + size : rest)) / step; }
-// Shifts in device code are written `x << ww::by(n)`. PTX clamps the amount, which it reads as unsigned: from the width of x on nothing is left, or the sign.
+// Shifts in device code are written `x << ww::by(n)`. PTX clamps the amount, which it reads as unsigned: from the width of x on nothing is left, or the
+// sign. By masks, since gcc threads the jumps of `n < 32 ? x << n : 0` through a loop's rounds, which then stays scalar (a hash: 5 times as slow).
 template <class N> struct Amount { N value; constexpr operator N() const { return value; } };
 template <class N, class = std::enable_if_t<std::is_integral_v<N> || std::is_enum_v<N>>> constexpr Amount<N> by(N n) { return {n}; }
 template <class N, class = std::enable_if_t<!std::is_integral_v<N> && !std::is_enum_v<N>>> constexpr const N& by(const N& n) { return n; }
 template <class T> using shifted = std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>, std::remove_cv_t<decltype(+T())>>;
 template <class T, class N, class R = shifted<T>> __attribute__((always_inline)) constexpr R operator<<(T x, Amount<N> amount) {
   using Bits = std::make_unsigned_t<R>;
-  const Bits n = (unsigned)amount.value;
-  return n < 8 * sizeof(R) ? (R)((Bits)x << n) : R(0);
+  const Bits n = (unsigned)amount.value, last = 8 * sizeof(R) - 1;
+  return (R)(((Bits)x << (n & last)) & -(Bits)(n <= last));
 }
 template <class T, class N, class R = shifted<T>> __attribute__((always_inline)) constexpr R operator>>(T x, Amount<N> amount) {
-  const std::make_unsigned_t<R> n = (unsigned)amount.value, last = 8 * sizeof(R) - 1;
+  using Bits = std::make_unsigned_t<R>;
+  const Bits n = (unsigned)amount.value, last = 8 * sizeof(R) - 1;
   if constexpr (std::is_signed_v<R>) return (R)x >> (n < last ? n : last);
-  return n <= last ? (R)x >> n : R(0);
+  return ((R)x >> (n & last)) & -(Bits)(n <= last);
 }
 template <class T, class N, class R = shifted<T>> __attribute__((always_inline)) constexpr T& operator<<=(T& x, Amount<N> n) { return x = (T)(x << n); }
 template <class T, class N, class R = shifted<T>> __attribute__((always_inline)) constexpr T& operator>>=(T& x, Amount<N> n) { return x = (T)(x >> n); }
