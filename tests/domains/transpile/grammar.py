@@ -54,7 +54,7 @@ class _Maker:
         return f"({self.uniform(depth + 1)} {operator} {self.uniform(depth + 1)})"
 
     def value(self, depth: int = 0) -> str:
-        choice = self.rng.randrange(9 if depth < 2 else 3)
+        choice = self.rng.randrange(10 if depth < 2 else 3)
         if choice == 0:
             return str(self.rng.randrange(-5, 10))
         if choice in (1, 2):
@@ -69,6 +69,9 @@ class _Maker:
             return f"in[(unsigned)({self.value(depth + 1)}) % 64u]"
         if choice == 7:
             return f"{self.rng.choice(['min', 'max', 'mix'])}({self.value(depth + 1)}, {self.value(depth + 1)})"
+        if choice == 8:  # also by more than the width of an int
+            amount = self.rng.choice([f"(unsigned)({self.value(depth + 1)}) % 41", str(self.rng.randrange(41)), f"({self.value(depth + 1)} & 31)"])
+            return f"(({self.value(depth + 1)} {self.rng.choice(['<<', '>>'])} {amount}) % 1000)"
         return f"({self.value(depth + 1)} {self.rng.choice(['+', '-', '&', '^', '|'])} {self.value(depth + 1)})"
 
     def condition(self) -> str:
@@ -111,7 +114,14 @@ class _Maker:
         ])  # fmt: skip
         end = self.rng.choice([f"n * {self.rng.randrange(1, 90)}", str(self.rng.randrange(900))])
         value = self.rng.choice([f"{target} {self.rng.choice('+^')}= {self.value(1)} + {counter}", f"{target} = {target} * 3 + in[{counter} % 64]"])
-        self.add(indent, f"for (int {counter} = {start}; {counter} {self.rng.choice(['<', '<='])} {end}; {counter} += {step}) {value};")
+        cond = f"{counter} {self.rng.choice(['<', '<='])} {end}"
+        if self.rng.random() < 0.7:
+            self.add(indent, f"for (int {counter} = {start}; {cond}; {counter} += {step}) {value};")
+            return
+        self.add(indent, f"int {counter} = {start};")
+        if self.rng.random() < 0.5:
+            self.add(indent, f"{target} ^= {counter};")
+        self.add(indent, f"while ({cond}) {{ {value}; {counter} {self.rng.choice([f'+= {step}', f'= {counter} + {step}'])}; }}")
 
     def own_value(self) -> str:
         """A value that reads no other thread's shared memory: it may be changing in this phase."""

@@ -48,7 +48,7 @@ WRITTEN_FOR_ROWS = {
 
 REFUSED = {
     "large blocks": f"out[{NUMBER}] = threadIdx.x;".replace("24", "96"),
-    "the grid": "int i = blockIdx.x * blockDim.x + threadIdx.x; for (; i < n; i += blockDim.x * gridDim.x) out[i] = a[i];",
+    "the grid": "int i = blockIdx.x * blockDim.x + threadIdx.x; for (; i < n; i += blockDim.x * gridDim.x) out[i] = a[i]; if (i < 0) out[0] = i;",
     "another axis and a loop": f"int s = 0; for (int k = 0; k < n; ++k) s += a[k * {NUMBER}]; out[{NUMBER} + threadIdx.y] = s;",
     "a function that looks itself": f"out[{NUMBER}] = mine();",
     "a function that asks for its place": f"out[{NUMBER}] = place();",

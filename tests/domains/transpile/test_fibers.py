@@ -80,3 +80,19 @@ def test_a_launch_inside_a_kernel_is_refused_with_its_line() -> None:
     with pytest.raises(transpile.Refusal) as caught:
         transpile.compile_text("__global__ void a() {}\n__global__ void b() {\n  a<<<1, 1>>>();\n}\n", name="x.cu")
     assert (caught.value.file, caught.value.line, caught.value.code) == ("x.cu", 3, "dynamic-parallelism")
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("tier", transpile.TIERS)
+def test_a_parameter_called_as_the_kernel(tier: str) -> None:
+    text = """
+__global__ void k(float* k, int k_) { __syncthreads(); k[threadIdx.x] += k_; }
+template <class T> __global__ void twice(T* __restrict__ twice) { __syncthreads(); twice[threadIdx.x] *= 2; }
+namespace inner { __global__ void deep(float* deep, float deep_ = 1) { __syncthreads(); deep[threadIdx.x] -= deep_; } }
+"""
+    loaded = transpile.compile_text(text, tier=tier, instances=["twice<float>"]).load()
+    x = np.arange(8, dtype=np.float32)
+    loaded["k"][1, 8](x, 3)
+    loaded["twice<float>"][1, 8](x)
+    loaded["deep"][1, 8](x, 2.0)
+    assert np.array_equal(x, (np.arange(8) + 3) * 2 - 2)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from warpwright.domains.transpile import scan
-from warpwright.domains.transpile.scan import Kernel, LaunchSite, Token
+from warpwright.domains.transpile.scan import Kernel, LaunchSite, Parameter, Token
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _depth(found: Sequence[Token], index: int) -> int:
 
 def launch_head(kernel: Kernel) -> str:
     """Return the head of the function that launches a kernel, up to its body."""
-    parameters = ", ".join([f"const ww::Launch& {shape_name(kernel)}", *(p.text for p in kernel.parameters)])
+    parameters = ", ".join([f"const ww::Launch& {shape_name(kernel)}", *(p.text for p in _visible(kernel))])
     template = f"{kernel.template} " if kernel.template else ""
     return f"{template}static void {kernel.name}_launch({parameters})"
 
@@ -138,8 +138,15 @@ def shape_name(kernel: Kernel) -> str:
 def call(kernel: Kernel) -> str:
     """Return the call of a kernel with its own parameters."""
     given = f"<{', '.join(kernel.template_names)}>" if kernel.template_names else ""
-    arguments = ", ".join(p.name + ("..." if p.pack else "") for p in kernel.parameters)
+    arguments = ", ".join(p.name + ("..." if p.pack else "") for p in _visible(kernel))
     return f"{kernel.name}{given}({arguments})"
+
+
+def _visible(kernel: Kernel) -> list[Parameter]:
+    """Return the parameters; one that is called as the kernel, which would hide it from the call, with another name."""
+    names = {p.name for p in kernel.parameters}
+    other = next(name for name in (f"{kernel.name}{'_' * count}" for count in range(1, 99)) if name not in names)
+    return [scan.renamed(p, other) if p.name == kernel.name else p for p in kernel.parameters]
 
 
 def launch_function(kernel: Kernel) -> str:

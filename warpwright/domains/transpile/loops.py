@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.domains.transpile import coalesce, emit, entry, fission, ir, keep, together, vectorise, vmath
+from warpwright.domains.transpile import coalesce, emit, entry, fission, ir, keep, scan, together, vectorise, vmath
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
@@ -55,10 +55,8 @@ def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset
 
 def named(kernel: Kernel, parsed: Function) -> Kernel:
     """Return the kernel with the names that the parser gave its parameters: one that is called `index`, as the output's own, has another."""
-    made = []
-    for given, var in zip(kernel.parameters, parsed.parameters, strict=False):
-        head, found, tail = given.text.rpartition(given.name)
-        made.append(given if not found or given.name == var.name else replace(given, text=f"{head}{var.name}{tail}", name=var.name))
+    pairs = zip(kernel.parameters, parsed.parameters, strict=False)
+    made = [scan.renamed(given, var.name) if given.name != var.name else given for given, var in pairs]
     return replace(kernel, parameters=tuple(made) + tuple(kernel.parameters[len(made) :]))
 
 

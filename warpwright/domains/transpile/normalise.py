@@ -3,7 +3,8 @@
 - device functions that synchronise are inlined;
 - each warp or block operation stands in a statement of its own: the value is offered, the threads meet, the answer is read;
 - `if (c) return; rest` becomes `if (!c) rest`, marked as one that the other threads left;
-- parameters that the kernel changes become variables.
+- parameters that the kernel changes become variables;
+- loops that count with a variable from outside get one of their own (`counted.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from warpwright.domains.transpile import ir
+from warpwright.domains.transpile import counted, ir
 from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
 
 
@@ -59,6 +60,7 @@ def normalise(kernel: Function, functions: Sequence[Function]) -> tuple[tuple[St
     """Return the kernel's body in normal form, and its variables by key."""
     worker = _Normaliser(kernel, synchronising(functions))
     body = worker.parameters(kernel) + worker.block(kernel.body)
+    body = counted.loops(body, worker.vars, lambda var: worker.fresh(var.name, var.type, var.line), _with_another)
     return worker.without_returns(body), worker.vars
 
 
@@ -407,6 +409,13 @@ def _type_of_array(expr: Expr, variables: Mapping[int, Var]) -> str:
 
 def _substitute(text: str, types: Mapping[str, str]) -> str:
     return re.sub(r"\b[A-Za-z_]\w*\b", lambda m: types.get(m[0], m[0]), text) if types else text
+
+
+def _with_another(stmts: Sequence[Stmt], old: Var, new: Var) -> tuple[Stmt, ...]:
+    """Return statements with another variable in place of one."""
+    names: dict[int, Var | Expr] = {old.key: new}
+    change = renamer(names, {})
+    return tuple(rename(stmt, change, names) for stmt in stmts)
 
 
 def renamer(names: Mapping[int, Var | Expr], types: Mapping[str, str]):  # type: ignore[no-untyped-def]

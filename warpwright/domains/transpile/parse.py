@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from warpwright.domains.transpile import shifts
 from warpwright.domains.transpile.ir import (
     Block,
     Declare,
@@ -313,6 +314,12 @@ class _Reader:
                 real, name = "assign", sign
             elif sign in ("++", "--") and len(made.children) == 1:
                 real, name = "unary", sign
+        if name == "by" and made.kind == "call" and self.text[start:end].startswith("ww::by("):
+            return shifts.amount(made)
+        if kind == "CALL_EXPR" and _is_of_runtime(cursor.referenced):
+            made = shifts.plain(replace(made, type=cursor.type.spelling))
+            if made.kind != "call":
+                return closed(made) if made.type == OPEN else made
         pure = kind == "CALL_EXPR" and real == "call" and (called := cursor.referenced) is not None and called.is_const_method()
         found = Expr(real, made.parts, made.line, name, var, cursor.type.spelling, pure)
         return closed(found) if found.type == OPEN else found
@@ -343,6 +350,11 @@ class _Reader:
 def _extent(cursor: Any) -> tuple[int, int]:
     extent = cursor.extent
     return extent.start.offset, extent.end.offset
+
+
+def _is_of_runtime(called: Any) -> bool:
+    """Say whether what is called is the runtime's own, or open."""
+    return called is None or called.semantic_parent is None or called.semantic_parent.spelling == "ww"
 
 
 def _names_operator(cursor: Any) -> bool:

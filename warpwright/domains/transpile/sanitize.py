@@ -82,7 +82,7 @@ class _Checked(FunctionPrinter):
                 and not self.variables[expr.var].dims
             )
         if expr.kind == "paren" and len(expr.children) == 1:
-            return self.is_place(expr.children[0])
+            return expr.parts[0] == "(" and self.is_place(expr.children[0])  # or it is the amount of a shift
         if expr.kind == "member" and len(expr.children) == 1:
             return expr.children[0].kind != "other" if _arrow(expr) else self.is_place(expr.children[0])
         return False

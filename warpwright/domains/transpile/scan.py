@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
@@ -189,6 +189,12 @@ def parameter(text: str, index: int) -> Parameter:
     ):
         return Parameter(text, found[1], "..." in bare)
     return Parameter(f"{text} unnamed_{index}", f"unnamed_{index}")
+
+
+def renamed(given: Parameter, name: str) -> Parameter:
+    """Return a parameter with another name."""
+    head, found, tail = given.text.partition("=")[0].rpartition(given.name)
+    return replace(given, text=f"{head}{name}{tail}{given.text[len(head + found + tail) :]}", name=name) if found else given
 
 
 def kernels(text: str, found: Sequence[Token] | None = None) -> list[Kernel]:

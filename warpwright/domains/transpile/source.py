@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright import native
-from warpwright.domains.transpile import ptx
+from warpwright.domains.transpile import ptx, shifts
 from warpwright.domains.transpile.errors import Refusal
 
 DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12")
@@ -90,7 +90,9 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     body, starts, places = _strip_markers(ptx.translate(_shared_addresses(_KEPT.sub("", expanded))))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
-    return Source(name, body, tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
+    made = shifts.insertions(body)
+    starts = [start + sum(len(word) for at, word in made if at < start) for start in starts] if made else starts
+    return Source(name, shifts.put_in(body, made), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
 
 
 def _shared_addresses(text: str) -> str:

@@ -18,6 +18,15 @@ typedef unsigned long size_t; typedef long ptrdiff_t; typedef long ssize_t; type
 typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned char uchar; typedef unsigned long ulong;
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long uint64_t;
+namespace ww {  // of shifts in device code
+template <bool> struct number {}; template <> struct number<true> { typedef int type; };
+template <class N> struct Amount { N value; HD constexpr operator N() const { return value; } };
+template <class N> HD constexpr Amount<N> by(N n) { return {n}; }
+template <class T, class N, class = typename number<__is_integral(T) || __is_enum(T)>::type> HD constexpr auto operator<<(T x, Amount<N> n) { return x << n.value; }
+template <class T, class N, class = typename number<__is_integral(T) || __is_enum(T)>::type> HD constexpr auto operator>>(T x, Amount<N> n) { return x >> n.value; }
+template <class T, class N, class = typename number<__is_integral(T) || __is_enum(T)>::type> HD constexpr T& operator<<=(T& x, Amount<N> n) { return x <<= n.value; }
+template <class T, class N, class = typename number<__is_integral(T) || __is_enum(T)>::type> HD constexpr T& operator>>=(T& x, Amount<N> n) { return x >>= n.value; }
+}
 struct uint3 { unsigned x, y, z; };
 struct dim3 { unsigned x, y, z; HD constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {} HD constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {} };
 extern __device__ const uint3 threadIdx, blockIdx;
