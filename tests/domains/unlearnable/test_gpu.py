@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,7 +57,7 @@ def test_tensor_core_kernel_translated_to_the_cpu(k: int, pb: float, size: int) 
     pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
     from warpwright.domains import transpile
 
-    text = Path(gpu.__file__).with_name("classwise_mma.cu").read_text()
+    text = gpu.source("classwise_mma")
     pads = ("reflect",) if size else PADS  # a build for a size has one border, the other takes all
     fixed = [f"HEIGHT={size}", f"WIDTH={size}", f"PAD={PADS.index('reflect')}"] if size else []
     program = transpile.compile_text(text, "classwise_mma.cu", defines=[f"K={k}", *fixed], host=True)
@@ -135,7 +134,7 @@ def test_half_precision_kernel_translated_to_the_cpu(side: int, k: int, pad: str
     pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
     from warpwright.domains import transpile
 
-    text = Path(gpu.__file__).with_name("classwise_half.cu").read_text()
+    text = gpu.source("classwise_half")
     sizes = [f"K={k}", f"HEIGHT={side}", f"WIDTH={side}", f"PAD={PADS.index(pad)}", f"WARPS={warps}", "BLOCKS=1", f"SLOTS={slots}"]  # type: ignore[arg-type]
     program = transpile.compile_text(text, "classwise_half.cu", defines=[*sizes, *ways.split()], host=True)
     library = native.load(native.build(program.source, (), (*transpile.FLAGS, "-O1")))
@@ -147,6 +146,63 @@ def test_half_precision_kernel_translated_to_the_cpu(side: int, k: int, pad: str
             pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
             assert library.classwise_half_cuda(*pointers, *shape, PADS.index(operator.pad), int(operator.scale == "max"), None) == 0
             assert (out == reference(x, labels, filters.weights, operator)).all(), operator
+
+
+CLUSTER = (
+    # side, k, border, images, blocks an image, warps, slots
+    (32, 3, "reflect", 3, 1, 3, 2),
+    (32, 1, "zero", 3, 1, 2, 2),
+    (64, 3, "zero", 5, 4, 2, 3),
+    (64, 2, "circular", 3, 2, 5, 2),
+    (64, 3, "reflect", 5, 6, 1, 2),
+    (96, 3, "zero", 2, 3, 4, 2),
+    (96, 3, "reflect", 3, 4, 3, 2),
+)
+"""Parts of whole images, of bands of rows and of planes; a warp with one unit, with several and with none; half a unit at the end (96 in 4 bands)."""
+
+
+@pytest.mark.compiler
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize(("side", "k", "pad", "n", "cluster", "warps", "slots"), CLUSTER)
+def test_cluster_kernel_translated_to_the_cpu(side: int, k: int, pad: str, n: int, cluster: int, warps: int, slots: int) -> None:
+    """Maxima go through global memory there, in two launches; parts, borders, the ring, sums and division are the text that a GPU runs."""
+    pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
+    from warpwright.domains import transpile
+
+    operator = Operator(pad, "max")  # type: ignore[arg-type]
+    tuning = gpu.GpuTuning("cluster", warps=warps, blocks=1, slots=slots, cluster=cluster)
+    defines = [define for define in gpu.cluster_defines(k, side, operator, tuning) if define != "TENSOR_CORES"]
+    program = transpile.compile_text(gpu.source("classwise_cluster"), "classwise_cluster.cu", defines=defines, host=True)
+    library = native.load(native.build(program.source, (), (*transpile.FLAGS, "-O1")))
+    filters, shape, labels = bank(k, 0.3), (n, 3, side, side), np.arange(n, dtype=np.int64) % 3
+    for x in extremes(shape):
+        x[-1, 2, -1, -1] = 255  # another maximum in the last part
+        out = np.full_like(x, 170)
+        arrays = (x, out, labels, toeplitz.halves(filters.weights), filters.sums)
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+        assert library.classwise_cluster_cuda(*pointers, *shape, PADS.index(pad), 1, None) == 0  # type: ignore[arg-type]
+        assert (out == reference(x, labels, filters.weights, operator)).all()
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_cluster_kernel_on_a_gpu(pad: str, k: int) -> None:
+    """More images than clusters are resident, so that every slot of the ring is filled again."""
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs an NVIDIA GPU")
+    if torch.cuda.get_device_capability()[0] not in (9, 10):
+        pytest.skip("needs thread-block clusters and 227 KB of shared memory a multiprocessor")
+    operator, few, times = Operator(pad, "max"), 7, 50  # type: ignore[arg-type]
+    labels = np.arange(few) % 3
+    for x in extremes((few, 3, 224, 224)):
+        images, repeated = torch.from_numpy(x).cuda().repeat(times, 1, 1, 1), torch.from_numpy(labels).cuda().repeat(times)
+        out = torch.full_like(images, 170)
+        gpu.cuda(images, repeated, bank(k, 0.3), operator, out, tuning=gpu.GpuTuning("cluster"))
+        expected = torch.from_numpy(reference(x, labels, bank(k, 0.3).weights, operator)).cuda()
+        assert bool((out.view(times, *x.shape) == expected).all())
 
 
 @pytest.mark.cuda
