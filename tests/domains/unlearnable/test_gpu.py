@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -99,19 +100,21 @@ LARGEST_MAXIMUM = 255 * toeplitz.LARGEST_SUM
 
 
 def test_division_by_the_maximum_is_exact() -> None:
-    """classwise_half.cu's Divisor in exact integers, at every place where the quotient changes: powers of two, small, large and random maxima."""
-    near_powers = [2**i + j for i in range(1, 22) for j in (-1, 0, 1)]
-    some = np.random.default_rng(0).integers(1, LARGEST_MAXIMUM, 2000).tolist()
-    steps = np.arange(1, 256, dtype=np.int64)
-    for m in (*range(1, 100), *near_powers, LARGEST_MAXIMUM, *some):
-        factor = int(np.float32(0.998) * np.float32(2**32) / np.float32(m))
-        assert 255 * 2**24 < factor * m < 2**32
-        reciprocal = int(float(255 * 2**56) / float(factor * m)) + 1
-        assert reciprocal < 2**32 and m * factor * reciprocal + 2**55 < 2**64
-        first = ((2 * steps - 1) * m + 509) // 510  # of the sums that give a step
-        z = np.clip(np.concatenate([first - 1, first]), 0, m)
-        found = (z.astype(np.uint64) * np.uint64(factor) * np.uint64(reciprocal) + np.uint64(2**55)) >> np.uint64(56)
-        assert (found.astype(np.int64) == (510 * z + m) // (2 * m)).all(), m
+    """classwise_half.h's Divisor, rounded as doubles are, at every place where the quotient changes: powers of two, small, large and random maxima."""
+    near_powers = [2**i + j for i in range(4, 22) for j in (-1, 0, 1)]
+    some = np.random.default_rng(0).integers(1, LARGEST_MAXIMUM, 200).tolist()
+    start, unit = 0x3F400000, Fraction(1, 2**64)
+    for m in (*range(1, 40), *near_powers, LARGEST_MAXIMUM, *some):
+        ratio = 255 / m
+        offset = float(Fraction(1048576.5 + 0.125 / m) - start * Fraction(ratio))  # of a Fraction: rounded once, as a fused multiply-add is
+        for step in range(1, 256):
+            first = ((2 * step - 1) * m + 509) // 510  # of the sums that give a step
+            for z in (first - 1, first):
+                made = float((start + z) * Fraction(ratio) + Fraction(offset))
+                assert int(made) - 2**20 == (510 * z + m) // (2 * m), (m, z)
+        factor, scaled = ratio * 2.0**1010, offset * 2.0**-64  # what the kernel holds: the same, exactly
+        subnormal = float(np.array(start + m).view(np.float64))
+        assert Fraction(factor) * Fraction(subnormal) + Fraction(scaled) == unit * ((start + m) * Fraction(ratio) + Fraction(offset))
 
 
 HALF = (

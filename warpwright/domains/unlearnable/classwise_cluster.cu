@@ -80,7 +80,7 @@ __device__ __forceinline__ void expect(uint64_t& barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void await(uint64_t& barrier, int phase) {
-  asm volatile("{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n\t@!done bra again;\n\t}"
+  asm volatile("{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t@!done bra again;\n\t}"
                ::"r"(shared_address(&barrier)), "r"(phase) : "memory");
 }
 __device__ __forceinline__ void copy_rows(uint8_t* to, const uint8_t* from, int bytes, uint64_t& barrier) {

@@ -13,10 +13,10 @@
 #define START .75f        // sums of scale "max" begin here: in [0.5, 1) the low mantissa bits count 2^-24, and z < 2^22
 #define START_BITS 0x3F400000u
 
-// floor(255 z / m + 1/2) for scale "max": the top byte of (z * factor * reciprocal + 2^55) / 2^32. factor * m lies in (255 * 2^24, 2^32), which leaves the
-// reciprocal, at least 255 * 2^56 / (factor * m) and at most 2 more, 32 bits. The error is below 2^32 * 2 / 2^56 = 2^-23; the next quotient that would round
-// otherwise is 1/(2m) away, more than 2^-23 as m <= 255 * 16384.
-struct Divisor { uint32_t factor, offset, reciprocal; };
+// floor(255 z / m + 1/2) for scale "max", by one double multiply-add: a sum's bits, START_BITS + z, with a zero word above them are a subnormal double,
+// (START_BITS + z) * 2^-1074, and factor and offset make of it (2^20 + 255 z / m + 1/2 + 1/(8m)) * 2^-64, whose upper word ends in the integer wanted. All
+// roundings together are below 3 * 2^-33 + 2^-15 / m, and so below 1/(8m) as m < 2^22: a tie stays above its integer, and what is 1/(2m) below stays below.
+struct Divisor { double factor, offset; };
 
 #ifdef TENSOR_CORES
 __device__ __forceinline__ void multiply(float (&z)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], float start, bool first) {
@@ -56,17 +56,12 @@ __device__ __forceinline__ int warp_max(int top) {
 }
 
 __device__ __forceinline__ Divisor divisor(uint32_t m) {
-  const uint32_t factor = uint32_t(.998f * 4294967296.f / float(m));  // factor * m from .997 to .998 of 2^32
-  uint32_t offset = 0u - START_BITS * factor;
-#ifdef TENSOR_CORES
-  asm("" : "+r"(offset));  // else the compiler takes START_BITS off each sum first: an instruction a pixel
-#endif
-  return Divisor{factor, offset, uint32_t(18374686479671623680. / double(factor * m)) + 1u};  // 255 * 2^56
+  const double ratio = 255. / double(m);
+  return Divisor{ratio * 0x1p1010, fma(-double(START_BITS), ratio, 1048576.5 + .125 / double(m)) * 0x1p-64};
 }
 
 // Two bytes of pixels of scale "max", from sums START + z * 2^-24.
 __device__ __forceinline__ uint16_t divide(float z0, float z1, const Divisor& by) {
-  const uint32_t n0 = __float_as_uint(z0) * by.factor + by.offset, n1 = __float_as_uint(z1) * by.factor + by.offset;
-  const uint64_t q0 = uint64_t(n0) * by.reciprocal + (1ull << 55), q1 = uint64_t(n1) * by.reciprocal + (1ull << 55);
-  return uint16_t(__byte_perm(uint32_t(q0 >> 32), uint32_t(q1 >> 32), 0x0073));
+  const double q0 = fma(__hiloint2double(0, __float_as_int(z0)), by.factor, by.offset), q1 = fma(__hiloint2double(0, __float_as_int(z1)), by.factor, by.offset);
+  return uint16_t(__byte_perm(uint32_t(__double2hiint(q0)), uint32_t(__double2hiint(q1)), 0x0040));
 }
