@@ -72,8 +72,8 @@ def cluster(blocks_an_image: int, warps: int, blocks: int, slots: int) -> GpuTun
     return GpuTuning("cluster", warps=warps, blocks=blocks, slots=slots, cluster=blocks_an_image)
 
 
-CLUSTER_TRIED = (cluster(4, 8, 1, 5), cluster(4, 8, 1, 3), cluster(4, 12, 1, 5), cluster(4, 16, 1, 5), cluster(4, 20, 1, 5), cluster(7, 8, 1, 8),
-                 cluster(7, 4, 2, 4))  # fmt: skip
+CLUSTER_TRIED = (cluster(4, 8, 1, 2), cluster(4, 8, 1, 3), cluster(4, 8, 1, 4), cluster(4, 8, 1, 5), cluster(4, 16, 1, 3), cluster(4, 20, 1, 3),
+                 cluster(7, 4, 2, 3), cluster(7, 8, 1, 5))  # fmt: skip
 """For side 224, k = 3, scale "max"; at two blocks a multiprocessor, one multiplies while the other waits for its cluster."""
 
 

@@ -100,13 +100,14 @@ LARGEST_MAXIMUM = 255 * toeplitz.LARGEST_SUM
 
 
 def test_division_by_the_maximum_is_exact() -> None:
-    """classwise_half.h's Divisor, rounded as doubles are, at every place where the quotient changes: powers of two, small, large and random maxima."""
+    """classwise_half.h's Divisor, rounded as doubles are, wherever the quotient changes: powers of two, small, large and random maxima."""
     near_powers = [2**i + j for i in range(4, 22) for j in (-1, 0, 1)]
     some = np.random.default_rng(0).integers(1, LARGEST_MAXIMUM, 200).tolist()
     start, unit = 0x3F400000, Fraction(1, 2**64)
     for m in (*range(1, 40), *near_powers, LARGEST_MAXIMUM, *some):
-        ratio = 255 / m
-        offset = float(Fraction(1048576.5 + 0.125 / m) - start * Fraction(ratio))  # of a Fraction: rounded once, as a fused multiply-add is
+        rough = float(np.float32(1) / np.float32(m))
+        ratio = 255 * (rough * float(2 - m * Fraction(rough)))  # of a Fraction: rounded once, as a fused multiply-add is
+        offset = float(Fraction(float(Fraction(ratio) / 2048 + Fraction(1048576.5))) - start * Fraction(ratio))
         for step in range(1, 256):
             first = ((2 * step - 1) * m + 509) // 510  # of the sums that give a step
             for z in (first - 1, first):
@@ -185,6 +186,20 @@ def test_cluster_kernel_translated_to_the_cpu(side: int, k: int, pad: str, n: in
         pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
         assert library.classwise_cluster_cuda(*pointers, *shape, PADS.index(pad), 1, None) == 0  # type: ignore[arg-type]
         assert (out == reference(x, labels, filters.weights, operator)).all()
+
+
+@pytest.mark.parametrize(
+    ("side", "scale", "capability", "kernel"),
+    [(224, "max", (9, 0), "cluster"), (224, "sum", (9, 0), "half"), (32, "max", (9, 0), "half"), (224, "max", (8, 0), "mma"), (224, "max", (7, 5), "fma")],
+)
+def test_the_fastest_kernel_that_takes_the_images(side: int, scale: str, capability: tuple[int, int], kernel: str) -> None:
+    import torch
+
+    images = torch.from_numpy(np.zeros(3 * side * side + 16, np.uint8))
+    first = -images.data_ptr() % 16
+    x = images[first : first + 3 * side * side].view(1, 3, side, side)
+    filters = gpu.bank_to_cuda(bank(3, 0.3), "cpu")
+    assert gpu.choose(filters, x, x, Operator("zero", scale), capability, gpu.GpuTuning()) == kernel  # type: ignore[arg-type]
 
 
 @pytest.mark.cuda

@@ -23,7 +23,7 @@ static_assert(K <= 3 && WIDTH % 32 == 0 && HEIGHT % (8 * BANDS) == 0 && SLOTS >=
 struct Part { int plane, row; };  // its first ones
 
 // One lane's part of a position. It reads the word at `source` of each row in a slot; `even` and `odd` pick pixels 0 and 2, 1 and 3 of the padded row from it,
-// as halves. It writes two bytes at `target` of each row of the image's output.
+// as halves. Its two pixels belong at `target` of each row of the image's output.
 struct Place { int source, target; uint32_t even, odd; };
 constexpr int SOURCE_BITS = 14;  // a place in one register: edge, target / 2 and source / 4
 static_assert(SLOT / 4 <= 1 << SOURCE_BITS && CHANNELS * PIXELS / 2 <= 1 << 17);
@@ -140,10 +140,12 @@ struct Feed {
   }
 };
 
-// A row of one unit's output.
+// A row of one unit's output. Neighbouring lanes exchange pairs of pixels, and so each writes four bytes: even lanes to the upper position, odd ones to the
+// lower.
 __device__ __forceinline__ void write_row(uint8_t* out, const Place& upper, const Place& lower, int row, const float (&z)[4], const Divisor& by) {
-  *reinterpret_cast<uint16_t*>(out + upper.target + row * WIDTH) = divide(z[0], z[1], by);
-  *reinterpret_cast<uint16_t*>(out + lower.target + row * WIDTH) = divide(z[2], z[3], by);
+  const bool odd = threadIdx.x % 2;
+  const uint32_t mine = __byte_perm(divide(z[0], z[1], by), divide(z[2], z[3], by), 0x5410), theirs = __shfl_xor_sync(FULL, mine, 1);
+  *reinterpret_cast<uint32_t*>(out + (odd ? lower.target - 2 : upper.target) + row * WIDTH) = __byte_perm(mine, theirs, odd ? 0x3276 : 0x5410);
 }
 
 // A unit's 8 rows. WRITE: z holds the sums of the image before, and goes to `out`. MARCH: z takes those of the image in `slot`, `top` their greatest bits.

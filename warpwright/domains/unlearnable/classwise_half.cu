@@ -1,7 +1,7 @@
 // Class-wise convolution of uint8 colour images with small filters (k <= 3), which memory bounds, on NVIDIA GPUs (definition: operator.py).
 //
 // The products are those of classwise_mma.cu, banded Toeplitz matrices on the tensor cores, but in half precision: 618 to 681 instructions an image of 32x32
-// and warp for scale "sum", 823 for "max" (by count, in builds for sm_90a; classwise_mma.cu: about 1,050 and 2,270), since
+// and warp for scale "sum" (by count, in builds for sm_90a; classwise_mma.cu: about 1,050), since
 // a byte x with a zero byte above it is the subnormal half x * 2^-24, so one byte permutation converts two pixels, places the border's pixels too, and a
 // weight (an integer up to 4096 that a half holds exactly) needs one product in place of two. Sums are float32: z * 2^-24, exact.
 // Planes come through a ring in shared memory by asynchronous copies, and so memory is busy while the tensor cores are. Each has a row more above and
@@ -9,7 +9,7 @@
 //   ALONE 1  a warp takes whole images (32x32), with a ring of its own: no barriers.   ALONE 0: the block shares each plane.
 //   scale "sum"  z * 1/S + MAGIC: one instruction rounds half up to an integer in the low bits.
 //   scale "max"  KEEP 1: all sums of an image stay in registers. KEEP 0: the planes stay in the ring, and are multiplied twice.
-//                Division by m is one multiplication by a reciprocal, found once an image: see Divisor.
+//                Division by m is one double multiply-add: see Divisor (classwise_half.h).
 // Conditions (toeplitz.suits_halves, gpu.py): k <= 3, three channels, sides in whole 32s, images 16-byte aligned. All else: classwise_mma.cu.
 // K, HEIGHT, WIDTH, PAD (0 zero, 1 reflect, 2 circular), WARPS, BLOCKS (an SM), SLOTS (planes a ring), ALONE, KEEP, STAGED come from the build line.
 #include "classwise_half.h"

@@ -73,12 +73,12 @@ def fastest_half(side: int, scale: str) -> GpuTuning:
         return GpuTuning("half", warps=8, blocks=3, slots=5, staged=True)
     if side == 224:
         return GpuTuning("half", warps=28 if scale == "sum" else 25, blocks=1, slots=4 if scale == "sum" else 3)
-    warps, blocks, slots = {32: (4, 4, 10), 64: (4, 4, 10), 96: (9, 2, 10), 128: (16, 1, 12)}[side]
+    warps, blocks, slots = {32: (4, 3, 14), 64: (4, 4, 10), 96: (9, 2, 10), 128: (16, 1, 12)}[side]
     return GpuTuning("half", warps=warps, blocks=blocks, slots=slots, keep=keep)
 
 
-FASTEST_CLUSTER = GpuTuning("cluster", warps=8, blocks=1, slots=5, cluster=4)
-"""The constants of cluster that were fastest on an H200 at side 224."""
+FASTEST_CLUSTER = GpuTuning("cluster", warps=8, blocks=1, slots=2, cluster=4)
+"""The constants of cluster that were fastest on an H200 at side 224 (benchmarks/results/classwise_cluster_h200.json)."""
 
 
 class DeviceBank(NamedTuple):
@@ -153,7 +153,8 @@ def choose(bank: DeviceBank, x: Any, out: Any, operator: Operator, capability: t
     """
     _, channels, height, width = x.shape
     aligned = x.data_ptr() | out.data_ptr()
-    halves = bank.halves is not None and channels == 3 and height == width and aligned % 16 == 0 and capability[0] in (9, 10) and tuning.fixed  # 227 KB of shared memory
+    square = channels == 3 and height == width and aligned % 16 == 0
+    halves = bank.halves is not None and square and tuning.fixed and capability[0] in (9, 10)  # 227 KB of shared memory, fast doubles
     fits = {
         "cluster": halves and height in CLUSTER_SIDES and operator.scale == "max",
         "half": halves and height in HALF_SIDES,
