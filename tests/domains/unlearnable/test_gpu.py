@@ -190,7 +190,13 @@ def test_cluster_kernel_translated_to_the_cpu(side: int, k: int, pad: str, n: in
 
 @pytest.mark.parametrize(
     ("side", "scale", "capability", "kernel"),
-    [(224, "max", (9, 0), "cluster"), (224, "sum", (9, 0), "half"), (32, "max", (9, 0), "half"), (224, "max", (8, 0), "mma"), (224, "max", (7, 5), "fma")],
+    [
+        (224, "max", (9, 0), "cluster"),
+        (224, "sum", (9, 0), "half"),
+        (32, "max", (9, 0), "half"),
+        (224, "max", (8, 0), "mma"),
+        (224, "max", (7, 5), "fma"),
+    ],
 )
 def test_the_fastest_kernel_that_takes_the_images(side: int, scale: str, capability: tuple[int, int], kernel: str) -> None:
     import torch
