@@ -144,7 +144,7 @@ struct Feed {
 // lower.
 __device__ __forceinline__ void write_row(uint8_t* out, const Place& upper, const Place& lower, int row, const float (&z)[4], const Divisor& by) {
   const bool odd = threadIdx.x % 2;
-  const uint32_t mine = __byte_perm(divide(z[0], z[1], by), divide(z[2], z[3], by), 0x5410), theirs = __shfl_xor_sync(FULL, mine, 1);
+  const uint32_t mine = divide(z[0], z[1], by) | uint32_t(divide(z[2], z[3], by)) << 16, theirs = __shfl_xor_sync(FULL, mine, 1);
   *reinterpret_cast<uint32_t*>(out + (odd ? lower.target - 2 : upper.target) + row * WIDTH) = __byte_perm(mine, theirs, odd ? 0x3276 : 0x5410);
 }
 
