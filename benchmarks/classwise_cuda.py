@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python benchmarks/classwise_cuda.py --out benchmarks/results/classwise_h200.json
 
-`--parts time --kernels half` builds, checks and times the variants of one kernel alone.
+`--parts time --kernels half` builds, checks and times the variants of one kernel alone, `--sides 224` images of one size.
 Without a GPU, `--parts end --backend cpp --scale 0.02` goes through the last part alone. A part that fails is recorded, and the rest goes on.
 """
 
@@ -67,9 +67,20 @@ HALF_TRIED = {
 """By side and scale, for k = 3: warps a block, blocks a multiprocessor, planes a ring."""
 
 
+def cluster(blocks_an_image: int, warps: int, blocks: int, slots: int) -> GpuTuning:
+    """Return a variant of the kernel cluster."""
+    return GpuTuning("cluster", warps=warps, blocks=blocks, slots=slots, cluster=blocks_an_image)
+
+
+CLUSTER_TRIED = (cluster(4, 8, 1, 2), cluster(4, 8, 1, 3), cluster(4, 8, 1, 4), cluster(4, 8, 1, 5), cluster(4, 16, 1, 3), cluster(4, 20, 1, 3),
+                 cluster(7, 4, 2, 3), cluster(7, 8, 1, 5))  # fmt: skip
+"""For side 224, k = 3, scale "max"; at two blocks a multiprocessor, one multiplies while the other waits for its cluster."""
+
+
 def tried(side: int, k: int, operator: Operator, kernels: list[str]) -> list[GpuTuning]:
     """Return the variants to build, check and time."""
-    variants = (*TRIED[side, k], *(HALF_TRIED[side, operator.scale] if k == 3 else ()))
+    variants = (*TRIED[side, k], *(HALF_TRIED[side, operator.scale] if k == 3 else ()),
+                *(CLUSTER_TRIED if (side, k, operator.scale) == (224, 3, "max") else ()))  # fmt: skip
     return [tuning for tuning in variants if tuning.kernel in kernels]
 
 
@@ -132,6 +143,13 @@ def check_general() -> dict[str, Any]:
     return {"compared": compared, "by_mma": by_mma, "wrong": wrong[:20], "wrong_combinations": len(wrong)}
 
 
+def defines_of(side: int, k: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
+    """Return the build line's constants of a variant of half, cluster or mma."""
+    if tuning.kernel == "half":
+        return gpu.half_defines(k, side, operator, tuning)
+    return gpu.cluster_defines(k, side, operator, tuning) if tuning.kernel == "cluster" else gpu.mma_defines(k, side, side, operator, tuning)
+
+
 def check_variant(side: int, k: int, pb: float, operator: Operator, tuning: GpuTuning) -> list[str]:
     """Return what of one timed variant differs from the definition, on random and extreme images of its size."""
     rng, wrong = np.random.default_rng(side + k), []
@@ -158,20 +176,18 @@ def expected_of(side: int, k: int, pb: float, operator: Operator, kind: str, x: 
 # --- builds ---------------------------------------------------------------------------------------------------------------------------
 
 
-def build_all(parts: list[str], kernels: list[str]) -> dict[str, Any]:
+def build_all(parts: list[str], kernels: list[str], sizes: list[tuple[int, int, float, int]]) -> dict[str, Any]:
     """Compile every variant, as many at a time as there are cores; return seconds and what did not build."""
     capability, wanted, started = torch.cuda.get_device_capability(), set(), time.perf_counter()
     if "exact" in parts:
         wanted |= {("classwise", (f"K={k}",)) for k, _, _ in GENERAL}
         wanted |= {("classwise_mma", gpu.mma_defines(k, 1, 1, GENTLE, GpuTuning())) for k, _, _ in GENERAL if k <= 9}
-    for side, k in TRIED:
+    for side, k in (size[:2] for size in sizes):
         wanted.add(("classwise", (f"K={k}",)))  # what every timed output is compared with
         for operator in (GENTLE, PAPER):
             for tuning in tried(side, k, operator, kernels):
-                if tuning.kernel == "half":
-                    wanted.add(("classwise_half", gpu.half_defines(k, side, operator, tuning)))
-                elif tuning.kernel == "mma":
-                    wanted.add(("classwise_mma", gpu.mma_defines(k, side, side, operator, tuning)))
+                if tuning.kernel != "fma":
+                    wanted.add((f"classwise_{tuning.kernel}", defines_of(side, k, operator, tuning)))
     failed = []
 
     def one(job: tuple[str, tuple[str, ...]]) -> None:
@@ -221,10 +237,10 @@ def floors(side: int, k: int) -> dict[str, float]:
     return {"floor_ns": 1e9 * max(moved, arithmetic), "memory_floor_ns": 1e9 * moved}
 
 
-def time_variants(copied: float, kernels: list[str]) -> list[dict[str, Any]]:
+def time_variants(copied: float, kernels: list[str], sizes: list[tuple[int, int, float, int]]) -> list[dict[str, Any]]:
     """Check, then time every variant of every size; a variant that is wrong is not timed."""
     rows = []
-    for side, k, pb, n in SIZES:
+    for side, k, pb, n in sizes:
         x = torch.randint(0, 256, (n, 3, side, side), dtype=torch.uint8, device="cuda")
         labels = torch.randint(0, 10, (n,), device="cuda")
         out, moved = torch.empty_like(x), gpu.bank_to_cuda(bank_of(k, pb), "cuda")
@@ -484,13 +500,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--parts", default="exact,time,end", help="of exact, time, end (%(default)s)")
-    parser.add_argument("--kernels", default="half,mma,fma", help="of the part time (%(default)s)")
+    parser.add_argument("--kernels", default="cluster,half,mma,fma", help="of the part time (%(default)s)")
+    parser.add_argument("--sides", default="32,224", help="of the part time (%(default)s)")
     parser.add_argument("--backend", default="cuda", help="of the end-to-end part (%(default)s)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 2, help="threads that decode and encode (all cores)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the end-to-end images (%(default)s)")
     parser.add_argument("--work", type=Path, help="where the data sets are written (a temporary folder)")
     options = parser.parse_args()
     parts, kernels = options.parts.split(","), options.kernels.split(",")
+    sizes = [size for size in SIZES if str(size[0]) in options.sides.split(",")]
     result: dict[str, Any] = {**facts(), "part_seconds": {}}
 
     def part(name: str, run: Callable[[], Any]) -> Any:
@@ -506,10 +524,10 @@ def main() -> None:
         return result[name]
 
     if {"exact", "time"} & set(parts):
-        print("builds", part("builds", lambda: build_all(parts, kernels)), flush=True)
+        print("builds", part("builds", lambda: build_all(parts, kernels, sizes)), flush=True)
     if "time" in parts:
         copied = part("copy_bytes_per_second", copy_rate)
-        rows = part("rows", lambda: time_variants(copied, kernels))
+        rows = part("rows", lambda: time_variants(copied, kernels, sizes))
         part("best", lambda: best(rows))
     if "end" in parts:
         if options.backend == "cuda":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-from pathlib import Path
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_tensor_core_kernel_translated_to_the_cpu(k: int, pb: float, size: int) 
     pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
     from warpwright.domains import transpile
 
-    text = Path(gpu.__file__).with_name("classwise_mma.cu").read_text()
+    text = gpu.source("classwise_mma")
     pads = ("reflect",) if size else PADS  # a build for a size has one border, the other takes all
     fixed = [f"HEIGHT={size}", f"WIDTH={size}", f"PAD={PADS.index('reflect')}"] if size else []
     program = transpile.compile_text(text, "classwise_mma.cu", defines=[f"K={k}", *fixed], host=True)
@@ -100,19 +100,22 @@ LARGEST_MAXIMUM = 255 * toeplitz.LARGEST_SUM
 
 
 def test_division_by_the_maximum_is_exact() -> None:
-    """classwise_half.cu's Divisor in exact integers, at every place where the quotient changes: powers of two, small, large and random maxima."""
-    near_powers = [2**i + j for i in range(1, 22) for j in (-1, 0, 1)]
-    some = np.random.default_rng(0).integers(1, LARGEST_MAXIMUM, 2000).tolist()
-    steps = np.arange(1, 256, dtype=np.int64)
-    for m in (*range(1, 100), *near_powers, LARGEST_MAXIMUM, *some):
-        factor = int(np.float32(0.998) * np.float32(2**32) / np.float32(m))
-        assert 255 * 2**24 < factor * m < 2**32
-        reciprocal = int(float(255 * 2**56) / float(factor * m)) + 1
-        assert reciprocal < 2**32 and m * factor * reciprocal + 2**55 < 2**64
-        first = ((2 * steps - 1) * m + 509) // 510  # of the sums that give a step
-        z = np.clip(np.concatenate([first - 1, first]), 0, m)
-        found = (z.astype(np.uint64) * np.uint64(factor) * np.uint64(reciprocal) + np.uint64(2**55)) >> np.uint64(56)
-        assert (found.astype(np.int64) == (510 * z + m) // (2 * m)).all(), m
+    """classwise_half.h's Divisor, rounded as doubles are, wherever the quotient changes: powers of two, small, large and random maxima."""
+    near_powers = [2**i + j for i in range(4, 22) for j in (-1, 0, 1)]
+    some = np.random.default_rng(0).integers(1, LARGEST_MAXIMUM, 200).tolist()
+    start, unit = 0x3F400000, Fraction(1, 2**64)
+    for m in (*range(1, 40), *near_powers, LARGEST_MAXIMUM, *some):
+        rough = float(np.float32(1) / np.float32(m))
+        ratio = 255 * (rough * float(2 - m * Fraction(rough)))  # of a Fraction: rounded once, as a fused multiply-add is
+        offset = float(Fraction(float(Fraction(ratio) / 2048 + Fraction(1048576.5))) - start * Fraction(ratio))
+        for step in range(1, 256):
+            first = ((2 * step - 1) * m + 509) // 510  # of the sums that give a step
+            for z in (first - 1, first):
+                made = float((start + z) * Fraction(ratio) + Fraction(offset))
+                assert int(made) - 2**20 == (510 * z + m) // (2 * m), (m, z)
+        factor, scaled = ratio * 2.0**1010, offset * 2.0**-64  # what the kernel holds: the same, exactly
+        subnormal = float(np.array(start + m).view(np.float64))
+        assert Fraction(factor) * Fraction(subnormal) + Fraction(scaled) == unit * ((start + m) * Fraction(ratio) + Fraction(offset))
 
 
 HALF = (
@@ -135,7 +138,7 @@ def test_half_precision_kernel_translated_to_the_cpu(side: int, k: int, pad: str
     pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
     from warpwright.domains import transpile
 
-    text = Path(gpu.__file__).with_name("classwise_half.cu").read_text()
+    text = gpu.source("classwise_half")
     sizes = [f"K={k}", f"HEIGHT={side}", f"WIDTH={side}", f"PAD={PADS.index(pad)}", f"WARPS={warps}", "BLOCKS=1", f"SLOTS={slots}"]  # type: ignore[arg-type]
     program = transpile.compile_text(text, "classwise_half.cu", defines=[*sizes, *ways.split()], host=True)
     library = native.load(native.build(program.source, (), (*transpile.FLAGS, "-O1")))
@@ -147,6 +150,83 @@ def test_half_precision_kernel_translated_to_the_cpu(side: int, k: int, pad: str
             pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
             assert library.classwise_half_cuda(*pointers, *shape, PADS.index(operator.pad), int(operator.scale == "max"), None) == 0
             assert (out == reference(x, labels, filters.weights, operator)).all(), operator
+
+
+CLUSTER = (
+    # side, k, border, images, blocks an image, warps, slots
+    (32, 3, "reflect", 3, 1, 3, 2),
+    (32, 1, "zero", 3, 1, 2, 2),
+    (64, 3, "zero", 5, 4, 2, 3),
+    (64, 2, "circular", 3, 2, 5, 2),
+    (64, 3, "reflect", 5, 6, 1, 2),
+    (96, 3, "zero", 2, 3, 4, 2),
+    (96, 3, "reflect", 3, 4, 3, 2),
+)
+"""Parts of whole images, of bands of rows and of planes; a warp with one unit, with several and with none; half a unit at the end (96 in 4 bands)."""
+
+
+@pytest.mark.compiler
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize(("side", "k", "pad", "n", "cluster", "warps", "slots"), CLUSTER)
+def test_cluster_kernel_translated_to_the_cpu(side: int, k: int, pad: str, n: int, cluster: int, warps: int, slots: int) -> None:
+    """Maxima go through global memory there, in two launches; parts, borders, the ring, sums and division are the text that a GPU runs."""
+    pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
+    from warpwright.domains import transpile
+
+    operator = Operator(pad, "max")  # type: ignore[arg-type]
+    tuning = gpu.GpuTuning("cluster", warps=warps, blocks=1, slots=slots, cluster=cluster)
+    defines = [define for define in gpu.cluster_defines(k, side, operator, tuning) if define != "TENSOR_CORES"]
+    program = transpile.compile_text(gpu.source("classwise_cluster"), "classwise_cluster.cu", defines=defines, host=True)
+    library = native.load(native.build(program.source, (), (*transpile.FLAGS, "-O1")))
+    filters, shape, labels = bank(k, 0.3), (n, 3, side, side), np.arange(n, dtype=np.int64) % 3
+    for x in extremes(shape):
+        x[-1, 2, -1, -1] = 255  # another maximum in the last part
+        out = np.full_like(x, 170)
+        arrays = (x, out, labels, toeplitz.halves(filters.weights), filters.sums)
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+        assert library.classwise_cluster_cuda(*pointers, *shape, PADS.index(pad), 1, None) == 0  # type: ignore[arg-type]
+        assert (out == reference(x, labels, filters.weights, operator)).all()
+
+
+@pytest.mark.parametrize(
+    ("side", "scale", "capability", "kernel"),
+    [
+        (224, "max", (9, 0), "cluster"),
+        (224, "sum", (9, 0), "half"),
+        (32, "max", (9, 0), "half"),
+        (224, "max", (8, 0), "mma"),
+        (224, "max", (7, 5), "fma"),
+    ],
+)
+def test_the_fastest_kernel_that_takes_the_images(side: int, scale: str, capability: tuple[int, int], kernel: str) -> None:
+    import torch
+
+    images = torch.from_numpy(np.zeros(3 * side * side + 16, np.uint8))
+    first = -images.data_ptr() % 16
+    x = images[first : first + 3 * side * side].view(1, 3, side, side)
+    filters = gpu.bank_to_cuda(bank(3, 0.3), "cpu")
+    assert gpu.choose(filters, x, x, Operator("zero", scale), capability, gpu.GpuTuning()) == kernel  # type: ignore[arg-type]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_cluster_kernel_on_a_gpu(pad: str, k: int) -> None:
+    """More images than clusters are resident, so that every slot of the ring is filled again."""
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs an NVIDIA GPU")
+    if torch.cuda.get_device_capability()[0] not in (9, 10):
+        pytest.skip("needs thread-block clusters and 227 KB of shared memory a multiprocessor")
+    operator, few, times = Operator(pad, "max"), 7, 50  # type: ignore[arg-type]
+    labels = np.arange(few) % 3
+    for x in extremes((few, 3, 224, 224)):
+        images, repeated = torch.from_numpy(x).cuda().repeat(times, 1, 1, 1), torch.from_numpy(labels).cuda().repeat(times)
+        out = torch.full_like(images, 170)
+        gpu.cuda(images, repeated, bank(k, 0.3), operator, out, tuning=gpu.GpuTuning("cluster"))
+        expected = torch.from_numpy(reference(x, labels, bank(k, 0.3).weights, operator)).cuda()
+        assert bool((out.view(times, *x.shape) == expected).all())
 
 
 @pytest.mark.cuda

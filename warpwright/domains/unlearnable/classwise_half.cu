@@ -1,7 +1,7 @@
 // Class-wise convolution of uint8 colour images with small filters (k <= 3), which memory bounds, on NVIDIA GPUs (definition: operator.py).
 //
 // The products are those of classwise_mma.cu, banded Toeplitz matrices on the tensor cores, but in half precision: 618 to 681 instructions an image of 32x32
-// and warp for scale "sum", 823 for "max" (by count, in builds for sm_90a; classwise_mma.cu: about 1,050 and 2,270), since
+// and warp for scale "sum" (by count, in builds for sm_90a; classwise_mma.cu: about 1,050), since
 // a byte x with a zero byte above it is the subnormal half x * 2^-24, so one byte permutation converts two pixels, places the border's pixels too, and a
 // weight (an integer up to 4096 that a half holds exactly) needs one product in place of two. Sums are float32: z * 2^-24, exact.
 // Planes come through a ring in shared memory by asynchronous copies, and so memory is busy while the tensor cores are. Each has a row more above and
@@ -9,18 +9,10 @@
 //   ALONE 1  a warp takes whole images (32x32), with a ring of its own: no barriers.   ALONE 0: the block shares each plane.
 //   scale "sum"  z * 1/S + MAGIC: one instruction rounds half up to an integer in the low bits.
 //   scale "max"  KEEP 1: all sums of an image stay in registers. KEEP 0: the planes stay in the ring, and are multiplied twice.
-//                Division by m is one multiplication by a reciprocal, found once an image: see Divisor.
+//                Division by m is one double multiply-add: see Divisor (classwise_half.h).
 // Conditions (toeplitz.suits_halves, gpu.py): k <= 3, three channels, sides in whole 32s, images 16-byte aligned. All else: classwise_mma.cu.
 // K, HEIGHT, WIDTH, PAD (0 zero, 1 reflect, 2 circular), WARPS, BLOCKS (an SM), SLOTS (planes a ring), ALONE, KEEP, STAGED come from the build line.
-#include <cstdint>
-#include <cuda_runtime.h>
-
-#define LEFT (K / 2)
-#define CHANNELS 3
-#define FULL 0xffffffffu
-#define MAGIC 12582912.f  // 1.5 * 2^23: in [2^23, 2^24) the low mantissa bits are the integer
-#define START .75f        // sums of scale "max" begin here: in [0.5, 1) the low mantissa bits count 2^-24, and z < 2^22
-#define START_BITS 0x3F400000u
+#include "classwise_half.h"
 
 constexpr int ACROSS = WIDTH / 32, GROUPS = ACROSS * (HEIGHT / 32);  // a group: 32 x 32 pixels, 4 x 4 positions of 8 columns and 8 rows
 constexpr int PIXELS = HEIGHT * WIDTH, ROW_CHUNKS = WIDTH / 16, CHUNKS = PIXELS / 16;          // a chunk: 16 bytes, what one copy moves
@@ -40,43 +32,14 @@ __host__ __device__ constexpr int row_at(int r) { return r * WIDTH + (r < 0 ? -1
 // 1 and 3 of the padded row from it, as halves. It writes two bytes at `target` (+ LOWER_OUT) of each row of the output plane.
 struct Place { int source, target; uint32_t even, odd; };
 
-// floor(255 z / m + 1/2) for scale "max": the top byte of (z * factor * reciprocal + 2^55) / 2^32. factor * m lies in (255 * 2^24, 2^32), which leaves the
-// reciprocal, at least 255 * 2^56 / (factor * m) and at most 2 more, 32 bits. The error is below 2^32 * 2 / 2^56 = 2^-23; the next quotient that would round
-// otherwise is 1/(2m) away, more than 2^-23 as m <= 255 * 16384.
-struct Divisor { uint32_t factor, offset, reciprocal; };
-
 #ifdef TENSOR_CORES
-__device__ __forceinline__ void multiply(float (&z)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], float start, bool first) {
-  const float c0 = first ? start : z[0], c1 = first ? start : z[1], c2 = first ? start : z[2], c3 = first ? start : z[3];
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
-      : "=f"(z[0]), "=f"(z[1]), "=f"(z[2]), "=f"(z[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c0), "f"(c1), "f"(c2), "f"(c3));
-}
 __device__ __forceinline__ void copy_chunk(uint8_t* to, const uint8_t* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(uint32_t(__cvta_generic_to_shared(to))), "l"(from) : "memory");
 }
 __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int PENDING>
 __device__ __forceinline__ void wait() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
-#else  // what runs on the CPU: the same product by lane exchange, copies at once
-__device__ __forceinline__ float half_value(uint32_t bits) {  // in units of 2^-24; positive
-  const int exponent = int(bits >> 10), mantissa = int(bits & 1023u);
-  return exponent ? float(mantissa + 1024) * float(1 << (exponent - 1)) : float(mantissa);
-}
-__device__ __forceinline__ float dot(uint32_t a, uint32_t b) {
-  return half_value(a & 65535u) * half_value(b & 65535u) + half_value(a >> 16) * half_value(b >> 16);
-}
-__device__ __forceinline__ void multiply(float (&z)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], float start, bool first) {
-  const int lane = threadIdx.x % 32, row = lane & ~3, column = 8 * (lane % 4);
-  float sum[4] = {0.f, 0.f, 0.f, 0.f};
-  for (int i = 0; i < 4; ++i)
-    for (int half = 0; half < 2; ++half) {
-      const uint32_t upper = __shfl_sync(FULL, a[2 * half], row + i), lower = __shfl_sync(FULL, a[2 * half + 1], row + i);
-      const uint32_t even = __shfl_sync(FULL, b[half], column + i), odd = __shfl_sync(FULL, b[half], column + 4 + i);
-      sum[0] += dot(upper, even); sum[1] += dot(upper, odd); sum[2] += dot(lower, even); sum[3] += dot(lower, odd);
-    }
-  for (int i = 0; i < 4; ++i) z[i] = (first ? start : z[i]) + sum[i] / 16777216.f / 16777216.f;
-}
+#else  // what runs on the CPU: copies at once
 __device__ __forceinline__ void copy_chunk(uint8_t* to, const uint8_t* from) {
   for (int i = 0; i < 4; ++i) reinterpret_cast<uint32_t*>(to)[i] = reinterpret_cast<const uint32_t*>(from)[i];
 }
@@ -121,22 +84,11 @@ __device__ __forceinline__ float inverse_above(int S) {
   return (fmaf(r, float(S), -1.f) > 0.f ? r : __uint_as_float(__float_as_uint(r) + 1u)) * 16777216.f;
 }
 
-__device__ __forceinline__ Divisor divisor(uint32_t m) {
-  const uint32_t factor = uint32_t(.998f * 4294967296.f / float(m));  // factor * m from .997 to .998 of 2^32
-  uint32_t offset = 0u - START_BITS * factor;
-#ifdef TENSOR_CORES
-  asm("" : "+r"(offset));  // else the compiler takes START_BITS off each sum first: an instruction a pixel
-#endif
-  return Divisor{factor, offset, uint32_t(18374686479671623680. / double(factor * m)) + 1u};  // 255 * 2^56
-}
-
 // Two bytes of rescaled pixels, from sums z * 2^-24 (SUM) or START + z * 2^-24.
 template <int PASS>
 __device__ __forceinline__ uint16_t rescale(float z0, float z1, float inverse, const Divisor& by) {
   if (PASS == SUM) return uint16_t(__byte_perm(__float_as_uint(fmaf(z0, inverse, MAGIC)), __float_as_uint(fmaf(z1, inverse, MAGIC)), 0x0040));
-  const uint32_t n0 = __float_as_uint(z0) * by.factor + by.offset, n1 = __float_as_uint(z1) * by.factor + by.offset;
-  const uint64_t q0 = uint64_t(n0) * by.reciprocal + (1ull << 55), q1 = uint64_t(n1) * by.reciprocal + (1ull << 55);
-  return uint16_t(__byte_perm(uint32_t(q0 >> 32), uint32_t(q1 >> 32), 0x0073));
+  return divide(z0, z1, by);
 }
 
 template <int PASS>
@@ -236,15 +188,6 @@ struct Feed {
 
 __device__ __forceinline__ int after(int slot) { return slot + 1 == SLOTS ? 0 : slot + 1; }
 __device__ __forceinline__ int before(int slot) { return slot == 0 ? SLOTS - 1 : slot - 1; }
-
-__device__ __forceinline__ int warp_max(int top) {
-#ifdef TENSOR_CORES
-  return __reduce_max_sync(FULL, top);
-#else
-  for (int step = 16; step > 0; step /= 2) top = max(top, __shfl_xor_sync(FULL, top, step));
-  return top;
-#endif
-}
 
 __device__ __forceinline__ int team_max(int top, int* tops) {
   top = warp_max(top);

@@ -1,5 +1,6 @@
-"""The CWC operator on NVIDIA GPUs: three kernels, all bit-equal to `operator.reference`.
+"""The CWC operator on NVIDIA GPUs: four kernels, all bit-equal to `operator.reference`.
 
+    cluster  classwise_cluster.cu: half's products, made once for scale "max" where a cluster of blocks shares an image; k <= 3 (CLUSTER_SIDES)
     half  classwise_half.cu: products in half precision on the tensor cores, planes through shared memory; k <= 3, square colour images (HALF_SIDES)
     mma   classwise_mma.cu: byte products on the tensor cores; k <= 9 and widths of whole 8-column tiles (toeplitz.fits)
     fma   classwise.cu: float32; everything else
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,23 +29,28 @@ COMMON_SIDES = (32, 64, 96, 128, 224, 256)
 HALF_SIDES = (32, 64, 96, 128, 224)
 """What half can take: whole groups of 32, and three planes and one on its way in the 227 KB of shared memory of one multiprocessor."""
 
+CLUSTER_SIDES = (224,)
+"""What cluster takes, for scale "max": images whose sums one multiprocessor cannot keep in registers."""
+
 
 @dataclass(frozen=True)
 class GpuTuning:
     """Tunables of the kernels; 0 leaves a constant to the kernel's own choice."""
 
     kernel: str = "auto"
-    """auto, half, mma or fma."""
+    """auto, cluster, half, mma or fma."""
     columns: int = 0
     """Of fma: columns a thread marches down (COLS)."""
     rows: int = 0
     """Of mma: output rows of one step (ROWS)."""
     warps: int = 0
-    """Of mma: most warps a block (WARPS); of half: warps a block."""
+    """Of mma: most warps a block (WARPS); of half and cluster: warps a block."""
     blocks: int = 0
-    """Of mma: least blocks a multiprocessor, which bounds the registers (BLOCKS); of half: its blocks, which stay."""
+    """Of mma: least blocks a multiprocessor, which bounds the registers (BLOCKS); of half and cluster: its blocks, which stay."""
     slots: int = 0
-    """Of half: planes a ring (SLOTS)."""
+    """Of half: planes a ring (SLOTS); of cluster: parts of images a ring."""
+    cluster: int = 0
+    """Of cluster: blocks that share an image (CLUSTER)."""
     keep: bool = False
     """Of half: hold all sums of an image in registers between the maximum and the division (KEEP)."""
     staged: bool = False
@@ -66,8 +73,12 @@ def fastest_half(side: int, scale: str) -> GpuTuning:
         return GpuTuning("half", warps=8, blocks=3, slots=5, staged=True)
     if side == 224:
         return GpuTuning("half", warps=28 if scale == "sum" else 25, blocks=1, slots=4 if scale == "sum" else 3)
-    warps, blocks, slots = {32: (4, 4, 10), 64: (4, 4, 10), 96: (9, 2, 10), 128: (16, 1, 12)}[side]
+    warps, blocks, slots = {32: (4, 3, 14), 64: (4, 4, 10), 96: (9, 2, 10), 128: (16, 1, 12)}[side]
     return GpuTuning("half", warps=warps, blocks=blocks, slots=slots, keep=keep)
+
+
+FASTEST_CLUSTER = GpuTuning("cluster", warps=8, blocks=1, slots=3, cluster=4)
+"""The constants of cluster that were fastest on an H200 at side 224 (benchmarks/results/classwise_cluster_h200.json)."""
 
 
 class DeviceBank(NamedTuple):
@@ -80,7 +91,7 @@ class DeviceBank(NamedTuple):
     bands: Any
     """int32 `[classes, k, 2, 32]` for mma (toeplitz.bands), or None where mma cannot take the filters."""
     halves: Any
-    """int32 `[classes, k, 2, 32]` for half (toeplitz.halves), or None likewise."""
+    """int32 `[classes, k, 2, 32]` for half and cluster (toeplitz.halves), or None likewise."""
 
 
 def cuda(images: Any, labels: Any, bank: FilterBank, operator: Operator, out: Any = None, *, tuning: GpuTuning | None = None) -> Any:
@@ -115,11 +126,13 @@ def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: 
     chosen = tuning or GpuTuning()
     capability = t.cuda.get_device_capability(x.device)
     n, c, h, w = x.shape
-    kernel = choose(bank, x, out, capability, chosen)
+    kernel = choose(bank, x, out, operator, capability, chosen)
     y = labels.long().contiguous()
     tensors: tuple[Any, ...]
     shape, by_max, stream = (n, c, h, w, PADS.index(operator.pad)), int(operator.scale == "max"), t.cuda.current_stream(x.device).cuda_stream
-    if kernel == "half":
+    if kernel == "cluster":
+        name, defines, tensors = "classwise_cluster", cluster_defines(k, h, operator, chosen), (x, out, y, bank.halves, bank.sums)
+    elif kernel == "half":
         name, defines, tensors = "classwise_half", half_defines(k, h, operator, chosen), (x, out, y, bank.halves, bank.sums)
     elif kernel == "mma":
         name, defines, tensors = "classwise_mma", mma_defines(k, h, w, operator, chosen), (x, out, y, bank.bands, bank.sums)
@@ -133,16 +146,18 @@ def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: 
         raise RuntimeError(f"{_ENTRIES[name]}: CUDA error {code} at {tuple(x.shape)}, k={k}")
 
 
-def choose(bank: DeviceBank, x: Any, out: Any, capability: tuple[int, int], tuning: GpuTuning) -> str:
+def choose(bank: DeviceBank, x: Any, out: Any, operator: Operator, capability: tuple[int, int], tuning: GpuTuning) -> str:
     """Return the kernel: the wanted one, or of those that take filters and images the fastest.
 
     Raises UsageError where the wanted one does not take them.
     """
     _, channels, height, width = x.shape
     aligned = x.data_ptr() | out.data_ptr()
+    square = channels == 3 and height == width and aligned % 16 == 0
+    halves = bank.halves is not None and square and tuning.fixed and capability[0] in (9, 10)  # 227 KB of shared memory, fast doubles
     fits = {
-        "half": bank.halves is not None and channels == 3 and height == width and height in HALF_SIDES and aligned % 16 == 0
-        and capability[0] in (9, 10) and tuning.fixed,  # 227 KB of shared memory
+        "cluster": halves and height in CLUSTER_SIDES and operator.scale == "max",
+        "half": halves and height in HALF_SIDES,
         "mma": bank.bands is not None and toeplitz.suits_images(tuple(x.shape)) and aligned % 4 == 0 and capability >= (8, 0),
         "fma": True,
     }  # fmt: skip
@@ -161,6 +176,14 @@ def half_defines(k: int, side: int, operator: Operator, tuning: GpuTuning) -> tu
     return (f"K={k}", "TENSOR_CORES", *(f"{name}={int(value)}" for name, value in (sizes | ways).items()))
 
 
+def cluster_defines(k: int, side: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
+    """Return the build line's constants of classwise_cluster.cu."""
+    given = tuning if tuning.warps else FASTEST_CLUSTER
+    sizes = {"CLUSTER": given.cluster, "WARPS": given.warps, "BLOCKS": given.blocks, "SLOTS": given.slots}
+    sizes |= {"HEIGHT": side, "WIDTH": side, "PAD": PADS.index(operator.pad)}
+    return (f"K={k}", "TENSOR_CORES", *(f"{name}={value}" for name, value in sizes.items()))
+
+
 def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
     """Return the build line's constants of classwise_mma.cu; where none is given, those that were fastest for images of this size."""
     fixed = tuning.fixed and height == width and height in COMMON_SIDES
@@ -173,7 +196,8 @@ def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: Gpu
     return tuple(constants)
 
 
-_ENTRIES = {"classwise": "classwise_convolve_cuda", "classwise_mma": "classwise_mma_cuda", "classwise_half": "classwise_half_cuda"}
+_ENTRIES = {"classwise": "classwise_convolve_cuda", "classwise_mma": "classwise_mma_cuda", "classwise_half": "classwise_half_cuda",
+            "classwise_cluster": "classwise_cluster_cuda"}  # fmt: skip
 
 
 @functools.cache  # looking up the compiler takes milliseconds: once, not once a launch
@@ -181,8 +205,13 @@ def _library(name: str, defines: tuple[str, ...], capability: tuple[int, int]) -
     return native.load(build(name, defines, capability))
 
 
+def source(name: str) -> str:
+    """Return the text of a kernel file with the headers of this folder in it."""
+    folder = Path(__file__).parent
+    return re.sub(r'^#include "(.+)"$', lambda line: (folder / line[1]).read_text(), (folder / f"{name}.cu").read_text(), flags=re.M)
+
+
 def build(name: str, defines: tuple[str, ...], capability: tuple[int, int]) -> Path:
     """Return the built library of a kernel file; compiled once for each text, constants and device."""
     major, minor = capability
-    text = Path(__file__).with_name(f"{name}.cu").read_text()
-    return native.build_cuda(text, f"{major}{minor}" + ("a" if major == 9 else ""), defines)
+    return native.build_cuda(source(name), f"{major}{minor}" + ("a" if major == 9 else ""), defines)
