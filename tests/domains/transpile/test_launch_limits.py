@@ -53,3 +53,11 @@ def test_from_python_a_block_may_have_all_that_a_gpu_has() -> None:
     assert out[0] == 7
     with pytest.raises(transpile.LaunchFailed, match="at most 232448 bytes of dynamic shared memory, saw 400000"):
         kernel[1, 1, 400000](out, 1)
+
+
+def test_few_threads_with_long_loops_are_shared_out() -> None:
+    """Eight blocks of 64 threads are worth a second thread of the machine when they run loops, not when they add once."""
+    text = "__global__ void k(float* x, int n) { float s = 0; %s s += x[i]; x[blockIdx.x * blockDim.x + threadIdx.x] = s; }"
+    long = transpile.compile_text(text % "for (int i = 0; i < n; ++i)").source
+    short = transpile.compile_text(text % "for (int i = 0; i < 4; ++i)").source
+    assert "}, 16);" in long and "}, 16);" not in short

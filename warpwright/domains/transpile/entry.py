@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from warpwright.domains.transpile import regions
 from warpwright.domains.transpile.emit import Writer
+from warpwright.domains.transpile.ir import DoWhile, For, walk
+from warpwright.domains.transpile.printing import trip_count
+from warpwright.domains.transpile.regions import Loop, MaskedLoop, Plan
 from warpwright.domains.transpile.scan import Kernel, split_commas
+
+LONG = 16
+"""Rounds from which a loop makes a thread that much heavier: 256 of them are then worth a second thread of the machine."""
 
 
 def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None) -> str:
@@ -14,6 +21,7 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
     parts = block_function(kernel, writer, line, f"{kernel.name}_block")
     if row_writer is not None:
         parts += block_function(kernel, row_writer, line, f"{kernel.name}_rows")
+    weight = f", {LONG}" if _is_long(writer.plan) else ""
     grid = [
         f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",  # noqa: E501
         "  if (ww::failed() || !ww::acceptable(launch)) return;",
@@ -21,7 +29,8 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
     size = row_writer.options.one_row if row_writer is not None else writer.options.one_row
     if size:
         wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{given}>(wide{arguments.removeprefix('launch')});"
-        grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, [&](const ww::Launch& wide, const uint3 index) {{ {wide} }});")
+        run = f"[&](const ww::Launch& wide, const uint3 index) {{ {wide} }}"
+        grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, {run}{weight});")
     if writer.options.beginning is not None:
         grid.append("  ww::each_stretch(launch, [&](const ww::Launch& launch, const uint3 index) {")
     else:
@@ -32,7 +41,18 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
         keyword = "else if"
     general = f"{kernel.name}_block<0, 0, 0{given}>({arguments});"
     grid.append(f"    else {general}" if writer.options.blocks else f"    {general}")
-    return "\n".join([*parts, *grid, "  });", "}"])
+    return "\n".join([*parts, *grid, f"  }}{weight});", "}"])
+
+
+def _is_long(plan: Plan) -> bool:
+    """Say whether a thread runs a loop that is not known to be short."""
+    for node, _ in regions.walk(plan.nodes):
+        if isinstance(node, Loop | MaskedLoop):
+            return True
+        for stmt in walk(tuple(regions.node_stmts(node))):
+            if isinstance(stmt, For | DoWhile) and ((trip_count(stmt) if isinstance(stmt, For) else None) or LONG) >= LONG:
+                return True
+    return False
 
 
 def block_function(kernel: Kernel, writer: Writer, line: int, name: str) -> list[str]:

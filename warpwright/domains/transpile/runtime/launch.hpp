@@ -13,7 +13,8 @@ struct Launch {
   }
   bool is(unsigned x, unsigned y, unsigned z) const { return block.x == x && block.y == y && block.z == z; }
   bool is_row(unsigned size) const { return block.x == size && (double)grid.x * size < 1 << 30; }
-  bool worth_threads() const { return blocks() > 1 && (double)blocks() * threads() >= 4096 && omp_get_max_threads() > 1; }  // a team costs microseconds
+  // A team costs microseconds: as much as some 4,096 threads of a few operations, or of `weight` times as many.
+  bool worth_threads(int weight = 1) const { return blocks() > 1 && (double)blocks() * threads() * weight >= 4096 && omp_get_max_threads() > 1; }
 };
 
 inline std::string error_store;
@@ -73,9 +74,9 @@ template <class F> __attribute__((noinline)) static void blocks_from(const Launc
 }
 // Runs block(index) for every block: on this thread where a team does not pay (a parallel region costs a microsecond even alone), else in one
 // stretch of blocks for each thread.
-template <class F> static void each_block(const Launch& launch, F block) {
+template <class F> static void each_block(const Launch& launch, F block, int weight = 1) {
   const long all = launch.blocks();
-  if (!launch.worth_threads()) {
+  if (!launch.worth_threads(weight)) {
     reserve_dynamic_shared(launch.shared);
     return blocks_from(launch, 0, all, block);
   }
@@ -88,7 +89,7 @@ template <class F> static void each_block(const Launch& launch, F block) {
 }
 // The same for blocks that may run as one row of threads along x: one call for all of a thread's blocks in a line. Of a sheet at most 2,048 threads:
 // a transpose writes as many lines of 64 bytes a row, and has to find them in the cache for the next.
-template <class F> static void each_stretch(const Launch& launch, F run) {
+template <class F> static void each_stretch(const Launch& launch, F run, int weight = 1) {
   const long widest = (long)launch.block.y * launch.block.z > 1 || (long)launch.grid.y * launch.grid.z > 1 ? (2048 + launch.block.x - 1) / launch.block.x : 1l << 30;
   const auto stretch = [&](long first, long last) {
     Launch wide = launch;
@@ -101,7 +102,7 @@ template <class F> static void each_stretch(const Launch& launch, F run) {
       first += blocks;
     }
   };
-  if (!launch.worth_threads()) return stretch(0, launch.blocks());
+  if (!launch.worth_threads(weight)) return stretch(0, launch.blocks());
 #pragma omp parallel
   {
     const long all = launch.blocks(), team = omp_get_num_threads(), mine = omp_get_thread_num();
