@@ -88,6 +88,23 @@ def test_classes_enums_and_constants(tier: str) -> None:
     assert out.tolist() == [47, 0, 0, 5 + 24, 0, 8, 4, 0, 0]
 
 
+FAR = """
+__global__ void far(const int* __restrict__ a, int* out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = a[i >> 34] + a[threadIdx.x >> 31] + (int)((long long)i >> 40) + a[(threadIdx.x >> 33) + 1] + a[threadIdx.x >> 4];
+}
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("tier", transpile.TIERS)
+def test_numbers_beyond_the_width_are_no_quotients(tier: str) -> None:
+    """Of which rows of threads are cut into stretches."""
+    out = np.zeros(192, np.int32)
+    transpile.compile_text(FAR, tier=tier).load(("-O0", *FLAGS))["far"][3, 64](np.array([5, 7, 9, 11], np.int32), out)
+    assert np.array_equal(out, 17 + np.array([5, 7, 9, 11])[np.arange(192) % 64 // 16])
+
+
 @pytest.mark.parametrize(
     ("written", "made"),
     [

@@ -269,7 +269,7 @@ def _analysed(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
     if expr.name == "*":
         value = _settled(_analysed(left, counting))
         return _Value(value.step * number, value.breaks)
-    if expr.name == ">>":
+    if expr.name == ">>" and number < 31:
         return _divided(left, 1 << number, counting)
     if expr.name == "&" and number & (number + 1) == 0:
         return _rest(left, number + 1, counting)
