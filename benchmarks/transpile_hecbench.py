@@ -18,7 +18,8 @@ Nothing of HeCBench is shipped; it is brought by the user. Programs write into t
 
 Statuses: verified; ran (nothing to compare); wrong; crashed; timeout; not compiled; refused (by the translator); needs data; needs library; no plan
 (its Makefile).
-Lines are added to --out as programs end; what is in the file already is left out (`--redo STATUS,...` does those again; the last line counts).
+Lines are added to --out as programs end, with the project's commit; what is in the file already is left out (`--redo STATUS,...` does those again;
+the last line counts). `--cheapest` begins with the programs of the least text.
 """
 
 from __future__ import annotations
@@ -431,6 +432,18 @@ def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path |
     return entry
 
 
+def state() -> str:
+    """Return the project's commit, with a plus if files differ from it; empty outside of a checkout."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    said = subprocess.run([*git, "describe", "--always", "--dirty=+"], capture_output=True, text=True, check=False)
+    return said.stdout.strip()
+
+
+def amount(folder: Path) -> int:
+    """Return how many bytes of text a program has: what it costs to translate and compile it, roughly."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.suffix in load.TEXTS and file.is_file())
+
+
 def read(path: Path) -> dict[str, dict[str, object]]:
     """Return the last line of each program."""
     lines = path.read_text().splitlines() if path.is_file() else []
@@ -483,6 +496,7 @@ def main() -> None:
     options.add_argument("--shifts", default="0", help="sizes divided by two to the power of each of these, in this order, until verified: 0,3,5,8")
     options.add_argument("--cache", type=Path, help="a folder that keeps translated sources")
     options.add_argument("--no-fibers", action="store_true", help="do not compare what has no judge with its run on fibers")
+    options.add_argument("--cheapest", action="store_true", help="begin with the programs of the least text")
     options.add_argument("--part", default="0/1", help="I/N: every N-th program, from the I-th")
     given = options.parse_args()
     if given.table:
@@ -491,7 +505,8 @@ def main() -> None:
     known = read(given.out)
     only, redo = set(filter(None, given.only.split(","))), set(filter(None, given.redo.split(",")))
     part, parts = map(int, given.part.split("/"))
-    for folder in sorted(given.hecbench.resolve().glob("*-cuda"))[part::parts]:
+    folders = sorted(given.hecbench.resolve().glob("*-cuda"))[part::parts]
+    for folder in sorted(folders, key=amount) if given.cheapest else folders:
         name = folder.name.removesuffix("-cuda")
         if (only and name not in only) or (not only and name in known and known[name]["status"] not in redo):
             continue
@@ -499,7 +514,7 @@ def main() -> None:
             continue
         entry = attempt(folder, given.until, given.seconds, tuple(map(int, given.shifts.split(","))), given.cache, not given.no_fibers)
         with given.out.open("a") as lines:
-            lines.write(json.dumps(entry) + "\n")
+            lines.write(json.dumps({**entry, "commit": state()}) + "\n")
         print(f"{entry['name']}: {entry['status']}: {str(entry['reason'])[:150]}", flush=True)
 
 
