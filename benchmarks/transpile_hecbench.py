@@ -252,7 +252,7 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
         program = build([(unit, unit.path) for unit in twin.units], libraries, into / "twin", into, COMPILE)
     except Ended as ended:
         return "ran", f"twin not compiled: {ended.reason}"
-    arguments = tuple(str(file) if (file := plan.folder / a).is_file() and not (folder / a).exists() else a for a in arguments)
+    arguments = shared_files(arguments, plan.folder, folder, dict(entry.get("wrote") or {}))  # type: ignore[call-overload]
     arguments = tuple(str(entry.get("hand_twin", "")).split()) or arguments
     first, why, mine = "", "", dict(entry.get("wrote") or {})  # type: ignore[call-overload]
     texts = [file.read_text(errors="replace") for file in plan.folder.rglob("*") if file.suffix in load.TEXTS]
@@ -283,6 +283,11 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
             return "wrong", f"twin: {why}"
         why = f"the twin's own answer depends on the number of threads ({why})"  # or what is printed are times
     return beside_arrays(plan, twin, arguments, into, why, 3 * limit)
+
+
+def shared_files(arguments: tuple[str, ...], mine: Path, twin: Path, wrote: dict[str, bytes]) -> tuple[str, ...]:
+    """Return the arguments for a twin: files that the program's folder alone has by their whole names, but those that it `wrote`: the twin writes its own."""
+    return tuple(str(mine / a) if (mine / a).is_file() and not (twin / a).exists() and os.path.normpath(a) not in wrote else a for a in arguments)
 
 
 def with_threads(command: list[str], threads: int) -> list[str]:
