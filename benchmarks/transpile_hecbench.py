@@ -83,7 +83,8 @@ def run(command: list[str], folder: Path, seconds: float, where: list[str] | Non
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
-    # with stacks without a limit a thread would have 2 MiB; threads that wait actively on a busy machine cost a twin a hundredfold (myocyte: 4.3 s, 0.04 s)
+    # With stacks without a limit a thread would have 2 MiB. Threads that wait actively on a busy machine cost a twin a hundredfold (myocyte: 4.3 s
+    # and 0.04 s).
     settings = {"OMP_STACKSIZE": "16M", "OMP_WAIT_POLICY": "passive", **os.environ}
     with tempfile.TemporaryFile() as said:
         streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
@@ -286,7 +287,8 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
 
 
 def shared_files(arguments: tuple[str, ...], mine: Path, twin: Path, wrote: dict[str, bytes]) -> tuple[str, ...]:
-    """Return the arguments for a twin: files that the program's folder alone has by their whole names, but those that it `wrote`: the twin writes its own."""
+    """Return the arguments for a twin: files that the program's folder alone has by their whole names, but for those that it `wrote`: the twin
+    writes its own."""
     return tuple(str(mine / a) if (mine / a).is_file() and not (twin / a).exists() and os.path.normpath(a) not in wrote else a for a in arguments)
 
 
