@@ -18,7 +18,8 @@ Nothing of HeCBench is shipped; it is brought by the user. Programs write into t
 
 Statuses: verified; ran (nothing to compare); wrong; crashed; timeout; not compiled; refused (by the translator); needs data; needs library; no plan
 (its Makefile).
-Lines are added to --out as programs end; what is in the file already is left out (`--redo STATUS,...` does those again; the last line counts).
+Lines are added to --out as programs end, with the project's commit; what is in the file already is left out (`--redo STATUS,...` does those again;
+the last line counts). `--cheapest` begins with the programs of the least text.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def run(command: list[str], folder: Path, seconds: float, where: list[str] | Non
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
-    settings = {"OMP_STACKSIZE": "16M", **os.environ}  # with stacks without a limit a thread would have 2 MiB
+    # With stacks without a limit a thread would have 2 MiB. Threads that wait actively on a busy machine cost a twin a hundredfold (myocyte: 4.3 s
+    # and 0.04 s).
+    settings = {"OMP_STACKSIZE": "16M", "OMP_WAIT_POLICY": "passive", **os.environ}
     with tempfile.TemporaryFile() as said:
         streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
         process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=limits, env=settings, **streams)  # type: ignore[call-overload]
@@ -250,7 +253,7 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
         program = build([(unit, unit.path) for unit in twin.units], libraries, into / "twin", into, COMPILE)
     except Ended as ended:
         return "ran", f"twin not compiled: {ended.reason}"
-    arguments = tuple(str(file) if (file := plan.folder / a).is_file() and not (folder / a).exists() else a for a in arguments)
+    arguments = shared_files(arguments, plan.folder, folder, dict(entry.get("wrote") or {}))  # type: ignore[call-overload]
     arguments = tuple(str(entry.get("hand_twin", "")).split()) or arguments
     first, why, mine = "", "", dict(entry.get("wrote") or {})  # type: ignore[call-overload]
     texts = [file.read_text(errors="replace") for file in plan.folder.rglob("*") if file.suffix in load.TEXTS]
@@ -281,6 +284,12 @@ def beside_twin(plan: load.Plan, said: str, arguments: tuple[str, ...], into: Pa
             return "wrong", f"twin: {why}"
         why = f"the twin's own answer depends on the number of threads ({why})"  # or what is printed are times
     return beside_arrays(plan, twin, arguments, into, why, 3 * limit)
+
+
+def shared_files(arguments: tuple[str, ...], mine: Path, twin: Path, wrote: dict[str, bytes]) -> tuple[str, ...]:
+    """Return the arguments for a twin: files that the program's folder alone has by their whole names, but for those that it `wrote`: the twin
+    writes its own."""
+    return tuple(str(mine / a) if (mine / a).is_file() and not (twin / a).exists() and os.path.normpath(a) not in wrote else a for a in arguments)
 
 
 def with_threads(command: list[str], threads: int) -> list[str]:
@@ -431,6 +440,18 @@ def attempt_at(folder: Path, until: str, limit: float, shift: int, cache: Path |
     return entry
 
 
+def state() -> str:
+    """Return the project's commit, with a plus if files differ from it; empty outside of a checkout."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    said = subprocess.run([*git, "describe", "--always", "--dirty=+"], capture_output=True, text=True, check=False)
+    return said.stdout.strip()
+
+
+def amount(folder: Path) -> int:
+    """Return how many bytes of text a program has: what it costs to translate and compile it, roughly."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.suffix in load.TEXTS and file.is_file())
+
+
 def read(path: Path) -> dict[str, dict[str, object]]:
     """Return the last line of each program."""
     lines = path.read_text().splitlines() if path.is_file() else []
@@ -483,6 +504,7 @@ def main() -> None:
     options.add_argument("--shifts", default="0", help="sizes divided by two to the power of each of these, in this order, until verified: 0,3,5,8")
     options.add_argument("--cache", type=Path, help="a folder that keeps translated sources")
     options.add_argument("--no-fibers", action="store_true", help="do not compare what has no judge with its run on fibers")
+    options.add_argument("--cheapest", action="store_true", help="begin with the programs of the least text")
     options.add_argument("--part", default="0/1", help="I/N: every N-th program, from the I-th")
     given = options.parse_args()
     if given.table:
@@ -491,7 +513,8 @@ def main() -> None:
     known = read(given.out)
     only, redo = set(filter(None, given.only.split(","))), set(filter(None, given.redo.split(",")))
     part, parts = map(int, given.part.split("/"))
-    for folder in sorted(given.hecbench.resolve().glob("*-cuda"))[part::parts]:
+    folders = sorted(given.hecbench.resolve().glob("*-cuda"))[part::parts]
+    for folder in sorted(folders, key=amount) if given.cheapest else folders:
         name = folder.name.removesuffix("-cuda")
         if (only and name not in only) or (not only and name in known and known[name]["status"] not in redo):
             continue
@@ -499,7 +522,7 @@ def main() -> None:
             continue
         entry = attempt(folder, given.until, given.seconds, tuple(map(int, given.shifts.split(","))), given.cache, not given.no_fibers)
         with given.out.open("a") as lines:
-            lines.write(json.dumps(entry) + "\n")
+            lines.write(json.dumps({**entry, "commit": state()}) + "\n")
         print(f"{entry['name']}: {entry['status']}: {str(entry['reason'])[:150]}", flush=True)
 
 

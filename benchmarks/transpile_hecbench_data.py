@@ -87,6 +87,12 @@ def clusters(spread: float, count: int = 10000) -> tuple[str, str]:
     return lines(points, "%.4f", ","), lines(centres, "%.4f", ",")
 
 
+def groups(count: int = 3000, features: int = 34) -> str:
+    """Return numbered points in five groups far apart, for kmeans: whose centre a point belongs to does not hang on rounding."""
+    points = RNG.uniform(0, 5, (count, features)) + 3 * (np.arange(count) % 5)[:, None] * np.cos(np.arange(features))
+    return "".join(f"{i} {row}" for i, row in enumerate(lines(points, "%.3f").splitlines(True)))
+
+
 def text_with(word: str) -> str:
     words = ["kernel", "queue", "buffer", "clFinish", "event", "range", "device"]
     return " ".join(word if i % 97 == 5 else words[k] for i, k in enumerate(RNG.integers(0, len(words), 20000)))
@@ -117,9 +123,11 @@ def fasta(count: int = 300) -> str:
 
 
 def genes(rows: int = 100, columns: int = 50) -> str:
+    """Return expressions of genes, of which 30 rise together in 25 of the samples and are low, each in its own way, in all others, for ccs."""
     head = "gene" + "".join(f"\tc{j}" for j in range(columns))
     values = RNG.normal(0, 1, (rows, columns))
-    values[10:40, 5:30] = np.linspace(-1, 1, 25) + RNG.normal(0, 0.05, (30, 25))
+    values[10:40] -= 3
+    values[10:40, 5:30] = np.linspace(5, 9, 25) + RNG.normal(0, 0.05, (30, 25))
     return head + "\n" + "".join(f"g{i}\t" + "\t".join(f"{v:.4f}" for v in row) + "\n" for i, row in enumerate(values))
 
 
@@ -275,7 +283,7 @@ def files(source: Path) -> dict[str, str | bytes]:
     made["data/cfd/fvcorr.domn.097K"] = mesh()
     made["data/b+tree/mil.txt"] = "20000\n" + "\n".join(map(str, RNG.permutation(20000))) + "\n"
     made["data/b+tree/command.txt"] = "j 600 300\n\nk 2000\n\n"
-    made["data/kmeans/kdd_cup"] = "".join(f"{i} {row}" for i, row in enumerate(lines(RNG.uniform(0, 5, (3000, 34)), "%.3f").splitlines(True)))
+    made["data/kmeans/kdd_cup"] = groups()
     made["data/hotspot3D/power_64x8"] = lines(RNG.uniform(0, 1e-3, (64 * 64 * 8, 1)), "%.6f")
     made["data/hotspot3D/temp_64x8"] = lines(RNG.uniform(320, 340, (64 * 64 * 8, 1)), "%.4f")
     made |= {f"data/nn/cane4_{i}.db": records() for i in range(4)}

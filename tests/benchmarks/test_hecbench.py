@@ -75,3 +75,22 @@ def test_arrays_agree_as_bytes_floats_or_doubles_in_every_element() -> None:
         assert not arrays.agree(a.view(np.uint8), c.view(np.uint8))
     counts = np.arange(64, dtype=np.int32)
     assert not arrays.agree(counts.view(np.uint8), (counts + (counts == 60)).view(np.uint8))
+
+
+def test_a_twin_shares_files_that_the_program_read_and_none_that_it_wrote(tmp_path: Path) -> None:
+    mine, twin = tmp_path / "p-cuda", tmp_path / "p-omp"
+    for name in ("in.txt", "out.txt", "both.txt"):
+        (mine / name).parent.mkdir(exist_ok=True)
+        (mine / name).touch()
+    twin.mkdir()
+    (twin / "both.txt").touch()
+    given = ("-i", "in.txt", "both.txt", "./out.txt", "7")
+    assert transpile_hecbench.shared_files(given, mine, twin, {"out.txt": b"result"}) == ("-i", str(mine / "in.txt"), "both.txt", "./out.txt", "7")
+
+
+def test_programs_of_little_text_come_first(tmp_path: Path) -> None:
+    for name, text in (("long-cuda", "int x;\n" * 9), ("short-cuda", "int x;\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "main.cu").write_text(text)
+        (tmp_path / name / "data.bin").write_bytes(bytes(999))
+    assert [folder.name for folder in sorted(tmp_path.iterdir(), key=transpile_hecbench.amount)] == ["short-cuda", "long-cuda"]
