@@ -115,6 +115,8 @@ def check(
             where = f"result {number}, {kind}"
             assert seen.shape == plain.shape and seen.dtype == plain.dtype and seen.is_contiguous(), where
             if specials:
+                # With AVX-512, torch's gelu of inf is NaN in float32, and inf in float64.
+                plain = torch.where(plain.isnan() & ~exact.isnan(), exact.to(plain.dtype), plain)
                 assert torch.equal(seen.isnan(), plain.isnan()), where
                 assert torch.equal(seen[seen.isinf()], plain[seen.isinf()]) or kind == "scaled", where
             scale = float(exact[exact.isfinite()].abs().max()) if exact.isfinite().any() else 0.0

@@ -31,7 +31,15 @@ def test_nondecreasing_functions_move_behind(function: str, extremum: str) -> No
     assert_equal_in_double(before, after, [x], model)
     for kind in ("normal", "offset", "spikes"):
         x = draw(kind, (2, 3, 8, 9), 1)
-        assert torch.equal(run(before, [x], {}), run(after, [x], {}))
+        torch.testing.assert_close(run(before, [x], {}), run(after, [x], {}), rtol=0 if _steady(function, x) else 5e-7, atol=0)
+
+
+def _steady(function: str, x: torch.Tensor) -> bool:
+    """Say whether torch gives an element the same bits wherever it lies: with AVX-512, sigmoid's and softplus' depend on its place in a vector."""
+    if function not in ("sigmoid", "softplus"):
+        return True
+    alone = torch.stack([_FUNCTIONS[function](one) for one in x.flatten().split(1)])
+    return torch.equal(alone.view_as(x), _FUNCTIONS[function](x))
 
 
 def test_a_negative_factor_exchanges_maximum_and_minimum() -> None:
