@@ -78,8 +78,10 @@ def prepare() -> None:
 class Watch:
     """Notes the state of the process when it is made; `report()` says what has changed since."""
 
-    def __init__(self, folders: tuple[str, ...], use_prepared: bool = False) -> None:
+    def __init__(self, folders: tuple[str, ...], use_prepared: bool = False, own: Mapping[str, Any] | None = None) -> None:
+        """`own`: objects of the worker's, by name, whose functions no program may replace."""
         self.changed_functions = _prepared[0] if use_prepared and _prepared else watch_functions()
+        self.changed_objects = watch_objects(own or {})
         self.changed_settings = watch_settings()
         self.noted_events, self.lock = watch_events(folders)
         self.stray_threads = watch_threads(folders[0])
@@ -89,7 +91,7 @@ class Watch:
         """Return what was found, by check."""
         events = self.noted_events()
         return {
-            "patched": self.changed_functions(),
+            "patched": self.changed_functions() + self.changed_objects(),
             "inspection": events["inspection"],
             "forbidden": events["forbidden"],
             "global_flags": self.changed_settings(),
@@ -141,7 +143,7 @@ def _holders() -> list[tuple[str, Mapping[str, Any]]]:
         standard = name.split(".")[0] in sys.stdlib_module_names and module is not None
         if standard or name in MODULES or name in HARNESS:
             holders.append((name, vars(module)))
-        if standard:
+        if standard or name in HARNESS:
             inside = (value for value in list(vars(module).values()) if isinstance(value, type) and value.__module__ == name)
             holders += [(f"{name}.{kind.__qualname__}", vars(kind)) for kind in inside]
     return holders + [(name, vars(_resolve(name))) for name in CLASSES]
@@ -152,6 +154,19 @@ def watch_shadows() -> Callable[[], list[str]]:
     notes = [(name, vars(_resolve(name)), set(vars(_resolve(name))), _resolve(name).__mro__[1:]) for name in CLASSES]
     inherited = {name: {key for base in bases for key in vars(base)} for name, _, _, bases in notes}
     return lambda: [f"{name}.{key}" for name, holder, known, _ in notes for key in holder if key not in known and key in inherited[name]]
+
+
+def watch_objects(own: Mapping[str, Any]) -> Callable[[], list[str]]:
+    """Note the functions that objects hold; the result names those that were replaced since, and methods that an object has got over its class's."""
+    functions = {name: {key: value for key, value in vars(one).items() if callable(value)} for name, one in own.items()}
+    methods_of = {name: {key for key in dir(one) if callable(getattr(type(one), key, None))} for name, one in own.items()}
+    notes = [(name, vars(one), functions[name], methods_of[name]) for name, one in own.items()]
+
+    def changed() -> list[str]:
+        found = [f"{name}.{key}" for name, holder, noted, _ in notes for key, value in noted.items() if holder.get(key) is not value]
+        return found + [f"{name}.{key}" for name, holder, _, methods in notes for key in holder if key in methods]
+
+    return changed
 
 
 def watch_machine_code() -> Callable[[], list[str]]:

@@ -92,7 +92,8 @@ class Runner:
         """Write the files, import the first, construct its class with the task's own arguments."""
         if self.watch is None:
             # CUDA's initialisation replaces functions of torch.cuda, so that the zygote's notes do not hold after it
-            self.watch = Watch((self.folder + os.sep, self.order["exchange"] + os.sep), use_prepared=self.device == "cpu")
+            folders, own = (self.folder + os.sep, self.order["exchange"] + os.sep), {"the runner": self, "the runner's shelf": self.shelf}
+            self.watch = Watch(folders, use_prepared=self.device == "cpu", own=own)
         start = time.perf_counter()
         for name in [name for name in sys.modules if name.split(".")[0] == "warpwright"]:
             del sys.modules[name]  # a candidate that imports the harness gets a fresh copy, not the one at work
