@@ -198,9 +198,7 @@ def once(writer: Writer, region: Region) -> bool:
     writer.lines += writer.statements(region.stmts)
     for var in writer.in_order(results):
         writer.line(f"std::fill_n({var.name}_t, threads, {var.name});")
-    writer.depth -= 1
-    writer.line("} else {")
-    writer.depth += 1
+    writer.otherwise()
     writer.region(region)
     writer.close()
     writer.same |= results

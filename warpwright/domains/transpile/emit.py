@@ -85,6 +85,11 @@ class Writer:
         self.line(f"{text} {{".strip())
         self.depth += 1
 
+    def otherwise(self) -> None:
+        self.depth -= 1
+        self.line("} else {")
+        self.depth += 1
+
     def close(self) -> None:
         self.depth -= 1
         self.line("}")
@@ -150,9 +155,7 @@ class Writer:
             self.open(f"if {'constexpr ' if node.stmt.constexpr else ''}({self.printer.expr(node.cond)})")
             self.nodes(node.then)
             if node.other:
-                self.depth -= 1
-                self.line("} else {")
-                self.depth += 1
+                self.otherwise()
                 self.nodes(node.other)
             self.close()
         elif isinstance(node, Loop):
@@ -207,9 +210,7 @@ class Writer:
         condition, stmts = inside
         self.open(f"if ({condition})")
         self.loops(Region(stmts))
-        self.depth -= 1
-        self.line("} else {")
-        self.depth += 1
+        self.otherwise()
         self.loops(region)
         self.close()
 
@@ -281,9 +282,7 @@ class Writer:
         if cut is not None:
             self.in_stretches(cut, replace(limits, rest=cut.guards))
         if cut is not None and cut.only_if:
-            self.depth -= 1
-            self.line("} else {")
-            self.depth += 1
+            self.otherwise()
         if cut is None or cut.only_if:
             self.loop_head([*inner, *masks], simd, limits)
             self.lines += self.statements(inner, simd)
@@ -308,9 +307,7 @@ class Writer:
         if cut.inside:
             self.open(f"if ({' && '.join(f'({text})' for text in cut.inside)})")
             self.by_length(replace(cut, stmts=cut.unguarded))
-            self.depth -= 1
-            self.line("} else {")
-            self.depth += 1
+            self.otherwise()
             self.one_stretch(cut, "stretch_end")
             self.close()
         else:
@@ -325,9 +322,7 @@ class Writer:
             return
         self.open(f"if (stretch_end - stretch_x == {cut.usual})")
         self.one_stretch(cut, f"stretch_x + {cut.usual}")
-        self.depth -= 1
-        self.line("} else {")
-        self.depth += 1
+        self.otherwise()
         self.one_stretch(cut, "stretch_end")
         self.close()
 
@@ -356,9 +351,7 @@ class Writer:
         self.open("if constexpr (BX && ww::fits_registers(BX))")
         for text in registers.lines(loop, self.plan, self.printer, values, self.options.choices):
             self.lines.append(text if text.strip().startswith("#") else INDENT * self.depth + text)
-        self.depth -= 1
-        self.line("} else {")
-        self.depth += 1
+        self.otherwise()
 
     def statements(self, stmts: Sequence[Stmt], simd: bool = False) -> list[str]:
         label = next(self.labels)

@@ -50,7 +50,7 @@ def _is_long(plan: Plan) -> bool:
         if isinstance(node, Loop | MaskedLoop):
             return True
         for stmt in walk(tuple(regions.node_stmts(node))):
-            if isinstance(stmt, For | DoWhile) and ((trip_count(stmt) if isinstance(stmt, For) else None) or LONG) >= LONG:
+            if isinstance(stmt, DoWhile) or (isinstance(stmt, For) and (trip_count(stmt) or LONG) >= LONG):
                 return True
     return False
 

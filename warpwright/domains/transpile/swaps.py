@@ -64,24 +64,33 @@ def _is_own(expr: Expr, plan: Plan) -> bool:
 
 def _exchanged(stmt: If, read: set[str], plan: Plan) -> Stmt | None:
     """Return `if (c) { place = value; ... }` without a branch; None where it has another form."""
+    if not all(_is_quiet_value(inner, read) or _is_swap(inner, read) for inner in stmt.then) or not any(_is_swap(inner, read) for inner in stmt.then):
+        return None
     names = {var.name for var in plan.variables.values()}
     name = next(n for i in range(1, 10_000) if (n := f"taken{i if i > 1 else ''}") not in names)
-    key = min([0, *plan.variables]) - 1
-    taken = Var(key, name, "bool", (), "local", stmt.line, const=True)
+    taken = Var(min([0, *plan.variables]) - 1, name, "bool", (), "local", stmt.line, const=True)
     made: list[Stmt] = [Declare(taken, Expr("cast", ("(bool)", ir.paren(stmt.cond)), stmt.line, "", None, "bool"), False, stmt.line)]
     for inner in stmt.then:
-        if isinstance(inner, Declare) and inner.init is not None and not inner.var.dims and not inner.var.reference and _is_ready(inner.init, read):
-            made.append(inner)
-        elif isinstance(inner, Evaluate) and inner.expr.kind == "assign" and inner.expr.name == "=":
+        if isinstance(inner, Evaluate):
             place, value = inner.expr.children
-            if ir.text_of(place) not in read or not place.type or place.type != value.type.removeprefix("const ") or not _is_ready(value, read):
-                return None
             parts = (_CHOSEN, "(", ir.name_of(taken), ", ", value, ", ", place, ")")
             chosen = Expr("call", parts, inner.line, _CHOSEN.name, None, place.type)
-            made.append(replace(inner, expr=replace(inner.expr, parts=(place, " = ", chosen))))
-        else:
-            return None
-    return Block(tuple(made), stmt.line) if any(isinstance(s, Evaluate) for s in made) else None
+            inner = replace(inner, expr=replace(inner.expr, parts=(place, " = ", chosen)))
+        made.append(inner)
+    return Block(tuple(made), stmt.line)
+
+
+def _is_quiet_value(stmt: Stmt, read: set[str]) -> bool:
+    """Does a statement only name a value that may be computed in any case?"""
+    return isinstance(stmt, Declare) and stmt.init is not None and not stmt.var.dims and not stmt.var.reference and _is_ready(stmt.init, read)
+
+
+def _is_swap(stmt: Stmt, read: set[str]) -> bool:
+    """Does a statement store a ready value to a place that was read anyway?"""
+    if not isinstance(stmt, Evaluate) or stmt.expr.kind != "assign" or stmt.expr.name != "=":
+        return False
+    place, value = stmt.expr.children
+    return ir.text_of(place) in read and bool(place.type) and place.type == value.type.removeprefix("const ") and _is_ready(value, read)
 
 
 def _is_ready(expr: Expr, read: set[str]) -> bool:

@@ -63,9 +63,7 @@ def group(writer: Writer, node: WarpGroup) -> None:
     writer.close()
     if once is not None:
         alike.copies(writer, once)
-    writer.depth -= 1
-    writer.line("} else {")
-    writer.depth += 1
+    writer.otherwise()
     writer.warps(node)
     writer.close()
     if once is not None:
