@@ -20,6 +20,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,8 @@ def main() -> int:
         return 0
     done = {line["name"]: line for line in map(json.loads, options.out.read_text().splitlines())} if options.out.exists() else {}
     deadline = time.time() + 60 * options.minutes
-    files = [file for level in options.levels.split(",") for file in sorted((options.cuda / f"level{level}").glob("*.cu"))]
-    files = [file for file in files if "__global__" in file.read_text(errors="replace")]
-    files = [file for file in files if not options.amended or _key(file) in AMENDED]
+    files = [file for file in with_kernels(options.cuda) if file.parent.name.removeprefix("level") in options.levels.split(",")]
+    files = [file for file in files if not options.amended or key(file) in AMENDED]
     for file in files:
         name = f"{file.parent.name}/{file.stem}"
         if name in done or time.time() > deadline:
@@ -83,18 +83,33 @@ def _either_size(file: Path, options: argparse.Namespace) -> dict[str, Any]:
 def _in_process(file: Path, options: argparse.Namespace, scale: float) -> dict[str, Any]:
     command = [sys.executable, __file__, "--cuda", str(options.cuda), "--torch", str(options.torch), "--scale", str(scale), "--one", str(file)]
     command += ["--amended"] if options.amended else []
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return line_of(command, options.seconds, {**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def line_of(command: list[str], seconds: float, environment: dict[str, str]) -> dict[str, Any]:
+    """Run what does one file in a process of its own, and return the line that it prints, or how it ended without one."""
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=options.seconds, env=environment)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment)
     except subprocess.TimeoutExpired:
-        return {"status": "timeout", "cause": f"longer than {options.seconds:g} s"}
+        return {"status": "timeout", "cause": f"longer than {seconds:g} s"}
     lines = ended.stdout.strip().splitlines()
     if ended.returncode or not lines:
         return {"status": "crashed", "cause": f"exit code {ended.returncode}: {ended.stderr.strip()[-300:]}"}
     return json.loads(lines[-1])
 
 
-def _key(file: Path) -> str:
+def with_kernels(folder: Path) -> list[Path]:
+    """Return the files of all levels that have kernels."""
+    return [file for file in sorted(folder.glob("level*/*.cu")) if "__global__" in file.read_text(errors="replace")]
+
+
+def functional_text(functionals: Path, file: Path) -> str:
+    """Return the PyTorch program beside a file, on the CPU where it names a GPU."""
+    return re.sub(r"\.cuda\(\)", "", (functionals / file.parent.name / f"{file.stem}.py").read_text()).replace('"cuda"', '"cpu"')
+
+
+def key(file: Path) -> str:
+    """Return the level and number of a file: level2/10."""
     return f"{file.parent.name}/{file.stem.partition('_')[0]}"
 
 
@@ -115,8 +130,8 @@ def attempt(file: Path, functionals: Path, scale: float, amended: bool = False) 
     names: dict[str, Any] = {"__name__": "functional", "math": math}  # one program forgets to import it
     errors, close = [], []
     try:
-        text = re.sub(r"\.cuda\(\)", "", (functionals / file.parent.name / f"{file.stem}.py").read_text()).replace('"cuda"', '"cpu"')
-        for pattern, words in AMENDED.get(_key(file), ()) if amended else ():
+        text = functional_text(functionals, file)
+        for pattern, words in AMENDED.get(key(file), ()) if amended else ():
             text, count = re.subn(pattern, words, text)
             if not count:
                 raise ValueError(f"nothing to amend: {pattern}")
@@ -128,7 +143,7 @@ def attempt(file: Path, functionals: Path, scale: float, amended: bool = False) 
             with torch.no_grad():
                 mine, original = model(*inputs, fn=built.forward), model(*inputs)
                 torch.set_default_dtype(torch.float64)  # of what the program makes in between
-                truth = _wide(model.double())(*_wide(inputs))
+                truth = _wide(model)(*_wide(inputs))
                 torch.set_default_dtype(torch.float32)
             if mine.shape != original.shape:
                 raise ValueError(f"sizes {tuple(mine.shape)}, original {tuple(original.shape)}")
@@ -148,20 +163,25 @@ def attempt(file: Path, functionals: Path, scale: float, amended: bool = False) 
 
 
 def _wide(value: Any) -> Any:
-    """Return a value with the floats in it as float64: tensors, and those that a module keeps in lists and dicts, which Module.double() passes by."""
+    """Return a value with the floats in it as float64."""
+    return moved(value, lambda one: one.double() if not hasattr(one, "is_floating_point") or one.is_floating_point() else one)
+
+
+def moved(value: Any, to: Callable[[Any], Any]) -> Any:
+    """Return a value with its tensors and modules given by `to`: also tensors that a module keeps in lists and dicts, which `Module.to` passes by."""
     import torch
 
     if isinstance(value, torch.nn.Module):
         for module in value.modules():
             for name, kept in vars(module).items():
                 if not name.startswith("_") and isinstance(kept, list | dict | torch.Tensor):
-                    setattr(module, name, _wide(kept))
-        return value
+                    setattr(module, name, moved(kept, to))
+        return to(value)
     if isinstance(value, torch.Tensor):
-        return value.double() if value.is_floating_point() else value
+        return to(value)
     if isinstance(value, dict):
-        return {key: _wide(kept) for key, kept in value.items()}
-    return type(value)(map(_wide, value)) if type(value) in (list, tuple) else value
+        return {name: moved(kept, to) for name, kept in value.items()}
+    return type(value)(moved(one, to) for one in value) if type(value) in (list, tuple) else value
 
 
 if __name__ == "__main__":

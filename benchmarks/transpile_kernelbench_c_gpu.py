@@ -20,7 +20,6 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,7 +27,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).parent))
+import transpile_kernelbench_c as cpu
+
 TOLERANCE = 1e-4  # of the largest value: float32 sums of some thousand terms in another order differ by 1e-6 to 1e-5 of it
 FILLS = (0.0, -750.5, math.nan)  # what memory holds before each run on the GPU
 
@@ -73,8 +74,8 @@ def main() -> int:
 
 
 def _files(folder: Path, only: str, rest: bool) -> list[Path]:
-    files = [file for file in sorted(folder.glob("level*/*.cu")) if "__global__" in file.read_text(errors="replace")]
-    named = [file for file in files if re.fullmatch(only or ".*", f"{file.parent.name}/{file.stem.partition('_')[0]}")]
+    files = cpu.with_kernels(folder)
+    named = [file for file in files if re.fullmatch(only or ".*", cpu.key(file))]
     return named + [file for file in files if rest and file not in named]
 
 
@@ -82,15 +83,8 @@ def _in_process(file: Path, options: argparse.Namespace, seconds: float) -> dict
     command = [sys.executable, __file__, "--cuda", str(options.cuda), "--torch", str(options.torch)]
     command += ["--scale", str(options.scale), "--one", str(file)]
     environment = {"TORCH_CUDA_ARCH_LIST": "9.0", "MAX_JOBS": "1", "OMP_NUM_THREADS": "1"} | dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
-    try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment)
-    except subprocess.TimeoutExpired:
-        return {"status": "timeout", "cause": f"longer than {seconds:.0f} s"}
-    written = ended.stdout.strip().splitlines()
-    if ended.returncode or not written:
-        return {"status": "crashed", "cause": f"exit code {ended.returncode}: {ended.stderr.strip()[-300:]}"}
-    return json.loads(written[-1])
+    environment["PYTHONPATH"] = os.pathsep.join([str(cpu.ROOT), environment.get("PYTHONPATH", "")])
+    return cpu.line_of(command, seconds, environment)
 
 
 def attempt(file: Path, functionals: Path, scale: float) -> dict[str, Any]:
@@ -106,7 +100,7 @@ def attempt(file: Path, functionals: Path, scale: float) -> dict[str, Any]:
         translated = extension.compile_extension(file.read_text(errors="replace"), (), file.name)
     except WarpwrightError as error:
         return {"status": "refused", "cause": str(error).splitlines()[0][:400], "seconds": time.time() - began}
-    text = re.sub(r"\.cuda\(\)", "", (functionals / file.parent.name / f"{file.stem}.py").read_text()).replace('"cuda"', '"cpu"')
+    text = cpu.functional_text(functionals, file)
     names: dict[str, Any] = {"__name__": "functional", "math": math}  # two programs forget to import it
     exec(compile(_scaled(text, scale), file.stem, "exec"), names)
     try:
@@ -178,20 +172,7 @@ def _on_gpu(model: Any, inputs: list[Any], function: Any, value: float) -> Any:
 
 
 def _moved(value: Any) -> Any:
-    """Return a value with its tensors on the GPU: also those that a module keeps in lists and dicts, which Module.cuda() passes by."""
-    import torch
-
-    if isinstance(value, torch.nn.Module):
-        for module in value.modules():
-            for name, kept in vars(module).items():
-                if not name.startswith("_") and isinstance(kept, list | dict | torch.Tensor):
-                    setattr(module, name, _moved(kept))
-        return value.cuda()
-    if isinstance(value, torch.Tensor):
-        return value.cuda()
-    if isinstance(value, dict):
-        return {key: _moved(kept) for key, kept in value.items()}
-    return type(value)(map(_moved, value)) if type(value) in (list, tuple) else value
+    return cpu.moved(value, lambda one: one.cuda())
 
 
 def difference(one: Any, other: Any) -> float:
