@@ -23,7 +23,7 @@ import sys
 import time
 from typing import Any
 
-from warpwright.workers import integrity, isolation
+from warpwright.workers import integrity, isolation, vector_math
 from warpwright.workers.procfs import descendants, resident_bytes
 
 MAINS = {"judge": "warpwright.verifier.judging", "candidate": "warpwright.workers.runner", "baseline": "warpwright.workers.runner"}
@@ -42,6 +42,7 @@ def main() -> None:
     torch.set_grad_enabled(True)
     for name in sorted(set(MAINS.values())):
         importlib.import_module(name)
+    vector_math.choose_code()
     integrity.prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards are reaped by the kernel
