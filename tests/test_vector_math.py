@@ -33,9 +33,8 @@ print(wrong)
 
 def storm(mode: str, processes: int) -> int:
     """Return in how many processes the first `exp` of some floats differs from the second."""
-    seen = subprocess.run(
-        [sys.executable, "-c", STORM, mode, str(processes)], capture_output=True, text=True, check=True, env={**os.environ, "OMP_WAIT_POLICY": "active"}
-    )
+    environment = {**os.environ, "OMP_WAIT_POLICY": "active"}
+    seen = subprocess.run([sys.executable, "-c", STORM, mode, str(processes)], capture_output=True, text=True, check=True, env=environment)
     return int(seen.stdout)
 
 
