@@ -62,6 +62,22 @@ __global__ void leaving(const int* x, int* y, int n) {  // threads leave the loo
     y[i] = s[i] + k;
   }
 }
+__global__ void guarded(const int* x, int* y, int n) {  // the threads without a number pass by the last barriers
+  __shared__ int s[32];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    s[threadIdx.x] = x[i];
+    __syncthreads();
+    y[i] = s[threadIdx.x ^ 1];
+    __syncthreads();
+    if (x[i] > 40) {
+      s[threadIdx.x] = 100;
+      __syncthreads();
+      y[i] += s[threadIdx.x ^ 1];
+    }
+  }
+  y[64 + i] = i;
+}
 __global__ void before(int* y) {
   __shared__ int s[32];
   const unsigned i = threadIdx.x;
@@ -105,6 +121,13 @@ def test_threads_that_exit_are_not_waited_for(kernels: dict[str, transpile.Loade
     kernels["leaving"][1, 32](x, y, 30)
     assert y[:14].tolist() == [i + 6 for i in range(14)] and y[30:].tolist() == [0, 0]
     assert y[16:30].tolist() == [min(i + 5, 29) + 5 for i in range(16, 30)]
+
+
+def test_last_barriers_wait_for_the_threads_that_reach_them(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    x, y = np.arange(64, dtype=np.int32), np.full(128, -1, np.int32)
+    kernels["guarded"][2, 32](x, y, 50)
+    assert y[:50].tolist() == [(i ^ 1) + (0 if i <= 40 else i ^ 1 if (i ^ 1) <= 40 else 100) for i in range(50)]
+    assert y[50:64].tolist() == [-1] * 14 and y[64:].tolist() == list(range(64))
 
 
 def test_shared_memory_has_addresses_of_32_bits(kernels: dict[str, transpile.LoadedKernel]) -> None:

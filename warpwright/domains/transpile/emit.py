@@ -104,7 +104,7 @@ class Writer:
                 self.hoisted(stmt)
         for var in self.in_order(self.plan.arrays - (beginning.arrays if beginning is not None else set())):
             self.line(f"alignas(64) {declarator(var, f'{var.name}_t', '[threads_max]')};")
-        self.ending = {id(node) for node in regions.last_loops(list(self.plan.nodes))}
+        self.ending = {id(node) for node in regions.endings(list(self.plan.nodes))}
         if beginning is None:
             self.nodes(self.plan.nodes)
         else:

@@ -161,17 +161,16 @@ def meets(node: Node, scope: str) -> bool:
     return any(meets(n, scope) for n in children(node))
 
 
-def last_loops(nodes: list[Node]) -> list[Node]:
-    """Return the loop that each thread leaves on its own and that holds the last barrier of these nodes, with the masks around it; empty without one.
+def endings(nodes: list[Node]) -> list[Node]:
+    """Return the branches and loops that hold the last barriers of these nodes and that threads pass by on their own; empty without one.
 
-    Threads that leave it have only the kernel's end before them: on a GPU a barrier waits for those that have not exited."""
+    Threads that pass them by, or leave them, have only the kernel's end before them: on a GPU a barrier waits for those that have not exited."""
     node = next((n for n in reversed(nodes) if meets(n, "block")), None)
     if isinstance(node, MaskedLoop):
         return [node]
-    if isinstance(node, Masked) and not node.exits:
-        inner = last_loops(node.body)
-        return [node, *inner] if inner and sum(meets(n, "block") for n in node.body) == 1 else []
-    return last_loops(node.then if not node.other else []) if isinstance(node, Branch) else []
+    if isinstance(node, Masked):
+        return [node, *endings(node.body)]
+    return endings(node.then if not node.other else []) if isinstance(node, Branch) else []
 
 
 def leaves(node: Node) -> bool:
