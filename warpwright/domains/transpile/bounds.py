@@ -8,7 +8,7 @@ stores are masked: 20 times as slow on some cores.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.integers import LAUNCH, SIGNED, UNSIGNED, literal, not_negative
@@ -185,13 +185,13 @@ def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
         return None
     if expr.kind == "name" and expr.var is not None and expr.var in plan.variables:
         return _definition(expr, plan, depth)
-    parts: list[str | Expr] = []
-    for part in expr.parts:
-        new = expand(part, plan, depth) if isinstance(part, Expr) else part
+    children: list[Expr] = []
+    for child in expr.children:
+        new = expand(child, plan, depth)
         if new is None:
             return None
-        parts.append(new)
-    return replace(expr, parts=tuple(parts))
+        children.append(new)
+    return expr.with_children(children)
 
 
 def is_index_as_signed(expr: Expr) -> bool:
@@ -222,7 +222,15 @@ def _definition(expr: Expr, plan: Plan, depth: int) -> Expr | None:
 
 def mentions_x(expr: Expr) -> bool:
     """Say whether an expanded expression depends on threadIdx.x."""
-    return any(is_x(node) or (node.kind == "name" and node.name == "threadIdx" and expr.kind == "name") for node in expr.walk())
+    return _has_x(expr) or (expr.kind == "name" and expr.name == "threadIdx")
+
+
+def _has_x(expr: Expr) -> bool:
+    """Say whether threadIdx.x is in an expression: kept beside its fields, since each level of a sum asks it of all below."""
+    known: bool | None = vars(expr).get("has_x")
+    if known is None:
+        known = vars(expr)["has_x"] = is_x(expr) or any([_has_x(child) for child in expr.children])
+    return known
 
 
 def is_x(expr: Expr) -> bool:

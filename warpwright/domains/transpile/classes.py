@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from warpwright.domains.transpile import ir, scan
 from warpwright.domains.transpile.loops import LOOKS_AT_THREAD
@@ -24,10 +23,10 @@ def words_of(text: str) -> set[str]:
     return set(re.findall(r"\w+", ir.plain(text)))
 
 
-def aware(source: Source, found: Sequence[scan.Token], functions: frozenset[str]) -> frozenset[str]:
+def aware(source: Source, functions: frozenset[str]) -> frozenset[str]:
     """Return the names of classes that depend on the thread, themselves or by what they mention (`functions`: those that do)."""
     named: list[tuple[str, set[str]]] = []
-    for start, _, end in scan.pieces(source.text, found):
+    for start, _, end in scan.pieces(source.text):
         text = source.text[start:end]
         name = next((match[1] for pattern in _NAME if (match := pattern.search(text))), None)
         if name is not None and not re.search(r"\b__global__\b", text):

@@ -157,10 +157,10 @@ def _simple(node: Node) -> bool:
 
 def _fits(expr: Expr, forms: _Forms, impure: frozenset[str]) -> bool:
     """Is the launch looked at in the forms only? Notes what they ask for."""
+    if not _LAUNCH_WORD.search(ir.text_of(expr)):
+        return not any(_calls_launch(inner, impure) for inner in expr.walk())
     if _calls_launch(expr, impure):
         return False
-    if not _LAUNCH_WORD.search(ir.text_of(expr)):
-        return all(_fits(child, forms, impure) for child in expr.children)
     if _form(expr, forms):
         return True
     if expr.kind == "member" and expr.name in ("y", "z") and expr.children[0].name in LAUNCH:

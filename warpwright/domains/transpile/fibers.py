@@ -51,12 +51,15 @@ def launch_edits(text: str, sites: Sequence[LaunchSite], known: Sequence[Kernel]
     return edits
 
 
+_ABOUT_KERNEL = re.compile(r"cuda(Func|Occupancy)\w+$")
+
+
 def value_edits(found: Sequence[Token], known: Sequence[Kernel]) -> list[Edit]:
     """Give calls such as `cudaFuncSetAttribute(k, ...)` the kernel's launch function: the kernel itself may not be in the output."""
     names = {kernel.name for kernel in known if kernel.defined}
     edits = []
     for index, token in enumerate(found):
-        if not re.match(r"cuda(Func|Occupancy)\w+$", token.text):
+        if not _ABOUT_KERNEL.match(token.text):
             continue
         depth, at = 0, index
         while (at := at + 1) < len(found) and found[at].text != ";":

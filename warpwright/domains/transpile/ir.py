@@ -6,8 +6,10 @@ An expression keeps the source's own words: `parts` are pieces of text and sub-e
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 KINDS = ("name", "member", "call", "index", "binary", "assign", "unary", "conditional", "literal", "cast", "paren", "type", "lambda", "lane", "other")
@@ -47,10 +49,10 @@ class Expr:
     pure: bool = False
     """Of a call: of a const method, which leaves its object as it is."""
 
-    @property
+    @functools.cached_property
     def children(self) -> tuple[Expr, ...]:
-        """Sub-expressions, in order."""
-        return tuple(p for p in self.parts if isinstance(p, Expr))
+        """Sub-expressions, in order; made once, since every walk asks for them."""
+        return tuple([p for p in self.parts if not isinstance(p, str)])
 
     def walk(self) -> Iterator[Expr]:
         """Yield this expression and all inside it, each before what is in it; without recursion: a sum of n terms is n deep."""
@@ -58,14 +60,28 @@ class Expr:
         while open_nodes:
             node = open_nodes.pop()
             yield node
-            open_nodes += [p for p in reversed(node.parts) if isinstance(p, Expr)]
+            open_nodes += node.children[::-1]
 
     def map(self, change: Callable[[Expr], Expr | None]) -> Expr:
-        """Return the expression with each node that `change` answers for replaced (outermost first; the answer is not looked into)."""
+        """Return the expression with each node that `change` answers for replaced (outermost first; the answer is not looked into).
+
+        An expression in which nothing changes is returned itself, with what is known of it.
+        """
         new = change(self)
         if new is not None:
             return new
-        return replace(self, parts=tuple(p.map(change) if isinstance(p, Expr) else p for p in self.parts))
+        return self.with_children([c.map(change) for c in self.children])
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        """Return the expression with other children; itself where they are its own."""
+        if all(map(operator.is_, self.children, children)):
+            return self
+        made = iter(children)
+        return self.with_parts(tuple([p if isinstance(p, str) else next(made) for p in self.parts]))
+
+    def with_parts(self, parts: tuple[str | Expr, ...]) -> Expr:
+        """Return the expression with other parts: `replace` takes three times as long, and most that is made while a kernel is rewritten is this."""
+        return Expr(self.kind, parts, self.line, self.name, self.var, self.type, self.pure)
 
 
 @dataclass(frozen=True)
@@ -203,38 +219,38 @@ class Function:
     variables: Mapping[int, Var] | None = None
 
 
+_BODIES: Mapping[type, Callable[..., tuple[tuple[Stmt, ...], ...]]] = {
+    Block: lambda stmt: (stmt.body,), DoWhile: lambda stmt: (stmt.body,), If: lambda stmt: (stmt.then, stmt.other),
+    For: lambda stmt: (stmt.init, stmt.body),
+}  # fmt: skip
+
+
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """Return the statement lists directly inside a statement."""
-    if isinstance(stmt, Block | DoWhile):
-        return (stmt.body,)
-    if isinstance(stmt, If):
-        return (stmt.then, stmt.other)
-    if isinstance(stmt, For):
-        return (stmt.init, stmt.body)
-    return ()
+    inside = _BODIES.get(type(stmt))
+    return inside(stmt) if inside is not None else ()
 
 
 def walk(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """Yield every statement, outer before inner."""
-    for stmt in stmts:
+    open_stmts = list(stmts[::-1])
+    while open_stmts:
+        stmt = open_stmts.pop()
         yield stmt
-        for body in bodies(stmt):
-            yield from walk(body)
+        for body in bodies(stmt)[::-1]:
+            open_stmts += body[::-1]
+
+
+_EXPRESSIONS: Mapping[type, Callable[..., tuple[Expr | None, ...]]] = {
+    Declare: lambda stmt: (stmt.init,), Evaluate: lambda stmt: (stmt.expr,), Raw: lambda stmt: (stmt.expr,), If: lambda stmt: (stmt.cond,),
+    DoWhile: lambda stmt: (stmt.cond,), For: lambda stmt: (stmt.cond, stmt.step), Return: lambda stmt: (stmt.value,),
+}  # fmt: skip
 
 
 def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """Return the expressions of a statement that are not in a statement inside it."""
-    if isinstance(stmt, Declare):
-        return (stmt.init,) if stmt.init is not None else ()
-    if isinstance(stmt, Evaluate | Raw):
-        return (stmt.expr,)
-    if isinstance(stmt, If | DoWhile):
-        return (stmt.cond,)
-    if isinstance(stmt, For):
-        return tuple(e for e in (stmt.cond, stmt.step) if e is not None)
-    if isinstance(stmt, Return):
-        return (stmt.value,) if stmt.value is not None else ()
-    return ()
+    own = _EXPRESSIONS.get(type(stmt))
+    return tuple([e for e in own(stmt) if e is not None]) if own is not None else ()
 
 
 def expressions(stmts: tuple[Stmt, ...]) -> Iterator[Expr]:
@@ -296,13 +312,23 @@ def is_quiet(expr: Expr) -> bool:
 
 
 def text_of(expr: Expr) -> str:
-    """Return an expression as it is written, without comments and line breaks."""
-    return plain("".join(p if isinstance(p, str) else text_of(p) for p in expr.parts))
+    """Return an expression as it is written, without comments and line breaks; it is made once, and kept beside the fields."""
+    known: str | None = vars(expr).get("written")
+    if known is None:
+        known = vars(expr)["written"] = plain("".join([p if isinstance(p, str) else text_of(p) for p in expr.parts]))
+    return known
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_BLANKS = re.compile(r"\s+")
+_NOT_PLAIN = re.compile(r"//|/\*|\s\s|[^\S ]")
 
 
 def plain(text: str) -> str:
     """Return a text in one line, without comments."""
-    return re.sub(r"\s+", " ", re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S))
+    if _NOT_PLAIN.search(text) is None:  # of twenty texts nineteen: the pieces that a text is joined from went through here themselves
+        return text
+    return _BLANKS.sub(" ", _COMMENT.sub(" ", text))
 
 
 def target(expr: Expr) -> Expr | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import coalesce, emit, entry, fission, ir, keep, scan, together, vectorise, vmath
@@ -53,6 +53,28 @@ def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset
     return simple
 
 
+@dataclass(frozen=True)
+class Device:
+    """What the kernels of a program have to know of its device functions: it is the same for all of them, and found once."""
+
+    functions: Sequence[Function]
+    known: Callees
+    syncing: Mapping[str, Function]
+    """Those that synchronise."""
+    simple: frozenset[str]
+    """Those that a loop over threads may call and still be vectorised."""
+    calls: Mapping[str, str]
+    """Library function -> what tier vectors calls instead."""
+    own: frozenset[str]
+
+
+def device(functions: Sequence[Function]) -> Device:
+    """Return what there is to know of a program's device functions."""
+    known = callees(functions)
+    own = frozenset(f.name for f in functions)
+    return Device(functions, known, synchronising(functions), simple_functions(functions, known), vmath.calls(functions), own)
+
+
 def named(kernel: Kernel, parsed: Function) -> Kernel:
     """Return the kernel with the names that the parser gave its parameters: one that is called `index`, as the output's own, has another."""
     pairs = zip(kernel.parameters, parsed.parameters, strict=False)
@@ -61,7 +83,7 @@ def named(kernel: Kernel, parsed: Function) -> Kernel:
 
 
 def write(
-    kernel: Kernel, parsed: Function, functions: Sequence[Function], line: int, blocks: Sequence[emit.Shape], vectors: bool,
+    kernel: Kernel, parsed: Function, program: Device, line: int, blocks: Sequence[emit.Shape], vectors: bool,
     choices: Choices = BY_RULE,
 ) -> Written:  # fmt: skip
     """Return the kernel in the fastest of the two tiers that takes it, as chosen. Raises NotFissionable with the reason."""
@@ -70,18 +92,17 @@ def write(
     vectors = vectors and choices.tier > 1
     if parsed.problem:
         raise NotFissionable(line, f"not understood: {parsed.problem}")
-    known = callees(functions)
-    _check(parsed, functions)
-    body, variables = normalise(parsed, functions)
+    known = program.known
+    _check(parsed, program)
+    body, variables = normalise(parsed, program.syncing)
     body = keep.kept(body, variables) if vectors else body
     made = fission.plan(body, variables, known, stride=vectors, recompute=choices.recompute)
     wide = vectors and choices.coalesce != 0
     one_row = coalesce.block_size(body, made, known.impure) if wide else None
     rows = coalesce.for_rows(body, made, known.impure, blocks) if wide and one_row is None else None
     beginning = together.beginning(made, known.impure) if wide and one_row is None and rows is None else None
-    own = frozenset(f.name for f in functions)
-    options = emit.Options(tuple(blocks), vectors, known.impure, simple_functions(functions, known), one_row, beginning, choices, own)
-    calls = vmath.calls(functions) if vectors else {}
+    options = emit.Options(tuple(blocks), vectors, known.impure, program.simple, one_row, beginning, choices, program.own)
+    calls = program.calls if vectors else {}
     writer = emit.Writer(made, options, calls)
     row_writer = None
     if rows is not None:
@@ -96,9 +117,9 @@ def write(
     )
 
 
-def _check(parsed: Function, functions: Sequence[Function]) -> None:
+def _check(parsed: Function, program: Device) -> None:
     """Refuse what the loops would get wrong: unread functions that may synchronise, and code that relies on warps in lockstep."""
-    syncing = synchronising(functions)
+    syncing = program.syncing
     for expr in ir.expressions(parsed.body):
         if expr.kind == "call" and expr.name in syncing and syncing[expr.name].problem:
             raise NotFissionable(expr.line, f"{expr.name} synchronises and was not understood: {syncing[expr.name].problem}")
@@ -107,7 +128,7 @@ def _check(parsed: Function, functions: Sequence[Function]) -> None:
             raise NotFissionable(stmt.line, f"{stmt.var.name} is volatile: the kernel may rely on warps that run in lockstep")
         if isinstance(stmt, ir.DoWhile) and may_wait(stmt, parsed.variables or {}):
             raise NotFissionable(stmt.line, "a loop that reads volatile memory may wait for another thread")
-    by_name = {f.name: f for f in functions}
+    by_name = {f.name: f for f in program.functions}
     seen: set[str] = set()
     todo = [parsed]
     while todo:  # what the kernel calls, and what that calls

@@ -56,9 +56,9 @@ def synchronising(functions: Sequence[Function]) -> dict[str, Function]:
     return found
 
 
-def normalise(kernel: Function, functions: Sequence[Function]) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
-    """Return the kernel's body in normal form, and its variables by key."""
-    worker = _Normaliser(kernel, synchronising(functions))
+def normalise(kernel: Function, syncing: Mapping[str, Function]) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
+    """Return the kernel's body in normal form, and its variables by key. `syncing`: the device functions that synchronise."""
+    worker = _Normaliser(kernel, syncing)
     body = worker.parameters(kernel) + worker.block(kernel.body)
     body = counted.loops(body, worker.vars, lambda var: worker.fresh(var.name, var.type, var.line), _with_another)
     return worker.without_returns(body), worker.vars
@@ -178,7 +178,8 @@ class _Normaliser:
                 raise NotFissionable(expr.line, "a synchronisation in one branch of an expression")
         if expr.kind == "call" and (expr.name in SYNC_CALLS or expr.name in self.syncing):
             return self.call(expr, before, statement)
-        return replace(expr, parts=tuple(self.take(p, before) if isinstance(p, Expr) else p for p in expr.parts))
+        taken = [self.take(c, before) for c in expr.children]
+        return expr.with_children(taken)
 
     def call(self, expr: Expr, before: list[Stmt], statement: bool) -> Expr:
         arguments = [self.take(c, before) for c in expr.children[1:]]

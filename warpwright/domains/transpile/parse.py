@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.domains.transpile import shifts
+from warpwright.domains.transpile.cursors import LEAVES, Cursors, kind
 from warpwright.domains.transpile.ir import (
     Block,
     Declare,
@@ -68,21 +69,20 @@ def parse(source: Source) -> list[Function]:
         (d.location.offset, d.spelling) for d in unit.diagnostics if d.severity >= 3 and d.location.file and d.location.file.name == "input.cu"
     ]
     found: list[Function] = []
-    _declarations(unit.cursor, ascii_text, source, problems, found)
+    _declarations(unit.cursor, Cursors(unit, "input.cu", ascii_text), ascii_text, source, problems, found)
     return found
 
 
-def _declarations(cursor: Any, text: str, source: Source, problems: Sequence[tuple[int, str]], found: list[Function]) -> None:
-    for child in cursor.get_children():
-        if child.location.file is None or child.location.file.name != "input.cu":
+def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, problems: Sequence[tuple[int, str]], found: list[Function]) -> None:
+    for child in cursors.children(cursor):
+        if cursors.own_offset(child) is None:
             continue
-        if child.kind.name in ("NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"):
-            _declarations(child, text, source, problems, found)
-        elif child.kind.name in ("FUNCTION_DECL", "FUNCTION_TEMPLATE") and child.is_definition():
-            parts = list(child.get_children())
-            kinds = {c.kind.name for c in parts}
+        if kind(child) in ("NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"):
+            _declarations(child, cursors, text, source, problems, found)
+        elif kind(child) in ("FUNCTION_DECL", "FUNCTION_TEMPLATE") and child.is_definition():
+            kinds = {kind(c) for c in cursors.children(child)}
             if kinds & {"CUDAGLOBAL_ATTR", "CUDADEVICE_ATTR"} and "COMPOUND_STMT" in kinds:
-                found.append(_Reader(child, text, source, problems).function())
+                found.append(_Reader(child, cursors, text, source, problems).function())
 
 
 class _Unreadable(Exception):
@@ -92,37 +92,38 @@ class _Unreadable(Exception):
 class _Reader:
     """Reads one function: it keeps the variables seen so far and gives each a name of its own."""
 
-    def __init__(self, cursor: Any, text: str, source: Source, problems: Sequence[tuple[int, str]]) -> None:
+    def __init__(self, cursor: Any, cursors: Cursors, text: str, source: Source, problems: Sequence[tuple[int, str]]) -> None:
         self.cursor = cursor
+        self.cursors = cursors
         self.text = text
         self.source = source
-        start, end = cursor.extent.start.offset, cursor.extent.end.offset
+        start, end = cursors.extent(cursor)
         self.problem = next((f"line {source.line(at)}: {what}" for at, what in problems if start <= at < end), "")
         self.vars: dict[int, Var] = {}
         self.names: set[str] = set(RESERVED)
 
     def function(self) -> Function:
         cursor = self.cursor
-        parts = list(cursor.get_children())
-        template = tuple(c.spelling for c in parts if c.kind.name.startswith("TEMPLATE_") and c.kind.name.endswith("_PARAMETER"))
+        parts = self.cursors.children(cursor)
+        template = tuple(c.spelling for c in parts if kind(c).startswith("TEMPLATE_") and kind(c).endswith("_PARAMETER"))
         body: tuple[Stmt, ...] = ()
         parameters: tuple[Var, ...] = ()
         try:
-            parameters = tuple(self.parameter(c) for c in parts if c.kind.name == "PARM_DECL")
-            body = self.block(next(c for c in parts if c.kind.name == "COMPOUND_STMT"))
+            parameters = tuple(self.parameter(c) for c in parts if kind(c) == "PARM_DECL")
+            body = self.block(next(c for c in parts if kind(c) == "COMPOUND_STMT"))
         except _Unreadable as error:
             self.problem = self.problem or str(error)
-        start = cursor.extent.start.offset
+        start, _ = self.cursors.extent(cursor)
         return Function(
             cursor.spelling, parameters, body, cursor.result_type.spelling, self.source.line(start), start, template, self.problem, dict(self.vars)
         )
 
     def parameter(self, cursor: Any) -> Var:
-        kind = cursor.type.kind.name
         spelled = cursor.type.spelling
         const = cursor.type.is_const_qualified()
+        reference = "REFERENCE" in cursor.type.kind.name
         return self.add(
-            Var(cursor.location.offset, cursor.spelling, _unconst(spelled, const), (), "parameter", self.line(cursor), "REFERENCE" in kind, const)
+            Var(cursor.location.offset, cursor.spelling, _unconst(spelled, const), (), "parameter", self.line(cursor), reference, const)
         )
 
     def add(self, var: Var) -> Var:
@@ -135,18 +136,19 @@ class _Reader:
         return made
 
     def line(self, cursor: Any) -> int:
-        return self.source.line(cursor.extent.start.offset)
+        return self.source.line(self.cursors.extent(cursor)[0])
 
     # --- statements ---------------------------------------------------------------------------------------------------------------
 
     def block(self, cursor: Any) -> tuple[Stmt, ...]:
         body: list[Stmt] = []
-        at = cursor.extent.start.offset + 1
-        for child in cursor.get_children():
-            comment = self.comment(at, child.extent.start.offset)
+        at = self.cursors.extent(cursor)[0] + 1
+        for child in self.cursors.children(cursor):
+            start, end = self.cursors.extent(child)
+            comment = self.comment(at, start)
             made = self.statement(child)
             body += [_commented(made[0], comment), *made[1:]] if made and comment else made
-            at = child.extent.end.offset
+            at = end
         return tuple(body)
 
     def comment(self, start: int, end: int) -> str:
@@ -154,55 +156,55 @@ class _Reader:
         return " ".join(line.strip() for line in found if line.strip())[:120]
 
     def body_of(self, cursor: Any) -> tuple[Stmt, ...]:
-        return self.block(cursor) if cursor.kind.name == "COMPOUND_STMT" else tuple(self.statement(cursor))
+        return self.block(cursor) if kind(cursor) == "COMPOUND_STMT" else tuple(self.statement(cursor))
 
     def statement(self, cursor: Any) -> list[Stmt]:
-        kind, line = cursor.kind.name, self.line(cursor)
-        if kind == "COMPOUND_STMT":
+        word, line = kind(cursor), self.line(cursor)
+        if word == "COMPOUND_STMT":
             return [Block(self.block(cursor), line)]
-        if kind == "DECL_STMT":
-            return [made for child in cursor.get_children() for made in self.declaration(child)]
-        if kind == "NULL_STMT":
+        if word == "DECL_STMT":
+            return [made for child in self.cursors.children(cursor) for made in self.declaration(child)]
+        if word == "NULL_STMT":
             return []
-        if kind == "UNEXPOSED_STMT" and len(kids := list(cursor.get_children())) == 1:  # a statement under #pragma unroll
+        if word == "UNEXPOSED_STMT" and len(kids := self.cursors.children(cursor)) == 1:  # a statement under #pragma unroll
             return self.statement(kids[0])
-        if kind == "BREAK_STMT":
+        if word == "BREAK_STMT":
             return [Jump("break", line)]
-        if kind == "CONTINUE_STMT":
+        if word == "CONTINUE_STMT":
             return [Jump("continue", line)]
-        if kind == "RETURN_STMT":
-            kids = list(cursor.get_children())
+        if word == "RETURN_STMT":
+            kids = self.cursors.children(cursor)
             return [Return(self.expr(kids[0]) if kids else None, line)]
-        if kind == "IF_STMT":
+        if word == "IF_STMT":
             return [self.branch(cursor, line)]
-        if kind == "FOR_STMT":
+        if word == "FOR_STMT":
             return [self.loop(cursor, line)]
-        if kind == "WHILE_STMT":
-            cond, body = list(cursor.get_children())[-2:]
+        if word == "WHILE_STMT":
+            cond, body = self.cursors.children(cursor)[-2:]
             return [For((), self.expr(cond), None, self.body_of(body), line)]
-        if kind == "DO_STMT":
-            body, cond = list(cursor.get_children())[-2:]
+        if word == "DO_STMT":
+            body, cond = self.cursors.children(cursor)[-2:]
             return [DoWhile(self.body_of(body), self.expr(cond), line)]
-        if kind in ("SWITCH_STMT", "ASM_STMT", "MS_ASM_STMT", "CXX_FOR_RANGE_STMT", "LABEL_STMT", "GOTO_STMT", "CASE_STMT", "DEFAULT_STMT"):
+        if word in ("SWITCH_STMT", "ASM_STMT", "MS_ASM_STMT", "CXX_FOR_RANGE_STMT", "LABEL_STMT", "GOTO_STMT", "CASE_STMT", "DEFAULT_STMT"):
             return [Raw(self.expr(cursor), line)]
         return [Evaluate(self.expr(cursor), line)]
 
     def branch(self, cursor: Any, line: int) -> Stmt:
-        kids = list(cursor.get_children())
-        head = self.text[cursor.extent.start.offset : kids[0].extent.start.offset]
-        if not head.rstrip().endswith("(") or kids[0].kind.name in ("DECL_STMT", "VAR_DECL"):
+        kids = self.cursors.children(cursor)
+        head = self.text[self.cursors.extent(cursor)[0] : self.cursors.extent(kids[0])[0]]
+        if not head.rstrip().endswith("(") or kind(kids[0]) in ("DECL_STMT", "VAR_DECL"):
             raise _Unreadable(f"line {line}: an if that declares a variable")
         other = self.body_of(kids[2]) if len(kids) > 2 else ()
         return If(self.expr(kids[0]), self.body_of(kids[1]), other, "constexpr" in head, False, line)
 
     def loop(self, cursor: Any, line: int) -> Stmt:
-        kids = list(cursor.get_children())
+        kids = self.cursors.children(cursor)
         *head, body = kids
         first, second = self.semicolons(cursor)
         init: tuple[Stmt, ...] = ()
         cond = step = None
         for child in head:
-            start = child.extent.start.offset
+            start, _ = self.cursors.extent(child)
             if start < first:
                 init = tuple(self.statement(child))
             elif start < second:
@@ -213,7 +215,7 @@ class _Reader:
 
     def semicolons(self, cursor: Any) -> tuple[int, int]:
         """Return the offsets of the two semicolons of a for statement."""
-        text, at, depth = self.text, self.text.index("(", cursor.extent.start.offset) + 1, 0
+        text, at, depth = self.text, self.text.index("(", self.cursors.extent(cursor)[0]) + 1, 0
         found: list[int] = []
         while len(found) < 2:
             letter = text[at]
@@ -224,10 +226,10 @@ class _Reader:
         return found[0], found[1]
 
     def declaration(self, cursor: Any) -> list[Stmt]:
-        kind, line = cursor.kind.name, self.line(cursor)
-        start, end = cursor.extent.start.offset, cursor.extent.end.offset
-        if kind != "VAR_DECL":
-            if kind in (
+        word, line = kind(cursor), self.line(cursor)
+        start, end = self.cursors.extent(cursor)
+        if word != "VAR_DECL":
+            if word in (
                 "TYPEDEF_DECL",
                 "TYPE_ALIAS_DECL",
                 "STRUCT_DECL",
@@ -240,10 +242,10 @@ class _Reader:
                 "NAMESPACE_ALIAS",
             ):
                 return [Raw(Expr("type", (plain(self.text[start:end]) + ";",), line), line)]
-            raise _Unreadable(f"line {line}: a declaration of kind {kind}")
-        kids = list(cursor.get_children())
+            raise _Unreadable(f"line {line}: a declaration of kind {word}")
+        kids = self.cursors.children(cursor)
         head = self.text[start : cursor.location.offset]
-        attributes = {k.kind.name for k in kids}
+        attributes = {kind(k) for k in kids}
         shared = "CUDASHARED_ATTR" in attributes or re.search(r"\b__shared__\b", head) is not None
         tail, at = self.text[cursor.location.offset + len(cursor.spelling) : end], cursor.location.offset + len(cursor.spelling)
         dims: list[str] = []
@@ -269,7 +271,7 @@ class _Reader:
         reference = "REFERENCE" in element.kind.name
         spelled = f"volatile {spelled}" if volatile else spelled
         var = self.add(Var(cursor.location.offset, cursor.spelling, spelled, tuple(dims), space, line, reference, const))
-        inits = [k for k in kids if k.extent.start.offset >= at and not k.kind.name.endswith("_ATTR") and k.extent.end.offset <= end]
+        inits = [k for k in kids if self.cursors.extent(k)[0] >= at and not kind(k).endswith("_ATTR") and self.cursors.extent(k)[1] <= end]
         return [Declare(var, *self.initialiser(tail, at, end, inits, line), line)]
 
     def initialiser(self, tail: str, at: int, end: int, inits: Sequence[Any], line: int) -> tuple[Expr | None, bool]:
@@ -280,63 +282,74 @@ class _Reader:
                 raise _Unreadable(f"line {line}: an initialiser that the parser does not show")
             return self.expr(inits[-1]), False
         if bare.startswith(("(", "{")):
-            return self.pieces("other", at + len(tail) - len(tail.lstrip()), end, inits, line), True
+            return Expr("other", self.pieces(at + len(tail) - len(tail.lstrip()), end, inits), line), True
         return None, False
 
     # --- expressions --------------------------------------------------------------------------------------------------------------
 
     def expr(self, cursor: Any, extent: tuple[int, int] | None = None) -> Expr:
         """Return an expression; `extent` is the cursor's, if it is known: asking the parser is most of the reading of a large kernel."""
-        kids = list(cursor.get_children())
-        start, end = extent or _extent(cursor)
-        kind = cursor.kind.name
-        if kind in _TRANSPARENT and len(kids) == 1 and _extent(kids[0]) == (start, end):
+        start, end = extent or self.cursors.extent(cursor)
+        word, text = kind(cursor), self.text[start:end]
+        kids = [] if word in LEAVES or (word == "DECL_REF_EXPR" and text.isidentifier()) else self.cursors.children(cursor)
+        if word in _TRANSPARENT and len(kids) == 1 and self.cursors.extent(kids[0]) == (start, end):
             return self.expr(kids[0], (start, end))
-        made = self.pieces(_EXPRESSION_KINDS.get(kind, "other"), start, end, kids, self.source.line(start))
+        parts: tuple[str | Expr, ...] = self.pieces(start, end, kids) if kids else (text,) if text else ()
+        line, form = self.source.line(start), _EXPRESSION_KINDS.get(word, "other")
         name, var = "", None
-        if kind == "DECL_REF_EXPR" and self.text[start:end].rpartition("::")[2].strip() != cursor.spelling and "<" not in self.text[start:end]:
-            return Expr("other", (self.text[start:end],), made.line)  # what a lambda's [=] captures
-        if kind == "DECL_REF_EXPR":
+        if word == "DECL_REF_EXPR" and text.rpartition("::")[2].strip() != cursor.spelling and "<" not in text:
+            return Expr("other", (text,), line)  # what a lambda's [=] captures
+        if word == "DECL_REF_EXPR":
             name = cursor.spelling
-            declared = cursor.referenced
-            if declared is not None and declared.kind.name in ("VAR_DECL", "PARM_DECL") and self.is_own(declared):
-                var = declared.location.offset
-                made = Expr("name", (name,), made.line)
-        elif kind == "CALL_EXPR":
-            name = cursor.spelling or _callee(self.text[start:end])
-        elif kind == "MEMBER_REF_EXPR":
+            if (var := self.own(cursor.referenced)) is not None:
+                form, parts = "name", (name,)
+        elif word == "CALL_EXPR":
+            name = cursor.spelling or _callee(text)
+        elif word == "MEMBER_REF_EXPR":
             name = cursor.spelling
-        elif kind in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR") or kind == "UNARY_OPERATOR":
-            name = "".join(plain(p).strip() for p in made.parts if isinstance(p, str))
-        real = "assign" if kind == "BINARY_OPERATOR" and name in _ASSIGNMENTS else made.kind
-        if kind == "CALL_EXPR" and (sign := name.removeprefix("operator")) == "".join(plain(p).strip() for p in made.parts if isinstance(p, str)):
-            if sign in _ASSIGNMENTS and len(made.children) == 2:  # of a class: a call to the parser
-                real, name = "assign", sign
-            elif sign in ("++", "--") and len(made.children) == 1:
-                real, name = "unary", sign
-        if name == "by" and made.kind == "call" and self.text[start:end].startswith("ww::by("):
+        elif word in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR"):
+            name = _sign(parts)
+            form = "assign" if word == "BINARY_OPERATOR" and name in _ASSIGNMENTS else form
+        spelled = self.cursors.spelled(cursor.type)
+        if word != "CALL_EXPR":
+            found = Expr(form, parts, line, name, var, spelled)
+            return closed(found) if spelled == OPEN else found
+        return self.call(cursor, Expr(form, parts, line, name), spelled, start)
+
+    def call(self, cursor: Any, made: Expr, spelled: str, start: int) -> Expr:
+        """Return what a call is, made but for its type: an operator of a class is a call to the parser, and so is a shift by `ww::by`."""
+        if made.name == "by" and self.text.startswith("ww::by(", start):
             return shifts.amount(made)
-        if kind == "CALL_EXPR" and _is_of_runtime(cursor.referenced):
-            made = shifts.plain(replace(made, type=cursor.type.spelling))
-            if made.kind != "call":
-                return closed(made) if made.type == OPEN else made
-        pure = kind == "CALL_EXPR" and real == "call" and (called := cursor.referenced) is not None and called.is_const_method()
-        found = Expr(real, made.parts, made.line, name, var, cursor.type.spelling, pure)
-        return closed(found) if found.type == OPEN else found
+        called = cursor.referenced
+        if _is_of_runtime(called):
+            shift = shifts.plain(replace(made, name="", type=spelled))
+            if shift.kind != "call":
+                return closed(shift) if shift.type == OPEN else shift
+        form, name, sign = made.kind, made.name, made.name.removeprefix("operator")
+        if sign == _sign(made.parts):
+            if sign in _ASSIGNMENTS and len(made.children) == 2:
+                form, name = "assign", sign
+            elif sign in ("++", "--") and len(made.children) == 1:
+                form, name = "unary", sign
+        pure = form == "call" and called is not None and called.is_const_method()
+        found = Expr(form, made.parts, made.line, name, None, spelled, pure)
+        return closed(found) if spelled == OPEN else found
 
-    def is_own(self, declared: Any) -> bool:
-        """Say whether a declaration is one of this function's variables: the offset alone may be one in the stub."""
-        location = declared.location
-        return location.offset in self.vars and location.file is not None and location.file.name == "input.cu"
+    def own(self, declared: Any) -> int | None:
+        """Return the key of a declaration that is one of this function's variables."""
+        if declared is None or kind(declared) not in ("VAR_DECL", "PARM_DECL"):
+            return None
+        offset = self.cursors.own_offset(declared)  # none in the stub, whose offsets may be the same
+        return offset if offset in self.vars else None
 
-    def pieces(self, kind: str, start: int, end: int, kids: Sequence[Any], line: int) -> Expr:
+    def pieces(self, start: int, end: int, kids: Sequence[Any]) -> tuple[str | Expr, ...]:
         """Return the text of [start, end) with the children in their places."""
         parts: list[str | Expr] = []
         at = start
-        for (low, high), child in sorted(((_extent(c), c) for c in kids), key=lambda pair: pair[0][0]):
-            if low < at or high > end or high <= low or child.kind.name.endswith("_ATTR"):
+        for (low, high), child in sorted(((self.cursors.extent(c), c) for c in kids), key=lambda pair: pair[0][0]):
+            if low < at or high > end or high <= low or kind(child).endswith("_ATTR"):
                 continue
-            if _names_operator(child):
+            if self.names_operator(child):
                 continue  # an operator's name is its sign, which is in the text; that of a call operator covers the arguments
             if low > at:
                 parts.append(self.text[at:low])
@@ -344,29 +357,28 @@ class _Reader:
             at = high
         if at < end:
             parts.append(self.text[at:end])
-        return Expr(kind, tuple(parts), line)
+        return tuple(parts)
+
+    def names_operator(self, cursor: Any) -> bool:
+        """Say whether a child of a call is the name of the operator; a conversion around `a[0]` or `a + b` is spelled `operator` too."""
+        while (word := kind(cursor)) in ("DECL_REF_EXPR", "OVERLOADED_DECL_REF", "UNEXPOSED_EXPR") and cursor.spelling.startswith("operator"):
+            if word != "UNEXPOSED_EXPR":
+                return True
+            kids = self.cursors.children(cursor)
+            if len(kids) != 1:
+                return not kids
+            cursor = kids[0]
+        return False
 
 
-def _extent(cursor: Any) -> tuple[int, int]:
-    extent = cursor.extent
-    return extent.start.offset, extent.end.offset
+def _sign(parts: Sequence[str | Expr]) -> str:
+    """Return what an expression has between its children: its operator."""
+    return "".join([plain(p).strip() for p in parts if isinstance(p, str)])
 
 
 def _is_of_runtime(called: Any) -> bool:
     """Say whether what is called is the runtime's own, or open."""
     return called is None or called.semantic_parent is None or called.semantic_parent.spelling == "ww"
-
-
-def _names_operator(cursor: Any) -> bool:
-    """Say whether a child of a call is the name of the operator; a conversion around `a[0]` or `a + b` is spelled `operator` too."""
-    while cursor.spelling.startswith("operator"):
-        if cursor.kind.name != "UNEXPOSED_EXPR":
-            return cursor.kind.name in ("DECL_REF_EXPR", "OVERLOADED_DECL_REF")
-        kids = list(cursor.get_children())
-        if len(kids) != 1:
-            return not kids
-        cursor = kids[0]
-    return False
 
 
 def _callee(text: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from warpwright.domains.transpile.divergence import refuse_divergent
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.ir import Function
 from warpwright.domains.transpile.lockstep import relies_on_lockstep
-from warpwright.domains.transpile.normalise import NotFissionable, synchronising
+from warpwright.domains.transpile.normalise import NotFissionable
 from warpwright.domains.transpile.runtime_text import runtime
 from warpwright.domains.transpile.scan import Kernel, LaunchSite
 from warpwright.domains.transpile.source import Source
@@ -89,9 +90,10 @@ def compile_text(
     sites = scan.launches(source.text, found, known)
     refuse(source, sites)
     if sanitize:
-        return sanitized(source, found, known, sites, instances, host)
-    kernels, better, dropped, inlined = faster_tiers(source, known, sites, "fibers" if lockstep else tier, blocks, choices.of_kernels(text))
-    functions = parse.parse(source) if lockstep or re.search(r"\bvolatile\b", source.text) else []
+        return sanitized(source, known, sites, instances, host)
+    read = functools.cache(functools.partial(parse.parse, source))  # once, and not at all where everything stays on fibers
+    kernels, better, dropped, inlined = faster_tiers(source, read, known, sites, "fibers" if lockstep else tier, blocks, choices.of_kernels(text))
+    functions = read() if lockstep or re.search(r"\bvolatile\b", source.text) else []
     edits = [
         *stepping.edits(source, known, functions, set(better), lockstep),
         *fibers.launch_edits(source.text, sites, known),
@@ -100,8 +102,8 @@ def compile_text(
         *fibers.device_edits(source.text, known, better),
     ]
     if not host:
-        edits += host_edits(source.text, found, known)
-    edits += drop_edits(source.text, found, dropped)
+        edits += host_edits(source.text)
+    edits += drop_edits(source.text, dropped)
     edits += inlined
     body = fibers.apply(source.text, edits)
     body = fibers.with_linkage(body, source.text, known) if host else body
@@ -110,33 +112,35 @@ def compile_text(
 
 
 def sanitized(
-    source: Source, found: Sequence[scan.Token], known: Sequence[Kernel], sites: Sequence[LaunchSite], instances: Sequence[str], host: bool
+    source: Source, known: Sequence[Kernel], sites: Sequence[LaunchSite], instances: Sequence[str], host: bool
 ) -> Program:
     """Return the program on fibers with every access checked."""
     kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sanitized") for k in known if k.defined}
     edits = [*fibers.launch_edits(source.text, sites, known), *sanitize_functions.edits(source, known, parse.parse(source))]
-    edits += [] if host else host_edits(source.text, found, known)
+    edits += [] if host else host_edits(source.text)
     body = fibers.apply(source.text, edits)
     exports = exported(known, sites, instances)
     return Program(source.name, assemble(source, kernels, body, exports, known, ("shadow",)), kernels, exports)
 
 
 def faster_tiers(
-    source: Source, known: Sequence[Kernel], sites: Sequence[LaunchSite], tier: str | None, blocks: Mapping[str, Shape], chosen: Mapping[str, Choices]
-) -> tuple[dict[str, KernelInfo], dict[int, str], set[int], list[fibers.Edit]]:
+    source: Source, read: Callable[[], Sequence[Function]], known: Sequence[Kernel], sites: Sequence[LaunchSite], tier: str | None,
+    blocks: Mapping[str, Shape], chosen: Mapping[str, Choices],
+) -> tuple[dict[str, KernelInfo], dict[int, str], set[int], list[fibers.Edit]]:  # fmt: skip
     """Return what became of each kernel, the text of those that left tier F (by offset), device functions that are no longer needed, and the edits
-    of those that the loops of tier vectors inline."""
+    of those that the loops of tier vectors inline. `read` parses the source."""
     defined = [k for k in known if k.defined]
     if tier == "fibers":
         return {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined}, {}, set(), []
     if "curandStatePhilox4_32_10" in source.text:  # each call moves a state behind a pointer: it can neither be recomputed nor left out
         return {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "random numbers that a state makes") for k in defined}, {}, set(), []
-    functions = parse.parse(source)
+    functions = read()
     kernels: dict[str, KernelInfo] = {}
     better: dict[int, str] = {}
     starts = {k.start for k in defined}
     device = [f for f in functions if not any(k.start <= f.start < k.end for k in defined)]
-    objects = classes.aware(source, scan.tokens(source.text), loops.callees(device).impure)
+    shared = loops.device(device)
+    objects = classes.aware(source, shared.known.impure)
     texts = {f.name: source.text[start:end] for start, _, end in scan.pieces(source.text) for f in device if start <= f.start < end}
     for kernel in defined:
         line = source.line(kernel.start)
@@ -148,25 +152,23 @@ def faster_tiers(
                 raise NotFissionable(line, f"methods of {thread} ask for the thread or synchronise")
             shapes = block_shapes(kernel, sites, blocks)
             refuse_divergent(parsed, source, block_shapes(replace(kernel, bounds=""), sites, blocks))  # a bound is the largest shape only
-            written = loops.write(kernel, parsed, device, line, shapes, tier != "loops", chosen.get(kernel.name, choices.BY_RULE))
+            written = loops.write(kernel, parsed, shared, line, shapes, tier != "loops", chosen.get(kernel.name, choices.BY_RULE))
         except NotFissionable as error:
             kernels[kernel.name] = KernelInfo(kernel.name, line, "fibers", str(error))
             continue
         better[kernel.start] = written.text
         kernels[kernel.name] = KernelInfo(kernel.name, line, written.tier, written.reason)
-    syncing = synchronising(device).values()
+    syncing = shared.syncing.values()
     dropped = {f.start for f in syncing} if len(better) == len(starts) and not any(f.problem for f in syncing) else set()
-    return kernels, better, dropped, inlined_edits(source.text, device) if any(k.tier == "vectors" for k in kernels.values()) else []
+    return kernels, better, dropped, inlined_edits(source.text, shared) if any(k.tier == "vectors" for k in kernels.values()) else []
 
 
-def inlined_edits(text: str, device: Sequence[Function]) -> list[fibers.Edit]:
+def inlined_edits(text: str, device: loops.Device) -> list[fibers.Edit]:
     """Give the device functions that loops inline the elementary functions without branches."""
-    simple = loops.simple_functions(device, loops.callees(device))
-    starts = {f.start for f in device if f.name in simple and not relies_on_lockstep(f)}
-    found = list(scan.tokens(text))
-    pieces = [piece for piece in scan.pieces(text, found) if any(piece[0] <= at < piece[1] for at in starts)]
+    starts = {f.start for f in device.functions if f.name in device.simple and not relies_on_lockstep(f)}
+    pieces = [piece for piece in scan.pieces(text) if any(piece[0] <= at < piece[1] for at in starts)]
     inside = [(low, high) for low, brace, high in pieces if not _is_type(text[low:brace]) and "__noinline__" not in text[low:high]]
-    return [fibers.Edit(*edit) for edit in vmath.function_edits(found, inside, device)]
+    return [fibers.Edit(*edit) for edit in vmath.function_edits(scan.tokens(text), inside, device.functions)]
 
 
 def block_shapes(kernel: Kernel, sites: Sequence[LaunchSite], blocks: Mapping[str, Shape]) -> tuple[Shape, ...]:
@@ -183,10 +185,10 @@ def block_shapes(kernel: Kernel, sites: Sequence[LaunchSite], blocks: Mapping[st
     return tuple(s for s in dict.fromkeys(found) if 0 < s[0] * s[1] * s[2] <= 1024)[:4]
 
 
-def drop_edits(text: str, found: Sequence[scan.Token], starts: set[int]) -> list[fibers.Edit]:
+def drop_edits(text: str, starts: set[int]) -> list[fibers.Edit]:
     """Leave out the device functions that begin at these offsets (or whose template header ends just before)."""
     edits = []
-    for start, _, end in scan.pieces(text, found):
+    for start, _, end in scan.pieces(text):
         if any(start <= at < end for at in starts):
             edits.append(fibers.Edit(start, end, ""))
     return edits
@@ -228,10 +230,10 @@ def refuse(source: Source, sites: Sequence[LaunchSite]) -> None:
                 raise Refusal(file, line, code, _WHAT[code].format(found[0]), "rewrite that part in CUDA C++")
 
 
-def host_edits(text: str, found: Sequence[scan.Token], known: Sequence[Kernel]) -> list[fibers.Edit]:
+def host_edits(text: str) -> list[fibers.Edit]:
     """Drop functions that only the host calls: all but kernels, device functions, constexpr functions and those they need."""
     edits = []
-    for start, brace, end in scan.pieces(text, found):
+    for start, brace, end in scan.pieces(text):
         head = text[start : brace if brace >= 0 else end]
         bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
         if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:

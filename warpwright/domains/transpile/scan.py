@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
@@ -19,9 +20,8 @@ _TOKEN = re.compile(
 ATTRIBUTES = {"__global__", "__device__", "__host__", "__forceinline__", "__noinline__", "inline", "static", "extern", "constexpr", "__inline__"}
 
 
-@dataclass(frozen=True)
-class Token:
-    """A token of the text, at [start, end)."""
+class Token(NamedTuple):
+    """A token of the text, at [start, end). A tuple: a long source has tens of thousands, which take a third of the time to make."""
 
     kind: str
     text: str
@@ -77,10 +77,13 @@ class LaunchSite:
 
 @functools.lru_cache(maxsize=4)
 def tokens(text: str) -> tuple[Token, ...]:
-    """Return the tokens of the text without blanks and comments; of the last few texts they are kept."""
-    return tuple(
-        Token(match.lastgroup or "", match[0], match.start(), match.end()) for match in _TOKEN.finditer(text) if match.lastgroup != "space"
-    )
+    """Return the tokens of a source without blanks and comments; of the last few sources they are kept."""
+    return _tokens(text)
+
+
+def _tokens(text: str) -> tuple[Token, ...]:
+    """Return the tokens of a source, or of a piece of one: pieces are many, and would drive out the sources that `tokens` keeps."""
+    return tuple([Token(match.lastgroup or "", match[0], *match.span()) for match in _TOKEN.finditer(text) if match.lastgroup != "space"])
 
 
 def matching(found: Sequence[Token], at: int, opening: str = "(", closing: str = ")") -> int:
@@ -136,7 +139,7 @@ def split_commas(text: str) -> list[str]:
     """Return the parts of the text between its top-level commas; brackets and template angles are respected."""
     parts: list[str] = []
     depth, start = 0, 0
-    for token in tokens(text):
+    for token in _tokens(text):
         if token.text in ("(", "[", "{"):
             depth += 1
         elif token.text in (")", "]", "}"):
@@ -150,7 +153,7 @@ def split_commas(text: str) -> list[str]:
 
 def _balanced_angles(text: str) -> bool:
     depth = 0
-    for token in tokens(text):
+    for token in _tokens(text):
         depth += {"<": 1, ">": -1, ">>>": -3, "<<<": 3}.get(token.text, 0)
         if token.text in ("(", "[") and depth < 0:
             return True
@@ -338,9 +341,16 @@ def _launch(text: str, found: Sequence[Token], index: int, kernels_at: Sequence[
     return LaunchSite(callee, arguments, text[found[index].end : found[close].start], start, found[close + 1].start, within)
 
 
-def pieces(text: str, found: Sequence[Token] | None = None) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, opening brace or -1, end) of each top-level declaration; blocks of namespaces and `extern "C"` are looked into."""
-    found = tokens(text) if found is None else found
+@functools.lru_cache(maxsize=4)
+def pieces(text: str) -> tuple[tuple[int, int, int], ...]:
+    """Return (start, opening brace or -1, end) of each top-level declaration; blocks of namespaces and `extern "C"` are looked into.
+
+    Of the last few sources they are kept: five passes over a source go through its declarations.
+    """
+    return tuple(_pieces(tokens(text)))
+
+
+def _pieces(found: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
     at = 0
     while at < len(found):
         start = at

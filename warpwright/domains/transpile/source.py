@@ -58,26 +58,28 @@ class Source:
     set_aside: tuple[tuple[str, int], ...] = ()
     """Library and framework headers that were met, with the line."""
 
+    @functools.cached_property
+    def _ends(self) -> list[int]:
+        """Offsets of the ends of lines."""
+        return [match.start() for match in re.finditer("\n", self.text)]
+
+    @functools.cached_property
+    def _before(self) -> list[int]:
+        """Ends of lines in front of each of `starts`."""
+        return [bisect.bisect_left(self._ends, start) for start in self.starts]
+
     def place(self, offset: int) -> tuple[str, int]:
         """Return the file and line of an offset in `text`."""
-        at = max(bisect.bisect_right(self.starts, offset) - 1, 0)
+        before = bisect.bisect_left(self._ends, offset)
         if not self.places:
-            return self.name, 1 + _lines_before(self.text, offset)
+            return self.name, 1 + before
+        at = max(bisect.bisect_right(self.starts, offset) - 1, 0)
         file, line = self.places[at]
-        return file, line + max(_lines_before(self.text, offset) - _lines_before(self.text, self.starts[at]), 0)
+        return file, line + max(before - self._before[at], 0)
 
     def line(self, offset: int) -> int:
         """Return the line of an offset in `text`, in the file that it came from."""
         return self.place(offset)[1]
-
-
-@functools.lru_cache(maxsize=2)
-def _ends(text: str) -> list[int]:
-    return [match.start() for match in re.finditer("\n", text)]
-
-
-def _lines_before(text: str, offset: int) -> int:
-    return bisect.bisect_left(_ends(text), offset)
 
 
 def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = ()) -> Source:
