@@ -229,7 +229,7 @@ def _has_x(expr: Expr) -> bool:
     """Say whether threadIdx.x is in an expression: kept beside its fields, since each level of a sum asks it of all below."""
     known: bool | None = vars(expr).get("has_x")
     if known is None:
-        known = vars(expr)["has_x"] = is_x(expr) or any([_has_x(child) for child in expr.children])
+        known = vars(expr)["has_x"] = is_x(expr) or any(map(_has_x, expr.children))
     return known
 
 

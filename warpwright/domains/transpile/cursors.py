@@ -31,15 +31,22 @@ class Cursors:
         from clang import cindex
 
         self.unit = unit
-        self.library = cindex.conf.lib
+        self.name = name
         file = unit.get_file(name)
         start, end = (int(cindex.SourceLocation.from_offset(unit, file, at).int_data) for at in (0, len(text)))
         self.start, self.end = (start, end) if end - start == len(text) else (1, 0)
         """The numbers of the main file's locations, which follow one another; if they did not, each offset would be asked for."""
-        self.name = name
-        self.types: dict[tuple[int, ...], str] = {}
+        self.spellings: dict[tuple[int, ...], str] = {}
+        """Of each type that was met."""
+        self.declarations: dict[int | None, tuple[str, str, int | None]] = {}
+        """Address of a declaration -> its spelling, its kind, and its offset in the main file."""
+        self.visit = cindex.conf.lib.clang_visitChildren
         self.collect = cindex.callbacks["cursor_visit"](self._collected)
         self.found: list[Any] = []
+        self.extent_of = _question("clang_getCursorExtent", cindex.SourceRange)
+        self.location_of = _question("clang_getCursorLocation", cindex.SourceLocation)
+        self.type_of = _question("clang_getCursorType", cindex.Type)
+        self.referenced_by = _question("clang_getCursorReferenced", cindex.Cursor)
 
     def _collected(self, child: Any, _parent: Any, _data: Any) -> int:
         child._tu = self.unit
@@ -49,28 +56,50 @@ class Cursors:
     def children(self, cursor: Any) -> list[Any]:
         """Return the cursors directly inside one, in order."""
         self.found = []
-        self.library.clang_visitChildren(cursor, self.collect, None)
+        self.visit(cursor, self.collect, None)
         return self.found
 
     def extent(self, cursor: Any) -> tuple[int, int]:
         """Return where a cursor's text begins and ends."""
-        found = cursor.extent
-        low, high = found.begin_int_data, found.end_int_data
-        if self.start <= low <= self.end and self.start <= high <= self.end:
-            return low - self.start, high - self.start
+        found = self.extent_of(cursor)
+        low, high, start, end = found.begin_int_data, found.end_int_data, self.start, self.end
+        if start <= low <= end and start <= high <= end:
+            return low - start, high - start
         return found.start.offset, found.end.offset
 
     def own_offset(self, cursor: Any) -> int | None:
         """Return where a cursor's name stands in the main file; None where it is in another."""
-        location = cursor.location
+        location = self.location_of(cursor)
         if self.start <= location.int_data <= self.end:
             return int(location.int_data) - self.start
         return location.offset if location.file is not None and location.file.name == self.name else None
 
-    def spelled(self, of_type: Any) -> str:
-        """Return a type as the parser spells it."""
-        key = (of_type._kind_id, *of_type.data)
-        text = self.types.get(key)
+    def type(self, cursor: Any) -> str:
+        """Return a cursor's type as the parser spells it."""
+        found = self.type_of(cursor)
+        key = (found._kind_id, *found.data)
+        text = self.spellings.get(key)
         if text is None:
-            text = self.types[key] = of_type.spelling
+            text = self.spellings[key] = found.spelling
         return text
+
+    def declaration(self, name: Any) -> tuple[str, str, int | None]:
+        """Return how the cursor of a name is spelled, and the kind and the offset in the main file of what it means."""
+        declared = self.referenced_by(name)
+        address = declared.data[0]
+        known = self.declarations.get(address)
+        if known is None:
+            declared._tu = self.unit
+            known = (name.spelling, kind(declared), self.own_offset(declared))
+            if known[1] in ("VAR_DECL", "PARM_DECL"):
+                self.declarations[address] = known
+        return known
+
+
+def _question(name: str, answer: Any) -> Any:
+    """Return a function of libclang without what clang.cindex does with its answers: a null cursor or type is returned as it is."""
+    from clang import cindex
+
+    asked = cindex.conf.lib[name]
+    asked.argtypes, asked.restype = [cindex.Cursor], answer
+    return asked

@@ -7,6 +7,7 @@ An expression keeps the source's own words: `parts` are pieces of text and sub-e
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,7 +56,17 @@ class Expr:
         return tuple([p for p in self.parts if not isinstance(p, str)])
 
     def walk(self) -> Iterator[Expr]:
-        """Yield this expression and all inside it, each before what is in it; without recursion: a sum of n terms is n deep."""
+        """Yield this expression and all inside it, each before what is in it."""
+        known = vars(self).get("nodes")
+        return iter(known) if known is not None else self._walk()
+
+    @functools.cached_property
+    def nodes(self) -> tuple[Expr, ...]:
+        """All that `walk` yields. Kept for a whole expression of a statement, through which dozens of passes go; not for each inside it."""
+        return tuple(self._walk())
+
+    def _walk(self) -> Iterator[Expr]:
+        """Walk without recursion: a sum of n terms is n deep."""
         open_nodes = [self]
         while open_nodes:
             node = open_nodes.pop()
@@ -255,9 +266,7 @@ def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 def expressions(stmts: tuple[Stmt, ...]) -> Iterator[Expr]:
     """Yield every expression and all inside it."""
-    for stmt in walk(stmts):
-        for expr in own_expressions(stmt):
-            yield from expr.walk()
+    return itertools.chain.from_iterable(expr.nodes for stmt in walk(stmts) for expr in own_expressions(stmt))
 
 
 def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr | None]) -> Stmt:

@@ -32,7 +32,7 @@ class Written:
 def callees(functions: Sequence[Function]) -> Callees:
     """Return what the kernels have to know of the device functions."""
     impure: set[str] = set()
-    words = {f.name: set(re.findall(r"\w+", " ".join(ir.text_of(e) for s in ir.walk(f.body) for e in ir.own_expressions(s)))) for f in functions}
+    words = {f.name: _words(f) for f in functions}
     grew = True
     while grew:
         grew = False
@@ -42,6 +42,12 @@ def callees(functions: Sequence[Function]) -> Callees:
                 grew = True
     references = {f.name: tuple(i for i, p in enumerate(f.parameters) if p.reference and not p.type.startswith("const")) for f in functions}
     return Callees(frozenset(impure), references)
+
+
+def _words(function: Function) -> set[str]:
+    """Return the words of a function's expressions; no word is part of two pieces, so that they need not be put together."""
+    pieces = (part for expr in ir.expressions(function.body) for part in expr.parts if isinstance(part, str))
+    return set(re.findall(r"\w+", " ".join([ir.plain(piece) if "/" in piece else piece for piece in pieces])))
 
 
 def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset[str]:

@@ -294,15 +294,15 @@ class _Reader:
         kids = [] if word in LEAVES or (word == "DECL_REF_EXPR" and text.isidentifier()) else self.cursors.children(cursor)
         if word in _TRANSPARENT and len(kids) == 1 and self.cursors.extent(kids[0]) == (start, end):
             return self.expr(kids[0], (start, end))
-        parts: tuple[str | Expr, ...] = self.pieces(start, end, kids) if kids else (text,) if text else ()
+        parts: tuple[str | Expr, ...] = self.pieces(start, end, kids, word == "CALL_EXPR") if kids else (text,) if text else ()
         line, form = self.source.line(start), _EXPRESSION_KINDS.get(word, "other")
         name, var = "", None
-        if word == "DECL_REF_EXPR" and text.rpartition("::")[2].strip() != cursor.spelling and "<" not in text:
-            return Expr("other", (text,), line)  # what a lambda's [=] captures
         if word == "DECL_REF_EXPR":
-            name = cursor.spelling
-            if (var := self.own(cursor.referenced)) is not None:
-                form, parts = "name", (name,)
+            name, declared, offset = self.cursors.declaration(cursor)
+            if text.rpartition("::")[2].strip() != name and "<" not in text:
+                return Expr("other", (text,), line)  # what a lambda's [=] captures
+            if declared in ("VAR_DECL", "PARM_DECL") and offset in self.vars:  # in the stub, others may have the same offset: theirs is None
+                var, parts = offset, (name,)
         elif word == "CALL_EXPR":
             name = cursor.spelling or _callee(text)
         elif word == "MEMBER_REF_EXPR":
@@ -310,7 +310,7 @@ class _Reader:
         elif word in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR"):
             name = _sign(parts)
             form = "assign" if word == "BINARY_OPERATOR" and name in _ASSIGNMENTS else form
-        spelled = self.cursors.spelled(cursor.type)
+        spelled = self.cursors.type(cursor)
         if word != "CALL_EXPR":
             found = Expr(form, parts, line, name, var, spelled)
             return closed(found) if spelled == OPEN else found
@@ -335,21 +335,14 @@ class _Reader:
         found = Expr(form, made.parts, made.line, name, None, spelled, pure)
         return closed(found) if spelled == OPEN else found
 
-    def own(self, declared: Any) -> int | None:
-        """Return the key of a declaration that is one of this function's variables."""
-        if declared is None or kind(declared) not in ("VAR_DECL", "PARM_DECL"):
-            return None
-        offset = self.cursors.own_offset(declared)  # none in the stub, whose offsets may be the same
-        return offset if offset in self.vars else None
-
-    def pieces(self, start: int, end: int, kids: Sequence[Any]) -> tuple[str | Expr, ...]:
-        """Return the text of [start, end) with the children in their places."""
+    def pieces(self, start: int, end: int, kids: Sequence[Any], called: bool = False) -> tuple[str | Expr, ...]:
+        """Return the text of [start, end) with the children in their places. `called`: one of a call may be the name of an operator."""
         parts: list[str | Expr] = []
         at = start
         for (low, high), child in sorted(((self.cursors.extent(c), c) for c in kids), key=lambda pair: pair[0][0]):
             if low < at or high > end or high <= low or kind(child).endswith("_ATTR"):
                 continue
-            if self.names_operator(child):
+            if called and self.names_operator(child):
                 continue  # an operator's name is its sign, which is in the text; that of a call operator covers the arguments
             if low > at:
                 parts.append(self.text[at:low])

@@ -84,9 +84,8 @@ class Source:
 
 def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = ()) -> Source:
     """Return the source after the preprocessor. `folders` are searched for files in quotes (and in <> when they are there)."""
-    aside: list[tuple[str, int]] = []
-    seen: set[Path] = set()
-    marked = _inline(text, name, list(folders), aside, seen)
+    includes_of = _Includes()
+    marked = includes_of.replaced(text, name, tuple(folders))
     expanded = _expand(marked, name, [*DEFINES, *defines])
     includes = [match[1] for match in _KEPT.finditer(expanded)]
     body, starts, places = _strip_markers(ptx.translate(_shared_addresses(_KEPT.sub("", expanded))))
@@ -94,7 +93,7 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     made = shifts.insertions(body)
     starts = [start + sum(len(word) for at, word in made if at < start) for start in starts] if made else starts
-    return Source(name, shifts.put_in(body, made), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(aside))
+    return Source(name, shifts.put_in(body, made), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(includes_of.aside))
 
 
 def _shared_addresses(text: str) -> str:
@@ -109,32 +108,55 @@ def _variable(name: str, text: str) -> bool:
     return re.search(rf"__(constant|device)__[^;({{]*\b{name}\b", text) is not None
 
 
-def _inline(text: str, name: str, folders: list[Path], aside: list[tuple[str, int]], seen: set[Path], depth: int = 0) -> str:
-    """Replace each include: an own file by its text between line markers, a system header by a pragma, which stays where an #if's branch is taken."""
+class _Includes:
+    """The includes of one source. A header with guards is met again and again: what the file system says of it is asked once."""
 
-    def replaced(match: re.Match[str]) -> str:
-        header, line = match[2], text.count("\n", 0, match.start()) + 1
-        path = next((folder / header for folder in folders if (folder / header).is_file()), None) or HELPERS.get(header)
-        ours = path is not None and path in HELPERS.values()
-        if path is not None and (ours or not PROVIDED.match(header) or header.endswith("helper_math.h")):  # its operators are not the runtime's
-            resolved = path.resolve()
-            if resolved in seen:
-                return ""
-            own = path.read_text(errors="replace")
-            if re.search(r"^\s*#\s*pragma\s+once", own, re.M):
-                seen.add(resolved)
-            if depth > 50:
-                raise Refusal(name, line, "front-end", f"includes nest more than 50 deep at {header!r}")
-            inner = _inline(own, str(path), [path.parent, *folders], aside, seen, depth + 1)
-            return f'# 1 "{path}"\n{inner}\n# {line + 1} "{name}"'
-        if LIBRARY.match(header) or TORCH.match(header):
-            aside.append((header, line))
-        elif not PROVIDED.match(header):
-            return f"#pragma ww_include {header}"
-        return ""
+    def __init__(self) -> None:
+        self.aside: list[tuple[str, int]] = []
+        """Library and framework headers that were met, with the line."""
+        self.seen: set[Path] = set()
+        """Files that are included once only."""
+        self.found = functools.cache(_found)
+        self.file = functools.cache(_file)
 
-    text = re.sub(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", "", _INCLUDE.sub(replaced, text), flags=re.M)
-    return text
+    def replaced(self, text: str, name: str, folders: tuple[Path, ...], depth: int = 0) -> str:
+        """Replace each: an own file by its text between line markers, a system header by a pragma, which stays where an #if's branch is taken."""
+
+        def one(match: re.Match[str]) -> str:
+            header, line = match[2], text.count("\n", 0, match.start()) + 1
+            path = self.found(header, folders)
+            ours = path is not None and path in HELPERS.values()
+            if path is not None and (ours or not PROVIDED.match(header) or header.endswith("helper_math.h")):  # its operators are not the runtime's
+                resolved, own, once = self.file(path)
+                if resolved in self.seen:
+                    return ""
+                if once:
+                    self.seen.add(resolved)
+                if depth > 50:
+                    raise Refusal(name, line, "front-end", f"includes nest more than 50 deep at {header!r}")
+                inner = self.replaced(own, str(path), tuple(dict.fromkeys([path.parent, *folders])), depth + 1)
+                return f'# 1 "{path}"\n{inner}\n# {line + 1} "{name}"'
+            if LIBRARY.match(header) or TORCH.match(header):
+                self.aside.append((header, line))
+            elif not PROVIDED.match(header):
+                return f"#pragma ww_include {header}"
+            return ""
+
+        return _PRAGMA_ONCE.sub("", _INCLUDE.sub(one, text))
+
+
+_PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", re.M)
+
+
+def _found(header: str, folders: tuple[Path, ...]) -> Path | None:
+    """Return the file that an include means, if it is an own one."""
+    return next((folder / header for folder in folders if (folder / header).is_file()), None) or HELPERS.get(header)
+
+
+def _file(path: Path) -> tuple[Path, str, bool]:
+    """Return a header's real path, its text, and whether it is included once only."""
+    text = path.read_text(errors="replace")
+    return path.resolve(), text, re.search(r"^\s*#\s*pragma\s+once", text, re.M) is not None
 
 
 def _expand(text: str, name: str, defines: Sequence[str]) -> str:
