@@ -41,23 +41,19 @@ class Cursors:
         self.declarations: dict[int | None, tuple[str, str, int | None]] = {}
         """Address of a declaration -> its spelling, its kind, and its offset in the main file."""
         self.visit = cindex.conf.lib.clang_visitChildren
-        self.collect = cindex.callbacks["cursor_visit"](self._collected)
-        self.found: list[Any] = []
+        self.collect = cindex.callbacks["cursor_visit"](_collected)
         self.extent_of = _question("clang_getCursorExtent", cindex.SourceRange)
         self.location_of = _question("clang_getCursorLocation", cindex.SourceLocation)
         self.type_of = _question("clang_getCursorType", cindex.Type)
         self.referenced_by = _question("clang_getCursorReferenced", cindex.Cursor)
 
-    def _collected(self, child: Any, _parent: Any, _data: Any) -> int:
-        child._tu = self.unit
-        self.found.append(child)
-        return 1
-
     def children(self, cursor: Any) -> list[Any]:
         """Return the cursors directly inside one, in order."""
-        self.found = []
-        self.visit(cursor, self.collect, None)
-        return self.found
+        found: list[Any] = []
+        self.visit(cursor, self.collect, found)
+        for child in found:
+            child._tu = self.unit
+        return found
 
     def extent(self, cursor: Any) -> tuple[int, int]:
         """Return where a cursor's text begins and ends."""
@@ -94,6 +90,11 @@ class Cursors:
             if known[1] in ("VAR_DECL", "PARM_DECL"):
                 self.declarations[address] = known
         return known
+
+
+def _collected(child: Any, _parent: Any, found: list[Any]) -> int:
+    found.append(child)
+    return 1  # go on with the next
 
 
 def _question(name: str, answer: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -233,7 +234,8 @@ class Writer:
         return (" && ".join(texts), made) if texts else None
 
     def loops(self, region: Region) -> None:
-        stmts = [s for s in region.stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in self.plan.arrays | self.plan.lane_arrays)]
+        kept = self.plan.arrays | self.plan.lane_arrays
+        stmts = [s for s in region.stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in kept)]
         if not stmts:
             return
         if self.lanes is not None:
@@ -259,7 +261,7 @@ class Writer:
         guards = list(self.masks)
         inner = stmts
         if self.options.vectors and not self.in_warps:
-            inner, own = _peel(stmts, self.plan.arrays | self.plan.lane_arrays)
+            inner, own = _peel(stmts, kept)
             guards += own
         limits = bounds(guards, self.plan, self.printer) if self.options.vectors and not self.in_warps else Bounds(rest=guards)
         declared = {s.var.key for s in inner if isinstance(s, Declare)}
@@ -503,8 +505,16 @@ class Writer:
 
     def by_reference(self, stmts: Sequence[Stmt]) -> set[int]:
         """Return keys that a call in the statements may change."""
-        inside = {id(s) for s in ir.walk(tuple(stmts))}
-        return {key for key, changes in self.plan.facts.assigned.items() if any(id(s) in inside for s in changes)}
+        return {key for s in ir.walk(tuple(stmts)) for key in self.assigned_by.get(id(s), ())}
+
+    @functools.cached_property
+    def assigned_by(self) -> Mapping[int, Sequence[int]]:
+        """Identity of a statement -> the keys that the analysis saw it assign."""
+        found: dict[int, list[int]] = {}
+        for key, changes in self.plan.facts.assigned.items():
+            for stmt in changes:
+                found.setdefault(id(stmt), []).append(key)
+        return found
 
     def vectorisable(self, stmts: Sequence[Stmt]) -> bool:
         """Say whether the threads of a region may run side by side, and the compiler has a chance to do so."""

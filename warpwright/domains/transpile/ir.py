@@ -65,6 +65,17 @@ class Expr:
         """All that `walk` yields. Kept for a whole expression of a statement, through which dozens of passes go; not for each inside it."""
         return tuple(self._walk())
 
+    @functools.cached_property
+    def keys(self) -> frozenset[int]:
+        """Keys of the variables that are named in a whole expression."""
+        return frozenset([node.var for node in self.nodes if node.var is not None])
+
+    @functools.cached_property
+    def changes(self) -> frozenset[int]:
+        """Keys of the variables that a whole expression assigns to, or to elements or members of."""
+        roots = [target(changed) for node in self.nodes if (changed := assigned(node)) is not None]
+        return frozenset([root.var for root in roots if root is not None and root.var is not None])
+
     def _walk(self) -> Iterator[Expr]:
         """Walk without recursion: a sum of n terms is n deep."""
         open_nodes = [self]
@@ -81,7 +92,8 @@ class Expr:
         new = change(self)
         if new is not None:
             return new
-        return self.with_children([c.map(change) for c in self.children])
+        children = self.children
+        return self.with_children([c.map(change) for c in children]) if children else self
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
         """Return the expression with other children; itself where they are its own."""

@@ -70,7 +70,7 @@ class Printer:
         return self.parts(expr, (exact and expr.kind != "index") or _unsigned_matters(expr))
 
     def parts(self, expr: Expr, exact: bool) -> str:
-        return ir.plain("".join(p if isinstance(p, str) else self.expr(p, exact) for p in expr.parts))
+        return ir.plain("".join([p if isinstance(p, str) else self.expr(p, exact) for p in expr.parts]))
 
     def name(self, expr: Expr, exact: bool) -> str:
         if expr.var is not None and expr.var in self.variables:

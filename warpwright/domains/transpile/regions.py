@@ -145,11 +145,7 @@ def changed(stmt: Stmt) -> set[int]:
         if isinstance(one, Declare | Collect):
             found.add(one.var.key)
         for expr in ir.own_expressions(one):
-            for node in expr.walk():
-                changed = ir.assigned(node)
-                root = ir.target(changed) if changed is not None else None
-                if root is not None and root.var is not None:
-                    found.add(root.var)
+            found |= expr.changes
     return found
 
 
@@ -215,8 +211,10 @@ def node_stmts(node: Node) -> list[Stmt]:
 
 def used(stmts: Sequence[Stmt]) -> set[int]:
     """Return the keys of all variables that the statements name."""
-    found = {e.var for e in ir.expressions(tuple(stmts)) if e.var is not None}
+    found: set[int] = set()
     for stmt in ir.walk(tuple(stmts)):
+        for expr in ir.own_expressions(stmt):
+            found |= expr.keys
         if isinstance(stmt, Declare):
             found.add(stmt.var.key)
         elif isinstance(stmt, Collect):
