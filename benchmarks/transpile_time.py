@@ -22,6 +22,8 @@ from warpwright.errors import WarpwrightError
 from warpwright.timing import facts
 
 LINES = (50, 250, 1000, 2500, 5000)
+ASKED = 0.3
+"""Seconds of a kernel."""
 
 HEAD = """__global__ void kernel{number}(float* y, const float* x, int n) {{
   __shared__ float s[256];
@@ -94,8 +96,8 @@ def row(kind: str, seen: list[tuple[float, int]]) -> str:
 
 
 def corpus(path: Path) -> str:
-    """Return a line: how the times a kernel are spread over a corpus's files."""
-    times, refused, slowest = [], 0, (0.0, "")
+    """Return a line: how the times a kernel are spread over a corpus's files, and the files whose kernels take more than is asked."""
+    times, refused, files = [], 0, []
     for name, text, folder in sources(path):
         try:
             spent, kernels = seconds(text, name, [folder, folder.parent / "include", folder.parent])
@@ -104,12 +106,14 @@ def corpus(path: Path) -> str:
             continue
         if kernels:
             times += [spent / kernels] * kernels
-            slowest = max(slowest, (spent / kernels, name))
+            files.append((spent / kernels, name))
     if not times:
         return f"\n{path.name}: no kernel was translated, {refused} files refused"
-    under = sum(t < 0.3 for t in times)
-    spread = f"median {statistics.median(times):.3f} s, mean {statistics.mean(times):.3f} s, most {slowest[0]:.2f} s ({slowest[1]})"
-    return f"\n{path.name}: {len(times)} kernels, {refused} files refused; a kernel {spread}; {under} under 0.3 s"
+    files.sort(reverse=True)
+    under = sum(t < ASKED for t in times)
+    over = "".join(f"; {spent:.2f} s {name}" for spent, name in files if spent >= ASKED)
+    spread = f"median {statistics.median(times):.3f} s, mean {statistics.mean(times):.3f} s, most {files[0][0]:.2f} s ({files[0][1]})"
+    return f"\n{path.name}: {len(times)} kernels, {refused} files refused; a kernel {spread}; {under} under {ASKED} s{over}"
 
 
 if __name__ == "__main__":
