@@ -56,6 +56,16 @@ def test_distances_that_are_powers_of_two_cut_rows() -> None:
     assert "ww::is_bit((long)(j), 8)" in text and "continue;" in text and "ww::chosen(taken, b, s[t])" in text
 
 
+def test_close_pairs_are_a_loop_over_pairs_of_stretches() -> None:
+    """Distances of 1, 2 and 4 are known to the compiler there; rows that are not whole pairs, and sums that begin inside of one, stay general."""
+    for name in ("values", "butterfly"):
+        assert "ww::at_distance((long)(j), [&](const auto distance) {" in source(NETWORKS[name]), name
+    assert "dim_x % (2 * (long)(j)) == 0 && ww::is_bit((long)(k), 2 * (long)(j))" in source(NETWORKS["values"])
+    shifted = NETWORKS["butterfly"].replace("t & j", "(t + 8) & j").replace("t ^ j", "(t + 8) ^ j")
+    assert "(((0) + 8)) % (2 * (long)(j)) == 0" in source(shifted)
+    assert "ww::at_distance" not in source(NETWORKS["one side"])  # every thread takes part
+
+
 @pytest.mark.parametrize("body", [
     "if (a[t] > s[t]) s[t] = a[t];",  # a value that is read only if it is needed
     "if (s[t] > 0.f) s[t + 1 < n ? t : 0] = 1.f;",  # another place
