@@ -259,7 +259,7 @@ class Writer:
         guards = list(self.masks)
         inner = stmts
         if self.options.vectors and not self.in_warps:
-            inner, own = _peel(stmts, self.plan.arrays | self.plan.lane_arrays)
+            inner, own = _peel(swaps.guards_apart(stmts, self.plan), self.plan)
             guards += own
         limits = bounds(guards, self.plan, self.printer) if self.options.vectors and not self.in_warps else Bounds(rest=guards)
         declared = {s.var.key for s in inner if isinstance(s, Declare)}
@@ -535,15 +535,17 @@ class Writer:
         return True
 
 
-def _peel(stmts: list[Stmt], kept: set[int]) -> tuple[list[Stmt], list[Expr]]:
-    """Return `declarations; if (c) { body }` as the declarations with the body, and its guards; other statements as they are."""
+def _peel(stmts: list[Stmt], plan: Plan) -> tuple[list[Stmt], list[Expr]]:
+    """Return `declarations; if (c) { body }` as the declarations with the body, and its guards; other statements, and exchanges, as they are."""
     *head, last = stmts
+    kept = plan.arrays | plan.lane_arrays
     if (
         not isinstance(last, ir.If)
         or last.other
         or last.constexpr
         or not all(isinstance(s, Declare) and s.var.key not in kept and s.init is not None and ir.is_quiet(s.init) for s in head)
+        or swaps.is_exchange(last, plan)
     ):
         return stmts, []
-    inner, guards = _peel(list(last.then), kept) if last.then else ([], [])
+    inner, guards = _peel(list(last.then), plan) if last.then else ([], [])
     return [*head, *inner], [last.cond, *guards]
