@@ -1,13 +1,18 @@
 """Translated kernels beside OpenMP written by hand, torch and one fiber a thread, interleaved in one run; peers before it.
 
-    python benchmarks/transpile_speed.py [--repeats 30] [--threads 1] [--cpu-time] [--only NAME,...] [--without NAME,...] [--peer NAME=LIBRARY ...]
-        [--markdown FILE]
+    python benchmarks/transpile_speed.py [--repeats 30] [--threads 1] [--cpu-time] [--kept] [--only NAME,...] [--without NAME,...]
+        [--peer NAME=LIBRARY ...] [--markdown FILE]
 
 The kernels are in transpile_speed.cu, the twins in transpile_speed_hand.cpp, data and answers in transpile_speed_works.py.
 
 A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the
 grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it. A peer starts its threads
-itself: it runs in a forked process, where OpenMP's threads are missing once torch has used them, and a parallel region waits for ever.
+itself: it runs in a forked process, where OpenMP's threads are missing once torch has used them, and a parallel region waits for ever. It has to
+count its cores by the process's affinity: std::thread::hardware_concurrency() is 2 for a process that may use one core of two, and two threads that
+spin for each other on one core wait for time slices of 4 ms.
+
+Every program runs unmeasured for 0.2 s first: Linux may start two threads on one core, and part them only after 100 ms. The output is cleared before
+each call, by one core: with two threads, half of it then lies in the other core's cache. With --kept only those are cleared to which a kernel adds.
 
 Every answer but torch's is checked against numpy in float64 before anything is timed. Times are wall clock, minimum and median over the repeats; with
 --cpu-time the process's own, which others on a busy machine change less (one thread only, and without peers).
@@ -29,7 +34,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transpile_speed_works import BLOCKS, NOTE, Work, works
+from transpile_speed_works import ADDING, BLOCKS, NOTE, Work, works
 
 from warpwright import native
 from warpwright.domains import transpile
@@ -42,6 +47,8 @@ HAND_FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math")  # what th
 TIERS = ("vectors", "loops", "fibers")
 
 LARGEST_ERROR = 2e-4
+WARMING = 0.2
+"""Seconds for which a program runs before it is measured."""
 
 
 def converted(arguments: Iterable[Any]) -> list[Any]:
@@ -78,7 +85,14 @@ def error_of(work: Work, name: str, call: Callable[[], Any]) -> float:
     return 0.0 if name == "torch" else float(np.abs(work.output - work.expected).max()) / scale
 
 
-def peer_times(work: Work, call: Callable[[], Any], repeats: int) -> list[float] | str:
+def warm(call: Callable[[], Any]) -> None:
+    """Run a program until its threads have cores of their own."""
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < WARMING:
+        call()
+
+
+def peer_times(work: Work, call: Callable[[], Any], repeats: int, kept: bool) -> list[float] | str:
     """Return the times of a peer's kernel in ms, or what is wrong with its answer.
 
     In a process of its own that is then dropped: HIP-CPU's fibers stay out of step after a kernel that it gets wrong, and spoil more; and its thread
@@ -88,7 +102,7 @@ def peer_times(work: Work, call: Callable[[], Any], repeats: int) -> list[float]
     child = os.fork()
     if child == 0:
         error = max(error_of(work, "peer", call) for _ in range(2))
-        taken = measure(work, {"peer": call}, repeats, 10)["peer"] if error <= LARGEST_ERROR else f"wrong: relative error {error:.2g}"
+        taken = measure(work, {"peer": call}, repeats, 10, kept)["peer"] if error <= LARGEST_ERROR else f"wrong: relative error {error:.2g}"
         os.write(writing, json.dumps(taken).encode())
         os._exit(0)
     os.close(writing)
@@ -99,9 +113,11 @@ def peer_times(work: Work, call: Callable[[], Any], repeats: int) -> list[float]
 
 
 def measure(
-    work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_share: int, clock: Callable[[], float] = time.perf_counter
+    work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_share: int, kept: bool, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, list[float]]:
     """Return the times of each program in ms, in a new order each round; one that takes over 50 ms runs in every `slow_share`-th round."""
+    for call in calls.values():
+        warm(call)
     times: dict[str, list[float]] = {name: [] for name in calls}
     order, random = list(calls.items()), Random(0)
     for round_number in range(repeats):
@@ -109,7 +125,8 @@ def measure(
         for name, call in order:
             if round_number % slow_share and times[name][0] > 50:
                 continue
-            work.output[...] = 0
+            if not kept or work.name in ADDING:
+                work.output[...] = 0
             begun = clock()
             call()
             times[name].append((clock() - begun) * 1e3)
@@ -144,6 +161,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--kept", action="store_true", help="clear outputs between calls only where a kernel adds to them")
     parser.add_argument("--only", help="kernels, with commas between")
     parser.add_argument("--without", default="", help="tiers that are not timed, with commas between")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=LIBRARY")
@@ -162,7 +180,7 @@ def timed_peers(chosen: list[Work], given: argparse.Namespace) -> tuple[dict[tup
         library = ctypes.CDLL(path)
         for work in chosen:
             call = peer_caller(work, library)
-            taken = "not built" if call is None else peer_times(work, call, given.repeats)
+            taken = "not built" if call is None else peer_times(work, call, given.repeats, given.kept)
             if isinstance(taken, str):
                 lines.append(f"| {work.name} | {work.size} | {name} | {taken} | | | |")
             else:
@@ -188,7 +206,7 @@ def main() -> None:
             if error > LARGEST_ERROR:
                 raise SystemExit(f"{work.name} by {name} is wrong: relative error {error}")
         clock = time.process_time if given.cpu_time else time.perf_counter
-        times = measure(work, calls, given.repeats, 10, clock) | peers[work.name, work.size]
+        times = measure(work, calls, given.repeats, 10, given.kept, clock) | peers[work.name, work.size]
         best[work.name, work.size] = {name: min(taken) for name, taken in times.items()}
         lines += rows(work, times, best[work.name, work.size])
         print("\n".join(lines[-len(times) :]), flush=True)

@@ -36,6 +36,9 @@ BLOCKS = {
     "dot": (256, 1, 1),
 }
 
+ADDING = ("saxpy", "reduce", "histogram", "dot")
+"""These add to what their output holds."""
+
 NOTE = ("gemm", "stencil", "softmax", "histogram", "reduce")
 """The five kernels that the first experiments compared."""
 

@@ -56,6 +56,19 @@ def test_distances_that_are_powers_of_two_cut_rows() -> None:
     assert "ww::is_bit((long)(j), 8)" in text and "continue;" in text and "ww::chosen(taken, b, s[t])" in text
 
 
+def test_close_pairs_are_a_loop_over_pairs_of_stretches() -> None:
+    """Distances of 1, 2 and 4 are known to the compiler there; rows that are not whole pairs, and sums that begin inside of one, stay general."""
+    for name in ("values", "butterfly"):
+        assert "ww::at_distance((long)(j), [&](const auto distance) {" in source(NETWORKS[name]), name
+    text = transpile.compile_text(BITONIC.format(type="int", index="unsigned", body=NETWORKS["temporary"])).source.partition("k_block")[2]
+    for exchange in (source(NETWORKS["in place"]), text):  # the guard of the threads stands outside, the comparison of values has no branch
+        assert "ww::at_distance" in exchange and "ww::chosen(taken, v, s[" in exchange and "continue;" in exchange
+    assert "dim_x % (2 * (long)(j)) == 0 && ww::is_bit((long)(k), 2 * (long)(j))" in source(NETWORKS["values"])
+    shifted = NETWORKS["butterfly"].replace("t & j", "(t + 8) & j").replace("t ^ j", "(t + 8) ^ j")
+    assert "(((0) + 8)) % (2 * (long)(j)) == 0" in source(shifted)
+    assert "ww::at_distance" not in source(NETWORKS["one side"])  # every thread takes part
+
+
 @pytest.mark.parametrize("body", [
     "if (a[t] > s[t]) s[t] = a[t];",  # a value that is read only if it is needed
     "if (s[t] > 0.f) s[t + 1 < n ? t : 0] = 1.f;",  # another place
@@ -66,3 +79,28 @@ def test_distances_that_are_powers_of_two_cut_rows() -> None:
 ])  # fmt: skip
 def test_other_branches_stay(body: str) -> None:
     assert "ww::chosen" not in source(body)
+
+
+@pytest.mark.compiler
+def test_rows_of_a_block_are_sorted_apart() -> None:
+    """Pairs lie in rows of threads: with several rows in a block each has its own, also where a row begins in the middle of the numbers."""
+    text = """__global__ void k(const float* a, float* out, int n) {
+      __shared__ float s[8][64];
+      int t = threadIdx.x, r = threadIdx.y, at = (blockIdx.x * blockDim.y + r) * blockDim.x + t;
+      s[r][t] = a[at];
+      __syncthreads();
+      for (int k = 2; k <= blockDim.x; k *= 2)
+        for (int j = k / 2; j > 0; j /= 2) {
+          if (((t + n) ^ j) > t + n && (s[r][t] > s[r][((t + n) ^ j) - n]) == ((t & k) == 0)) {
+            float v = s[r][t]; s[r][t] = s[r][((t + n) ^ j) - n]; s[r][((t + n) ^ j) - n] = v;
+          }
+          __syncthreads();
+        }
+      out[at] = s[r][t];
+    }"""
+    a = np.random.default_rng(0).standard_normal(2 * 8 * 64).astype(np.float32)
+    loaded = transpile.compile_text(text, tier="vectors").load()
+    for width, n in ((64, 0), (32, 64), (8, 0), (2, 8)):
+        out = np.zeros_like(a)
+        loaded["k"][len(a) // 8 // width, (width, 8)](a, out, n)
+        assert np.array_equal(out.reshape(-1, width), np.sort(a.reshape(-1, width), 1)), width

@@ -86,9 +86,9 @@ class Writer:
         self.line(f"{text} {{".strip())
         self.depth += 1
 
-    def otherwise(self) -> None:
+    def otherwise(self, condition: str = "") -> None:
         self.depth -= 1
-        self.line("} else {")
+        self.line(f"}} else if ({condition}) {{" if condition else "} else {")
         self.depth += 1
 
     def close(self) -> None:
@@ -261,7 +261,7 @@ class Writer:
         guards = list(self.masks)
         inner = stmts
         if self.options.vectors and not self.in_warps:
-            inner, own = _peel(stmts, kept)
+            inner, own = _peel(swaps.guards_apart(stmts, self.plan), self.plan)
             guards += own
         limits = bounds(guards, self.plan, self.printer) if self.options.vectors and not self.in_warps else Bounds(rest=guards)
         declared = {s.var.key for s in inner if isinstance(s, Declare)}
@@ -270,7 +270,7 @@ class Writer:
             inner, limits = stmts, bounds(self.masks, self.plan, self.printer)
         if self.options.vectors and not self.in_warps:
             inner = swaps.without_branches(inner, self.plan)
-        cut = stretches.split(inner, limits.rest, self.plan, self.printer) if self.options.vectors and not self.in_warps else None
+        cut = stretches.split(inner, limits.rest, self.plan, self.printer, self.row) if self.options.vectors and not self.in_warps else None
         simd = self.options.vectors and not self.in_warps and self.vectorisable(cut.stmts if cut is not None else stmts)
         loop = registers.suits(inner, self.plan) if simd and not guards and self.options.blocks else None
         if loop is not None:
@@ -283,6 +283,8 @@ class Writer:
             self.open(f"if ({' && '.join(cut.only_if)})")
         if cut is not None:
             self.in_stretches(cut, replace(limits, rest=cut.guards))
+        if cut is not None and cut.only_if and cut.pairs is not None and not (limits.low or limits.high or limits.rows or self.joined):
+            self.in_pairs(cut, cut.pairs, limits)
         if cut is not None and cut.only_if:
             self.otherwise()
         if cut is None or cut.only_if:
@@ -317,6 +319,22 @@ class Writer:
         self.close()
         self.rows_end(limits)
 
+    def in_pairs(self, cut: stretches.Stretches, pairs: stretches.Pairs, limits: Bounds) -> None:
+        """Write a region for pairs of threads that are 1, 2 or 4 apart: known distances make a loop over pairs of stretches shuffles of vectors."""
+        self.otherwise(" && ".join(pairs.only_if))
+        self.open(f"ww::at_distance({pairs.distance}, [&](const auto distance)")
+        self.line("constexpr int apart = decltype(distance)::value;")
+        self.rows(limits)
+        self.simd(True)
+        self.open(f"for (int stretch_x = 0; stretch_x < {self.row_length()}; stretch_x += 2 * apart)")
+        for name, text in pairs.parts.items():
+            self.line(f"const auto {name} = {text};")
+        self.lines.append("#pragma GCC unroll 4")
+        self.one_stretch(cut, "stretch_x + apart", inner=True)
+        self.close()
+        self.depth -= 1
+        self.line("});")
+
     def by_length(self, cut: stretches.Stretches) -> None:
         """Write a stretch, the usual length and others apart."""
         if not 0 < cut.usual <= stretches.LONGEST_COPY or cut.only:
@@ -328,12 +346,13 @@ class Writer:
         self.one_stretch(cut, "stretch_end")
         self.close()
 
-    def one_stretch(self, cut: stretches.Stretches, end: str) -> None:
+    def one_stretch(self, cut: stretches.Stretches, end: str, inner: bool = False) -> None:
+        """Write the loop over a stretch's threads; `inner`: inside of another that is vectorised."""
         masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
         threads = [only.partition(" = ")[0] for only in cut.only]
         low = f"ww::largest<int>({{stretch_x, {', '.join(threads)}}})" if threads else "stretch_x"
         high = f"ww::smallest<int>({{{end}, {', '.join(f'{thread} + 1' for thread in threads)}}})" if threads else end
-        self.thread_head([*cut.stmts, *masks], not threads, cut.guards, low, high)
+        self.thread_head([*cut.stmts, *masks], not threads, cut.guards, low, high, inner)
         self.lines += self.statements(cut.stmts, True)
         self.store(cut.stmts)
         self.printer.vector = False
@@ -396,9 +415,9 @@ class Writer:
         self.values(stmts, keys)
         self.guard(limits.rest)
 
-    def thread_head(self, stmts: Sequence[Stmt], simd: bool | str, guards: Sequence[Expr], low: str, high: str) -> None:
-        """Open the loop over the threads of a row, or of a stretch of it."""
-        self.simd(simd)
+    def thread_head(self, stmts: Sequence[Stmt], simd: bool | str, guards: Sequence[Expr], low: str, high: str, inner: bool = False) -> None:
+        """Open the loop over the threads of a row, or of a stretch of it; `inner`: what asks for vectors stands outside."""
+        self.simd(simd and not inner)
         keys = regions.used(stmts)
         self.printer.vector = bool(simd)
         self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
@@ -526,15 +545,17 @@ class Writer:
         return True
 
 
-def _peel(stmts: list[Stmt], kept: set[int]) -> tuple[list[Stmt], list[Expr]]:
-    """Return `declarations; if (c) { body }` as the declarations with the body, and its guards; other statements as they are."""
+def _peel(stmts: list[Stmt], plan: Plan) -> tuple[list[Stmt], list[Expr]]:
+    """Return `declarations; if (c) { body }` as the declarations with the body, and its guards; other statements, and exchanges, as they are."""
     *head, last = stmts
+    kept = plan.arrays | plan.lane_arrays
     if (
         not isinstance(last, ir.If)
         or last.other
         or last.constexpr
         or not all(isinstance(s, Declare) and s.var.key not in kept and s.init is not None and ir.is_quiet(s.init) for s in head)
+        or swaps.is_exchange(last, plan)
     ):
         return stmts, []
-    inner, guards = _peel(list(last.then), kept) if last.then else ([], [])
+    inner, guards = _peel(list(last.then), plan) if last.then else ([], [])
     return [*head, *inner], [last.cond, *guards]

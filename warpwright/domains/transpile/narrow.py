@@ -38,7 +38,7 @@ def apart(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> tuple[list[Stm
     if any(not _may_wait(key, plan, changed) for key in needed) or any(regions.used([s]) & changed for s in again):
         return None
     rest = [opened(guard, set(declared), plan) for guard in bounds(conjuncts(last.cond), plan, printer).rest]
-    cut = stretches.split([], rest, plan, printer) if rest else None
+    cut = stretches.split([], rest, plan, printer, "dim_x") if rest else None
     return (head, [*again, last]) if not rest or (cut is not None and not cut.only_if and len(cut.only) == len(rest)) else None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.bounds import expand, mentions_x
+from warpwright.domains.transpile.bounds import conjuncts, expand, mentions_x
 from warpwright.domains.transpile.ir import Block, Declare, Evaluate, Expr, For, If, Stmt, Var
 from warpwright.domains.transpile.regions import Plan
 
@@ -31,6 +31,27 @@ def without_branches(stmts: Sequence[Stmt], plan: Plan) -> list[Stmt]:
         made.append(_inside(stmt, plan) if one is None else one)
         read = read if isinstance(stmt, Declare | Evaluate) or one is not None else set()
     return made
+
+
+def is_exchange(stmt: If, plan: Plan) -> bool:
+    """Is this `if (s[t] > s[u]) { swap }`, which is written without a branch?"""
+    return not stmt.constexpr and not stmt.other and _exchanged(stmt, _places(stmt.cond, plan), plan) is not None
+
+
+def guards_apart(stmts: list[Stmt], plan: Plan) -> list[Stmt]:
+    """Return a last `if (u > t && s[t] > s[u]) { swap }` as `if (u > t) if (s[t] > s[u]) { swap }`; other statements as they are."""
+    *head, last = stmts
+    if not isinstance(last, If) or last.constexpr or last.other:
+        return stmts
+    *guards, condition = conjuncts(last.cond)
+    inner = replace(last, cond=condition, exits=False)
+    wholes = [expand(guard, plan) for guard in guards]
+    if not guards or not is_exchange(inner, plan) or not all(whole is not None and mentions_x(whole) for whole in wholes):
+        return stmts
+    outer: Stmt = inner
+    for guard in reversed(guards):
+        outer = replace(last, cond=guard, then=(outer,), exits=False)
+    return [*head, outer]
 
 
 def _inside(stmt: Stmt, plan: Plan) -> Stmt:

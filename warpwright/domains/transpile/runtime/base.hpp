@@ -118,6 +118,13 @@ template <class T> static inline __attribute__((always_inline)) T chosen(bool c,
 template <int size, int step, class T> static inline int to_next(T sum) { const T rest = sum % size; return (size + step - 1 - (int)(rest < 0 ? rest + size : rest)) / step; }
 // The same for a sum from 0 on that grows by 1, and a size that only the run shows.
 template <class T> static inline int to_next_of(T sum, long size) { const long left = size - (long)sum % size; return left < 1 << 30 ? (int)left : 1 << 30; }
+// Runs what pairs of threads do that are 1, 2 or 4 apart, with the distance as a constant.
+static inline bool is_close(long distance) { return distance == 1 || distance == 2 || distance == 4; }
+template <class F> static inline void at_distance(long distance, F run) {
+  if (distance == 1) run(std::integral_constant<int, 1>());
+  else if (distance == 2) run(std::integral_constant<int, 2>());
+  else run(std::integral_constant<int, 4>());
+}
 static inline bool is_bit(long size, long least) { return size >= least && (size & (size - 1)) == 0; }
 template <class T> static inline int to_next_bit(T sum, long size) { const long left = size - ((long)sum & (size - 1)); return left < 1 << 30 ? (int)left : 1 << 30; }
 // Shifts in device code are written `x << ww::by(n)`. PTX clamps the amount, which it reads as unsigned: from the width of x on nothing is left, or the
