@@ -38,6 +38,7 @@ TAKEN = {
     "blocks that return": f"__shared__ float s[1024]; float v = 0; {LOOP} v += a[i]; __syncthreads(); if (blockIdx.x % 3 == 1) return; {TREE}",
     "a loop that threads leave at the end": f"float v = 0; {LOOP} v += a[i]; int t = threadIdx.x; out[blockIdx.x * blockDim.x + t] = v; "
     "while (t < 40) { __syncthreads(); t += 8; out[blockIdx.x * blockDim.x + threadIdx.x] += t; }",
+    "dynamic shared memory behind the loop": f"extern __shared__ float s[]; float v = 0; {LOOP} v += a[i]; {TREE}",
     "an inner loop": f"__shared__ float s[1024]; float v = 0; {LOOP} for (int k = 0; k < 3; ++k) v += a[i] * k; {TREE}",
 }
 
@@ -99,6 +100,15 @@ def random_body(random: Random) -> str:
 
 
 @pytest.mark.compiler
+def test_each_core_has_the_dynamic_shared_memory_that_the_launch_asks_for() -> None:
+    name = "dynamic shared memory behind the loop"
+    kernel = program({"k": TAKEN[name]}).load(("-O1", "-std=c++17", "-shared", "-fPIC", "-fopenmp"))["k"]  # a library that launched nothing yet
+    out = np.zeros(512, np.float32)
+    kernel[512, 128, 512](np.ones(1 << 20, np.float32), out, 1 << 20)
+    assert out.sum() == 1 << 20
+
+
+@pytest.mark.compiler
 def test_answers_are_those_of_fibers_to_the_bit() -> None:
     random = Random(11)
     bodies = {f"k{i}": random_body(random) for i in range(16)} | {name.replace(" ", "_"): body for name, body in TAKEN.items()}
@@ -112,6 +122,6 @@ def test_answers_are_those_of_fibers_to_the_bit() -> None:
     for name, size in sizes.items():
         for blocks, n in ((1, 1), (3, 5), (7, 9 * size + 1), (4096 // size, 20_000), (90 * 32 // size, 50_000)):
             seen, expected = (np.ones(50_000, np.float32) for _ in range(2))
-            vectors[name][blocks, size](a, seen, n)
-            fibers[name][blocks, size](a, expected, n)
+            vectors[name][blocks, size, 4 * size](a, seen, n)
+            fibers[name][blocks, size, 4 * size](a, expected, n)
             assert np.array_equal(seen, expected), (bodies[name], size, blocks, n)

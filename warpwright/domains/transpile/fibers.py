@@ -114,7 +114,7 @@ def _depth(found: Sequence[Token], index: int) -> int:
     function = True
     for at in range(index):
         word = found[at].text
-        if word == "namespace" or (word == "extern" and found[at + 1].kind == "string"):
+        if word == "namespace" or (word == "extern" and found[at + 1].kind == "string" and found[at + 2].text == "{"):
             function = False
         elif word == "{":
             stack.append(function)

@@ -92,6 +92,7 @@ template <class F> static void each_block(const Launch& launch, F block, int wei
 template <class F> static void each_stretch(const Launch& launch, F run, int weight = 1) {
   const long widest = (long)launch.block.y * launch.block.z > 1 || (long)launch.grid.y * launch.grid.z > 1 ? (2048 + launch.block.x - 1) / launch.block.x : 1l << 30;
   const auto stretch = [&](long first, long last) {
+    reserve_dynamic_shared(launch.shared);
     Launch wide = launch;
     const Inside kernel;
     while (first < last) {
