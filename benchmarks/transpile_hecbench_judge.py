@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 FAIL = re.compile(
-    r"\bFAIL(ED|URE|S)?\b|\b(test|check|verification|validation)\w*\s+(has\s+)?(failed|fails|error)|\bfailed\b|\bmismatch(ed|es)?\b(?!\w*\s*[:=]\s*0)|\bincorrect\b|\bnot\s+(correct|passed)|\berror at\b|\bwrong\b|results? (do|does) not match",  # noqa: E501
+    r"\bFAIL(ED|URE|S)?\b|\b(test|check|verification|validation)\w*\s+(has\s+)?(failed|fails|error)|\bfailed\b|\bmismatch(ed|es)?\b(?!\w*\s*[:=]\s*0)|\bincorrect\b|\bnot\s+(correct|passed)|\berror at\b|\bwrong\b|results? (do|does)( not|n't) match",  # noqa: E501
     re.I,
 )
-NO_FAIL = re.compile(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)|\bincorrect\b[^\d:=]*[:=]\s*0\s*$", re.I)
+NO_FAIL = re.compile(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)|\(%\) of \w+ mismatched|\bincorrect\b[^\d:=]*[:=]\s*0\s*$", re.I)
 PASS = re.compile(r"\bPASS(ED|ES)?\b|\bsucc?ess(ful|fully|ful!)?\b|\bcorrect\b|\bverified\b|\bresults? match|\bOK\b|matches the", re.I)
 TIMING = re.compile(
     r"time|elapsed|\btook\b|\bsec|seconds?\b|\(?\b(ms|us|ns|s)\b\)?|/s\b|flop|bandwidth|throughput|speed|per iteration|rate|device|latency|duration|clock|perf",  # noqa: E501

@@ -56,6 +56,8 @@ def test_arguments(argument: str, smaller: str) -> None:
 def test_the_judge_of_what_is_printed() -> None:
     assert judge.own_check("Test PASSED") == "pass"
     assert judge.own_check("3 mismatches\nPASS") == "fail"
+    assert judge.own_check("0.01(%) of bytes mismatched (count=19)\nGPU Result matches CPU Result within tolerance") == "pass"
+    assert judge.own_check("9.1(%) of bytes mismatched (count=91)\nGPU Result DOESN'T match CPU Result within tolerance") == "fail"
     assert judge.own_check("Number of incorrect matches: 0") == "" and judge.own_errors("Number of incorrect matches: 0") == 1
     assert judge.own_check("Number of incorrect matches: 3") == "fail"
     assert judge.own_errors("Max error: 1.5e-6\nRMS difference = 0") == 2

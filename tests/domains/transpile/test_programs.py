@@ -16,7 +16,8 @@ KERNELS = r"""
 #include <no_such_header.h>
 #endif
 #include "shared.h"
-__device__ __noinline__ int twice(int v) { return 2 * v; }
+__host__ __device__ int plus_one(int v) { return v + 1; }
+__device__ __noinline__ int twice(int v) { return 2 * v + plus_one(-1); }
 __global__ void scaled(int* x, int n, int index, int launch) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   index += 1;
@@ -146,12 +147,13 @@ __global__ void words(unsigned* x);
 __global__ void scanned(int* x);
 void run_summed(float* x);
 __global__ void complex_numbers(cuFloatComplex* z);
+__host__ __device__ int plus_one(int v);
 int helper(int v);
 """
 
 HOST = r"""
 #include "shared.h"
-int helper(int v) { void* p; return cudaMalloc(&p, 16) == cudaSuccess && cudaFree(p) == cudaSuccess ? v + 1 : 0; }
+int helper(int v) { void* p; return cudaMalloc(&p, 16) == cudaSuccess && cudaFree(p) == cudaSuccess ? plus_one(v) : 0; }
 """
 
 

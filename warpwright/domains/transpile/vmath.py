@@ -61,7 +61,8 @@ def function_edits(found: Sequence[Token], inside: Sequence[tuple[int, int]], fu
         if token.text == "__device__" and any(low <= token.start < high for low, high in inside):
             head = {near.text for near in found[max(at - 4, 0) : at + 4]}
             word = "" if head & {"inline", "__inline__", "__forceinline__"} else "inline "  # with -fPIC, others may be replaced when linked
-            edits.append((token.start, token.end, word + "__attribute__((always_inline))"))
+            used = ", used" if word and "__host__" in head else ""  # another source of the program may call it
+            edits.append((token.start, token.end, f"{word}__attribute__((always_inline{used}))"))
         if token.text not in known or found[at + 1].text != "(" or before in (".", "->"):
             continue
         start = token.start
