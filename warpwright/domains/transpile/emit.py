@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from warpwright.domains.transpile import (
     alike,
@@ -15,6 +15,7 @@ from warpwright.domains.transpile import (
     regions,
     registers,
     rows,
+    stretch_loops,
     stretches,
     swaps,
     together,
@@ -279,14 +280,8 @@ class Writer:
         if simd and loop is None and self.row == rows.WIDTH:
             self.joined = rows.width([*stmts, *(Evaluate(m) for m in self.masks)], self.plan, self.options.impure) or ""
         cut = cut if loop is None and simd else None
-        if cut is not None and cut.only_if:
-            self.open(f"if ({' && '.join(cut.only_if)})")
         if cut is not None:
-            self.in_stretches(cut, replace(limits, rest=cut.guards))
-        if cut is not None and cut.only_if and cut.pairs is not None and not (limits.low or limits.high or limits.rows or self.joined):
-            self.in_pairs(cut, cut.pairs, limits)
-        if cut is not None and cut.only_if:
-            self.otherwise()
+            stretch_loops.write(self, cut, limits)
         if cut is None or cut.only_if:
             self.loop_head([*inner, *masks], simd, limits)
             self.lines += self.statements(inner, simd)
@@ -295,70 +290,6 @@ class Writer:
         self.joined = ""
         if loop is not None or (cut is not None and cut.only_if):
             self.close()
-
-    def in_stretches(self, cut: stretches.Stretches, limits: Bounds) -> None:
-        """Write a region whose rows are cut: the usual length has a loop of its own, which the compiler unrolls."""
-        self.rows(limits)
-        low, high = self.row_ends(limits)
-        self.open(f"for (int stretch_x = {low}, stretch_end; stretch_x < {high}; stretch_x = stretch_end)")
-        for text, name in cut.parts.items():
-            self.line(f"const auto {name} = {text};")
-        self.line(f"stretch_end = ww::smallest<int>({{{high} - stretch_x, {', '.join(cut.lengths)}}}) + stretch_x;")
-        if cut.skip:
-            self.line(f"if (!({' && '.join(f'({text})' for text in cut.skip)})) continue;")
-        for only in cut.only:
-            self.line(f"const int {only};")
-        if cut.inside:
-            self.open(f"if ({' && '.join(f'({text})' for text in cut.inside)})")
-            self.by_length(replace(cut, stmts=cut.unguarded))
-            self.otherwise()
-            self.one_stretch(cut, "stretch_end")
-            self.close()
-        else:
-            self.by_length(cut)
-        self.close()
-        self.rows_end(limits)
-
-    def in_pairs(self, cut: stretches.Stretches, pairs: stretches.Pairs, limits: Bounds) -> None:
-        """Write a region for pairs of threads that are 1, 2 or 4 apart: known distances make a loop over pairs of stretches shuffles of vectors."""
-        self.otherwise(" && ".join(pairs.only_if))
-        self.open(f"ww::at_distance({pairs.distance}, [&](const auto distance)")
-        self.line("constexpr int apart = decltype(distance)::value;")
-        self.rows(limits)
-        self.simd(True)
-        self.open(f"for (int stretch_x = 0; stretch_x < {self.row_length()}; stretch_x += 2 * apart)")
-        for name, text in pairs.parts.items():
-            self.line(f"const auto {name} = {text};")
-        self.lines.append("#pragma GCC unroll 4")
-        self.one_stretch(cut, "stretch_x + apart", inner=True)
-        self.close()
-        self.depth -= 1
-        self.line("});")
-
-    def by_length(self, cut: stretches.Stretches) -> None:
-        """Write a stretch, the usual length and others apart."""
-        if not 0 < cut.usual <= stretches.LONGEST_COPY or cut.only:
-            self.one_stretch(cut, "stretch_end")
-            return
-        self.open(f"if (stretch_end - stretch_x == {cut.usual})")
-        self.one_stretch(cut, f"stretch_x + {cut.usual}")
-        self.otherwise()
-        self.one_stretch(cut, "stretch_end")
-        self.close()
-
-    def one_stretch(self, cut: stretches.Stretches, end: str, inner: bool = False) -> None:
-        """Write the loop over a stretch's threads; `inner`: inside of another that is vectorised."""
-        masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
-        threads = [only.partition(" = ")[0] for only in cut.only]
-        low = f"ww::largest<int>({{stretch_x, {', '.join(threads)}}})" if threads else "stretch_x"
-        high = f"ww::smallest<int>({{{end}, {', '.join(f'{thread} + 1' for thread in threads)}}})" if threads else end
-        self.thread_head([*cut.stmts, *masks], not threads, cut.guards, low, high, inner)
-        self.lines += self.statements(cut.stmts, True)
-        self.store(cut.stmts)
-        self.printer.vector = False
-        if cut.guards:
-            self.close()
-        self.close()
 
     def in_registers(self, loop: ir.For, stmts: Sequence[Stmt]) -> None:
         """Write the region with its sums in registers, for blocks whose shape is known to fit; the general form follows as `else`."""
