@@ -75,9 +75,10 @@ def test_wrong_tier_and_instance_are_named() -> None:
 
 
 def test_a_barrier_that_some_threads_miss_is_named_when_it_runs() -> None:
+    """There is another behind it: a kernel's last barriers wait for the threads that reach them (test_corners.py)."""
     import numpy as np
 
-    text = "__global__ void k(int* x) {\n  if (x[threadIdx.x] > 3) {\n    x[threadIdx.x] = 0;\n    __syncthreads();\n  }\n}"
+    text = "__global__ void k(int* x) {\n  if (x[threadIdx.x] > 3) {\n    x[threadIdx.x] = 0;\n    __syncthreads();\n  }\n  __syncthreads();\n}"
     kernel = transpile.compile_text(text).load()["k"]
     kernel[1, 32](np.full(32, 9, np.int32))
     kernel[1, 32](np.zeros(32, np.int32))
