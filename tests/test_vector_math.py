@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
 
 import pytest
 
-from warpwright.workers import vector_math
+from warpwright.workers import vector_math, zygote
 
 STORM = """
 import os, sys, torch
@@ -44,9 +45,7 @@ def test_all_functions_are_torchs() -> None:
 
 
 def test_the_fork_server_calls_them_before_it_forks() -> None:
-    text = (vector_math.__spec__.origin or "").replace("vector_math.py", "zygote.py")
-    with open(text, encoding="utf-8") as file:
-        main = file.read().split("def main")[1].split("\ndef ")[0]
+    main = inspect.getsource(zygote.main)
     assert main.index("vector_math.choose_code()") < main.index("os.fork()")
 
 

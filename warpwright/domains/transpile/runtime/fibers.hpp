@@ -314,9 +314,8 @@ template <class F> static void run_fibers(const Launch& launch, F body) {
   const std::vector<int> order = thread_order(launch.threads());
 #pragma omp parallel if (launch.worth_threads())
   {
-    const Inside kernel;
+    const Inside kernel(launch);
     Block b = block_of(launch, body);
-    reserve_dynamic_shared(launch.shared);
     Block* const outer = the_block;
     Fiber* const outer_self = self;
     the_block = &b;

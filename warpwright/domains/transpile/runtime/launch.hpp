@@ -23,11 +23,20 @@ static inline void fail(const std::string& text) {
 #pragma omp critical(ww_error)
   if (error_text().empty()) error_text() = text;
 }
+// Dynamic shared memory: one buffer for each thread of the machine, since a block runs on one.
+inline std::vector<char>& dynamic_store() { static thread_local std::vector<char> store; return store; }
+static inline char* dynamic_shared() {
+  return (char*)(((size_t)dynamic_store().data() + 63) / 64 * 64);
+}
+static inline void reserve_dynamic_shared(size_t bytes) {
+  if (bytes && dynamic_store().size() < bytes + 128) dynamic_store().resize(bytes + 128);
+}
 // Whether this thread of the machine runs a kernel, for `assert`: it ends a launch, not the program.
 inline bool& inside() { static thread_local bool is = false; return is; }
+// Whoever runs blocks says so, on each thread of the machine, and has the launch's dynamic shared memory there from then on.
 struct Inside {
   const bool before = inside();
-  Inside() { inside() = true; }
+  explicit Inside(const Launch& launch) { inside() = true; reserve_dynamic_shared(launch.shared); }
   ~Inside() { inside() = before; }
 };
 static inline void asserted(const char* what, const char* file, int line) {
@@ -52,19 +61,10 @@ static inline bool acceptable(const Launch& launch) {
   return true;
 }
 
-// Dynamic shared memory: one buffer for each thread of the machine, since a block runs on one.
-inline std::vector<char>& dynamic_store() { static thread_local std::vector<char> store; return store; }
-static inline char* dynamic_shared() {
-  return (char*)(((size_t)dynamic_store().data() + 63) / 64 * 64);
-}
-static inline void reserve_dynamic_shared(size_t bytes) {
-  if (bytes && dynamic_store().size() < bytes + 128) dynamic_store().resize(bytes + 128);
-}
-
 // Blocks `first` to `last`, in order. The index is counted on: to divide for each block would cost as much as a small block does.
 template <class F> __attribute__((noinline)) static void blocks_from(const Launch& launch, long first, long last, F& block) {
   uint3 index = launch.block_index(first);
-  const Inside kernel;
+  const Inside kernel(launch);
   for (long i = first; i < last; ++i) {
     block(index);
     if (++index.x < launch.grid.x) continue;
@@ -76,13 +76,9 @@ template <class F> __attribute__((noinline)) static void blocks_from(const Launc
 // stretch of blocks for each thread.
 template <class F> static void each_block(const Launch& launch, F block, int weight = 1) {
   const long all = launch.blocks();
-  if (!launch.worth_threads(weight)) {
-    reserve_dynamic_shared(launch.shared);
-    return blocks_from(launch, 0, all, block);
-  }
+  if (!launch.worth_threads(weight)) return blocks_from(launch, 0, all, block);
 #pragma omp parallel
   {
-    reserve_dynamic_shared(launch.shared);
     const long team = omp_get_num_threads(), mine = omp_get_thread_num();
     blocks_from(launch, all * mine / team, all * (mine + 1) / team, block);
   }
@@ -92,9 +88,8 @@ template <class F> static void each_block(const Launch& launch, F block, int wei
 template <class F> static void each_stretch(const Launch& launch, F run, int weight = 1) {
   const long widest = (long)launch.block.y * launch.block.z > 1 || (long)launch.grid.y * launch.grid.z > 1 ? (2048 + launch.block.x - 1) / launch.block.x : 1l << 30;
   const auto stretch = [&](long first, long last) {
-    reserve_dynamic_shared(launch.shared);
     Launch wide = launch;
-    const Inside kernel;
+    const Inside kernel(launch);
     while (first < last) {
       const uint3 index = launch.block_index(first);
       const long blocks = std::min({last - first, (long)(launch.grid.x - index.x), widest});
