@@ -12,14 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpwright.base import digest
-from warpwright.errors import UsageError, WarpwrightError
+from warpwright.errors import UsageError
+from warpwright.native.errors import BuildError
 
 FLAGS = ("-O3", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
 """No -ffast-math: it breaks Inf and NaN."""
-
-
-class BuildError(WarpwrightError):
-    """The compiler refused a source that warpwright wrote."""
 
 
 def cache_folder() -> Path:
@@ -31,7 +28,7 @@ def cache_folder() -> Path:
 
 @functools.cache
 def compiler() -> tuple[str, str]:
-    """Return the C++ compiler's path and the text that identifies it and this CPU (part of every cache key)."""
+    """Return the C++ compiler's path and a digest that identifies it and this CPU (part of every cache key). Raises UsageError without one."""
     for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
         path = shutil.which(name) if name else None
         if path:
@@ -41,13 +38,13 @@ def compiler() -> tuple[str, str]:
 
 
 def build(text: str, defines: Sequence[str] = (), flags: Sequence[str] = FLAGS) -> Path:
-    """Return the shared library compiled from C++ `text`; compiled once for each text, flags, compiler and CPU."""
+    """Return the shared library compiled from C++ `text`, once for each text, flags, compiler and CPU. Raises BuildError."""
     path, identity = compiler()
     return _build(path, identity, "source.cpp", text, [*flags, *(f"-D{define}" for define in defines)])
 
 
 def build_cuda(text: str, arch: str, defines: Sequence[str] = ()) -> Path:
-    """Return the shared library compiled from CUDA `text` by nvcc for `arch`, such as "90a"."""
+    """Return the shared library compiled from CUDA `text` by nvcc for `arch`, such as "90a". Raises BuildError."""
     path = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     if path is None:
         raise UsageError("expected NVIDIA's compiler nvcc on PATH, saw none", "install the CUDA toolkit")
@@ -62,12 +59,12 @@ def _build(path: str, identity: str, name: str, text: str, options: Sequence[str
     if library.exists():
         return library
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-        source, made = Path(folder, name), Path(folder, "made.so")
+        source, built = Path(folder, name), Path(folder, "built.so")
         source.write_text(text)
-        done = subprocess.run([path, *options, str(source), "-o", str(made)], capture_output=True, text=True, timeout=600)
-        if done.returncode:
-            raise BuildError(f"{path} refused generated {name}:\n{(done.stderr or done.stdout)[-2000:]}", "report this with the text above")
-        os.replace(made, library)  # atomic: two builders of the same text are no race
+        process = subprocess.run([path, *options, str(source), "-o", str(built)], capture_output=True, text=True, timeout=600)
+        if process.returncode:
+            raise BuildError(f"{path} refused generated {name}:\n{(process.stderr or process.stdout)[-2000:]}", "report this with the text above")
+        os.replace(built, library)  # atomic: two builders of the same text are no race
     return library
 
 
