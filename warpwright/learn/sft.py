@@ -4,7 +4,7 @@
 
 The defaults are those of the work that this data set follows (HPCTransCompile, arXiv 2506.10401): rank 8, alpha 16, dropout 0.05 on the
 query, key and value projections, 5 epochs, learning rate 2e-4; its 4-bit base is an option, since it needs bitsandbytes and a GPU.
-The prompt is the benchmark's (`bench_transpile.candidates.prompt`), so that the model is judged on what it was trained for.
+The prompt is the benchmark's (`translation.translators.prompt`), so that the model is judged on what it was trained for.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.errors import MissingExtra, UsageError
-from warpwright.translation.items import from_pair
 from warpwright.translation.pairs.data_set import read_pairs
+from warpwright.translation.suites.pairs import item as item_of
 from warpwright.translation.translators import prompt
 
 
@@ -47,7 +47,7 @@ def examples(rows: Sequence[Mapping[str, Any]], split: str = "train") -> list[di
     for row in rows:
         if row["split"] == split:
             answer = f"```c\n{row['c'].strip()}\n```"
-            found.append({"prompt": prompt(from_pair(row)), "completion": [{"role": "assistant", "content": answer}]})
+            found.append({"prompt": prompt(item_of(row)), "completion": [{"role": "assistant", "content": answer}]})
     if not found:
         raise UsageError(f"expected pairs of the split {split!r}, saw none among {len(rows)}", "generate more: whole operators are held out")
     return found
