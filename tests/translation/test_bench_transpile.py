@@ -167,7 +167,7 @@ def test_a_kernel_without_a_guard_gets_room_and_the_answers_are_right() -> None:
 @pytest.mark.compiler
 def test_an_input_may_go_by_the_name_of_another() -> None:
     """Each kernel names its parameters anew: the second kernel's ph_0 is the second input."""
-    kernel = "extern \"C\" __global__ void __launch_bounds__(64) default_function_kernel"
+    kernel = 'extern "C" __global__ void __launch_bounds__(64) default_function_kernel'
     index = "((((int)blockIdx.x) * 64) + ((int)threadIdx.x))"
     cuda = (
         f"{kernel}(float* __restrict__ T_exp, float* __restrict__ ph_0) {{\n  T_exp[{index}] = __expf(ph_0[{index}]);\n}}\n"

@@ -42,15 +42,15 @@ class Settings:
 
 
 def examples(rows: Sequence[Mapping[str, Any]], split: str = "train") -> list[dict[str, Any]]:
-    """Return prompt and completion, as chat messages, of every pair of a split."""
-    found = []
+    """Return prompt and completion, as chat messages, of every pair of a split. Raises UsageError where there is none."""
+    selected = []
     for row in rows:
         if row["split"] == split:
             answer = f"```c\n{row['c'].strip()}\n```"
-            found.append({"prompt": prompt(item_of(row)), "completion": [{"role": "assistant", "content": answer}]})
-    if not found:
+            selected.append({"prompt": prompt(item_of(row)), "completion": [{"role": "assistant", "content": answer}]})
+    if not selected:
         raise UsageError(f"expected pairs of the split {split!r}, saw none among {len(rows)}", "generate more: whole operators are held out")
-    return found
+    return selected
 
 
 def _plain(example: Mapping[str, Any]) -> dict[str, str]:
@@ -129,11 +129,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rank", type=int, default=Settings.rank)
     parser.add_argument("--length", type=int, default=Settings.length)
     parser.add_argument("--four-bit", action="store_true")
-    given = parser.parse_args(arguments)
-    model, tokenizer = load(given.model, given.four_bit)
-    settings = Settings(epochs=given.epochs, steps=given.steps, rank=given.rank, length=given.length, four_bit=given.four_bit)
-    loss = train(read_pairs(given.pairs), model, tokenizer, given.out, settings)
-    print(f"mean loss {loss:.4f}; adapter in {given.out}")
+    options = parser.parse_args(arguments)
+    model, tokenizer = load(options.model, options.four_bit)
+    settings = Settings(epochs=options.epochs, steps=options.steps, rank=options.rank, length=options.length, four_bit=options.four_bit)
+    loss = train(read_pairs(options.pairs), model, tokenizer, options.out, settings)
+    print(f"mean loss {loss:.4f}; adapter in {options.out}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
      +-- PairError     the pair generator got one of its own definitions or schedules wrong
      +-- Rejected      a draft is not a pair worth keeping; counted, and the run goes on
      +-- NotWired      the launches of an item could not be recovered; the item says why
+
+What a translation gets wrong is no error but a row of the report.
 """
 
 from __future__ import annotations

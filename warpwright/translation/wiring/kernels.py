@@ -11,7 +11,6 @@ from warpwright.translation.errors import NotWired
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\((\d+)[^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{')
 
 
-
 @dataclass(frozen=True)
 class Kernel:
     """One kernel of an item's text."""

@@ -96,4 +96,3 @@ def _text(item: Item, source: str, exports: dict[str, int]) -> str:
         "  for (long i = 0; i < count_; ++i) free(held_[i]);", "  free(held_);", "}", "",
     ]  # fmt: skip
     return source + "\n".join(["", *lines])
-

@@ -55,9 +55,7 @@ def prelu(rng: Random) -> Graph:
     """Return x where positive, slope[channel] * x elsewhere."""
     x = source("x0", size(rng, 1, 4), size(rng, 2, 32), size(rng, 8, 200))
     slope = source("x1", x.shape[1], interval=(0.05, 0.5))
-    return mapped(
-        "prelu", "broadcast", (x, slope), x.shape, lambda n, c, i: select(call("lt", 0.0, x[n, c, i]), x[n, c, i], slope[c] * x[n, c, i])
-    )
+    return mapped("prelu", "broadcast", (x, slope), x.shape, lambda n, c, i: select(call("lt", 0.0, x[n, c, i]), x[n, c, i], slope[c] * x[n, c, i]))
 
 
 @operator("broadcast")

@@ -45,7 +45,6 @@ def identity(x: Expr) -> Expr:
     return x
 
 
-
 def size(rng: Random, low: int, high: int) -> int:
     """Draw an extent from low to high, small ones more often; half of the time a multiple of a power of two."""
     value = int(math.exp(rng.uniform(math.log(low), math.log(high + 1))))
