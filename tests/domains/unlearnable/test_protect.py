@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from warpwright.domains.unlearnable import images, sources
-from warpwright.domains.unlearnable.backends import numpy as slow_protect
-from warpwright.domains.unlearnable.keys import new_key, read_key
-from warpwright.domains.unlearnable.operator import Operator
+from warpwright.domains.unlearnable.cwc.backends import numpy as slow_protect
+from warpwright.domains.unlearnable.cwc.inverse import recover
+from warpwright.domains.unlearnable.cwc.keys import new_key, read_key
+from warpwright.domains.unlearnable.cwc.operator import Operator
+from warpwright.domains.unlearnable.data import images, sources
+from warpwright.domains.unlearnable.data.sinks import MARK
 from warpwright.domains.unlearnable.protect import Options, protect_data_set
-from warpwright.domains.unlearnable.recover import recover
-from warpwright.domains.unlearnable.sinks import MARK
 from warpwright.errors import UsageError
 
 KEY = bytes(range(32))
