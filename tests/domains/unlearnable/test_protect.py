@@ -296,7 +296,8 @@ def test_kill_9_and_resume_give_the_same_bytes(tmp_path: Path, kind: str) -> Non
         np.save(root / "labels.npy", rng.integers(0, 10, 20000))
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from warpwright.domains.unlearnable import protect, sources\n"
+        "from warpwright.domains.unlearnable import protect\n"
+        "from warpwright.domains.unlearnable.data import sources\n"
         "protect.BATCH_ITEMS = 64\n"
         "o = protect.Options(resume=Path(sys.argv[2]).exists())\n"
         "print('go', flush=True)\n"
