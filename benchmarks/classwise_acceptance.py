@@ -22,14 +22,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
-from warpwright.domains.unlearnable import backends, estimate, quality, synthetic
-from warpwright.domains.unlearnable.bank import UNIT, FilterBank
-from warpwright.domains.unlearnable.countermeasures import edge_crop
-from warpwright.domains.unlearnable.findings import learned
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank
+from warpwright.domains.unlearnable.cwc.inverse import recover
+from warpwright.domains.unlearnable.data import synthetic
+from warpwright.domains.unlearnable.data.synthetic import Split
 from warpwright.domains.unlearnable.protect import PRESETS
-from warpwright.domains.unlearnable.recover import recover
-from warpwright.domains.unlearnable.synthetic import Split
-from warpwright.domains.unlearnable.training import Recipe, train
+from warpwright.domains.unlearnable.verification import estimate, quality
+from warpwright.domains.unlearnable.verification.countermeasures import edge_crop
+from warpwright.domains.unlearnable.verification.findings import learned
+from warpwright.domains.unlearnable.verification.training import Recipe, train
 from warpwright.timing import facts
 
 CLASSES = tuple(str(i) for i in range(10))

@@ -16,9 +16,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
-from warpwright.domains.unlearnable import backends
-from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec
-from warpwright.domains.unlearnable.operator import Operator, reference
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec
+from warpwright.domains.unlearnable.cwc.operator import Operator, reference
 from warpwright.timing import facts
 
 SIZES = ((32, 3, 0.3, 2000), (224, 3, 0.3, 60), (224, 9, 0.06, 30))

@@ -29,12 +29,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpwright.domains.unlearnable import backends, gpu, protect, sinks, sources, toeplitz
-from warpwright.domains.unlearnable.bank import FilterBank, FilterSpec
-from warpwright.domains.unlearnable.gpu import GpuTuning
-from warpwright.domains.unlearnable.images import Format, Picture
-from warpwright.domains.unlearnable.keys import new_key, read_key
-from warpwright.domains.unlearnable.operator import PADS, SCALES, Operator, reference
+from warpwright.domains.unlearnable import protect
+from warpwright.domains.unlearnable.cwc import backends, gpu, toeplitz
+from warpwright.domains.unlearnable.cwc.bank import FilterBank, FilterSpec
+from warpwright.domains.unlearnable.cwc.gpu import GpuTuning
+from warpwright.domains.unlearnable.cwc.keys import new_key, read_key
+from warpwright.domains.unlearnable.cwc.operator import PADS, SCALES, Operator, reference
+from warpwright.domains.unlearnable.data import sinks, sources
+from warpwright.domains.unlearnable.data.images import Format, Picture
 
 KEY = bytes(range(32))
 CLASSES = tuple(str(i) for i in range(10))

@@ -16,9 +16,9 @@ import numpy as np
 from classwise_quality import CLASSES, RESAMPLES, Shrink, of_classes, photographs
 from numpy.typing import NDArray
 
-from warpwright.domains.unlearnable import backends
-from warpwright.domains.unlearnable.bank import FilterBank, FilterSpec
-from warpwright.domains.unlearnable.operator import Operator
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import FilterBank, FilterSpec
+from warpwright.domains.unlearnable.cwc.operator import Operator
 
 KEYS = {32: 3, 224: 1}
 """Keys a side, of ten filters each: 32-pixel pictures cost little."""

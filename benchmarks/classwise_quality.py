@@ -20,10 +20,11 @@ from PIL import Image
 from scipy import ndimage
 from sklearn.datasets import load_sample_images
 
-from warpwright.domains.unlearnable import backends, quality
-from warpwright.domains.unlearnable.bank import FilterBank, FilterSpec
-from warpwright.domains.unlearnable.operator import Operator
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import FilterBank, FilterSpec
+from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.domains.unlearnable.protect import PRESETS
+from warpwright.domains.unlearnable.verification import quality
 
 CLASSES = tuple(str(i) for i in range(10))
 SIZES = ((32, FilterSpec(3, 0.3)), (224, FilterSpec(9, 0.06)))

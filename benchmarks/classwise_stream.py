@@ -25,8 +25,8 @@ from pathlib import Path
 
 import numpy as np
 
-from warpwright.domains.unlearnable.keys import new_key, read_key
-from warpwright.domains.unlearnable.operator import reference
+from warpwright.domains.unlearnable.cwc.keys import new_key, read_key
+from warpwright.domains.unlearnable.cwc.operator import reference
 from warpwright.domains.unlearnable.protect import Options
 from warpwright.timing import facts
 

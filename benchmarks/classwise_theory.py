@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpwright.domains.unlearnable import theory
+from warpwright.domains.unlearnable.cwc import theory
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720, 320, 60, 40, 16
 DIMENSION, SAMPLES = 100, 20_000

@@ -22,13 +22,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from warpwright.domains.unlearnable import backends, synthetic, verification
-from warpwright.domains.unlearnable.bank import FilterBank
-from warpwright.domains.unlearnable.labelled import Labelled
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import FilterBank
+from warpwright.domains.unlearnable.data import synthetic
+from warpwright.domains.unlearnable.data.labelled import Labelled
+from warpwright.domains.unlearnable.data.synthetic import Split
 from warpwright.domains.unlearnable.protect import PRESETS
-from warpwright.domains.unlearnable.synthetic import Split
-from warpwright.domains.unlearnable.training import Outcome
-from warpwright.domains.unlearnable.verification import Data, Run, Settings
+from warpwright.domains.unlearnable.verification import verify as verification
+from warpwright.domains.unlearnable.verification.training import Outcome
+from warpwright.domains.unlearnable.verification.verify import Data, Run, Settings
 from warpwright.reports import page_unlearnable
 
 CLASSES = tuple(str(i) for i in range(10))

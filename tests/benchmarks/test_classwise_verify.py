@@ -10,8 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import classwise_verify as script
 
-from warpwright.domains.unlearnable import verification
-from warpwright.domains.unlearnable.training import Outcome
+from warpwright.domains.unlearnable.verification import verify as verification
+from warpwright.domains.unlearnable.verification.training import Outcome
 
 pytest.importorskip("sklearn")
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from warpwright.base import Action, Candidate, Source
-from warpwright.domains.unlearnable.backends import Tuning
-from warpwright.domains.unlearnable.operator import Operator
+from warpwright.domains.unlearnable.cwc.backends import Tuning
+from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.errors import NotApplicable
 from warpwright.space import Space
 
@@ -122,7 +122,7 @@ def lower(plan: Plan, actions: Sequence[Action], target: str) -> Candidate:
 
 def _kernel_text(work: Work, tuning: Tuning) -> str:
     defines = f"#define K {work.k}\n#define ROWS {tuning.rows}\n#define VECS {tuning.vectors}\n#define LANES {tuning.lanes}\n"
-    kernel = defines + Path(__file__).with_name("classwise.cpp").read_text().replace("\\", "\\\\")
+    kernel = defines + (Path(__file__).parent / "kernels" / "cwc.cpp").read_text().replace("\\", "\\\\")
     text = _MODEL.replace("@PAD", work.operator.pad).replace("@MAX", str(int(work.operator.scale == "max")))
     return text.replace("@KERNEL", kernel).replace("@K", str(work.k))
 
@@ -228,6 +228,6 @@ class ModelNew(Model):
             images, out, labels.contiguous(), weights.float().contiguous(), weights.sum((1, 2)).int(),
             border(images.shape[2]), border(images.shape[3]), torch.tensor([*images.shape, *images.stride()]),
         )
-        LIBRARY.classwise_convolve(*(ctypes.c_void_p(t.data_ptr()) for t in tensors), @MAX, torch.get_num_threads())
+        LIBRARY.cwc_convolve(*(ctypes.c_void_p(t.data_ptr()) for t in tensors), @MAX, torch.get_num_threads())
         return out
 '''

@@ -108,7 +108,7 @@ static void rescale_plane(const float* z, int64_t z_pitch, uint8_t* out, const S
 
 // images, out: uint8 with Shape's strides; labels [N]; bank [classes, K, K] and sums [classes] in units of 1/4096;
 // rows [H+K-1], cols [W+K-1]: source indices of the padded positions, -1 for zero; by_max: 1 divides by the image's maximum, 0 by the filter's sum.
-extern "C" int classwise_convolve(const uint8_t* images, uint8_t* out, const int64_t* labels, const float* bank, const int32_t* sums,
+extern "C" int cwc_convolve(const uint8_t* images, uint8_t* out, const int64_t* labels, const float* bank, const int32_t* sums,
                                   const int32_t* rows, const int32_t* cols, const int64_t* shape, int by_max, int threads) {
   const Shape s{shape[0], shape[1], shape[2], shape[3], shape[4], shape[5], shape[6], shape[7]};
   const int64_t wide = (s.W + BLOCK - 1) / BLOCK * BLOCK, pitch = wide + K - 1 + LANES;

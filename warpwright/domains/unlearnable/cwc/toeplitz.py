@@ -22,7 +22,7 @@ LARGEST_SUM = 16384
 
 
 LARGEST_HALF_WEIGHT = 4096
-"""Of classwise_half.cu: products of larger weights would leave the 24 bits below the sum's leading one that every tensor core keeps."""
+"""Of cwc_half.cu: products of larger weights would leave the 24 bits below the sum's leading one that every tensor core keeps."""
 
 
 def dense_rows(weights: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -59,7 +59,7 @@ def halves(weights: NDArray[np.int32]) -> NDArray[np.uint32]:
 
 
 def fits(weights: NDArray[np.int32], shape: tuple[int, ...]) -> bool:
-    """Can classwise_mma.cu take these filters `[classes, k, k]` and images `[N, C, H, W]`? Else classwise.cu does."""
+    """Can cwc_mma.cu take these filters `[classes, k, k]` and images `[N, C, H, W]`? Else cwc_fma.cu does."""
     return suits_filters(weights) and suits_images(shape)
 
 
@@ -69,7 +69,7 @@ def suits_filters(weights: NDArray[np.int32]) -> bool:
 
 
 def suits_halves(weights: NDArray[np.int32]) -> bool:
-    """Can classwise_half.cu take the filters: small ones whose weights are exact in half precision?"""
+    """Can cwc_half.cu take the filters: small ones whose weights are exact in half precision?"""
     exact = weights.shape[-1] <= 3 and suits_filters(weights) and int(weights.max()) <= LARGEST_HALF_WEIGHT
     return exact and bool((weights.astype(np.float16) == weights).all())
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from warpwright.domains.unlearnable.images import Format, Picture, encode
+from warpwright.domains.unlearnable.data.images import Format, Picture, encode
 from warpwright.errors import UsageError
 
 MARK = ".warpwright-unfinished"

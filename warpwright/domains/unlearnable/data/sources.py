@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.domains.unlearnable import images
-from warpwright.domains.unlearnable.images import ImageError, Picture
+from warpwright.domains.unlearnable.data import images
+from warpwright.domains.unlearnable.data.images import ImageError, Picture
 from warpwright.errors import MissingExtra, UsageError
 
 

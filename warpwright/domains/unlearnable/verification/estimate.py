@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec
-from warpwright.domains.unlearnable.operator import PADS, Operator, Pad, border
+from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec
+from warpwright.domains.unlearnable.cwc.operator import PADS, Operator, Pad, border
 from warpwright.errors import UsageError
 
 _FLOOR = 0.15

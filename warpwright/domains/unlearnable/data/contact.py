@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.domains.unlearnable.images import Format, Picture, encode
+from warpwright.domains.unlearnable.data.images import Format, Picture, encode
 
 CELL = 96
 """Pixels a side of one picture on the sheet."""

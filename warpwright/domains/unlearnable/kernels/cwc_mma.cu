@@ -7,7 +7,7 @@
 //   scale "sum"  one pass.
 //   scale "max"  two passes by the same block: the second finds the image in L1 (32x32) or L2 (224x224), so memory is read once.
 // Rescaling: sums start at the bits of MAGIC, so their bits are the float MAGIC + z (z < 2^22: filter sums up to 16384), with no conversion.
-// Conditions (toeplitz.fits): k <= 9, W a multiple of 8, H and W of at least 8, filter sums <= 16384. All else: classwise.cu.
+// Conditions (toeplitz.fits): k <= 9, W a multiple of 8, H and W of at least 8, filter sums <= 16384. All else: cwc_fma.cu.
 // K, ROWS (output rows a step), WARPS (most warps a block), BLOCKS (least blocks an SM) come from the build line, and so may HEIGHT, WIDTH and PAD.
 #include <cstdint>
 #include <cuda_runtime.h>
@@ -249,7 +249,7 @@ __device__ __forceinline__ int march_all(const uint8_t* images, uint8_t* out, in
 
 // bands: [classes][K][2][32] words: for each class, filter row and byte (low, high) of the weights, the B fragment of each lane.
 template <bool BY_MAXIMUM>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS) classwise_mma(const uint8_t* __restrict__ images, uint8_t* __restrict__ out,
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) cwc_mma(const uint8_t* __restrict__ images, uint8_t* __restrict__ out,
                                                                     const int64_t* __restrict__ labels, const uint32_t* __restrict__ bands,
                                                                     const int* __restrict__ sums, const Shape given) {
 #ifdef HEIGHT  // one image size: what does not depend on the lane is a constant, and marches of one step have no loop
@@ -303,7 +303,7 @@ static int even_share(int groups) {
 
 // Device pointers: images, out [N, C, H, W] uint8 contiguous, 4-byte aligned; labels [N] int64; bands [classes, K, 2, 32] uint32; sums [classes]
 // int32 in units of 1/4096. Returns cudaGetLastError().
-extern "C" int classwise_mma_cuda(const void* images, void* out, const void* labels, const void* bands, const void* sums, int N, int C, int H, int W,
+extern "C" int cwc_mma_cuda(const void* images, void* out, const void* labels, const void* bands, const void* sums, int N, int C, int H, int W,
                                   int pad, int by_max, void* stream) {
   if (N * C == 0) return 0;
 #ifdef HEIGHT
@@ -322,7 +322,7 @@ extern "C" int classwise_mma_cuda(const void* images, void* out, const void* lab
   auto b = static_cast<const uint32_t*>(bands);
   auto t = static_cast<const int*>(sums);
   auto q = static_cast<cudaStream_t>(stream);
-  if (by_max) classwise_mma<true><<<blocks, 32 * warps, 0, q>>>(x, y, l, b, t, s);
-  else classwise_mma<false><<<blocks, 32 * warps, 0, q>>>(x, y, l, b, t, s);
+  if (by_max) cwc_mma<true><<<blocks, 32 * warps, 0, q>>>(x, y, l, b, t, s);
+  else cwc_mma<false><<<blocks, 32 * warps, 0, q>>>(x, y, l, b, t, s);
   return int(cudaGetLastError());
 }

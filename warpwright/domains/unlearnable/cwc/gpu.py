@@ -1,9 +1,9 @@
 """The CWC operator on NVIDIA GPUs: four kernels, all bit-equal to `operator.reference`.
 
-    cluster  classwise_cluster.cu: half's products, made once for scale "max" where a cluster of blocks shares an image; k <= 3 (CLUSTER_SIDES)
-    half  classwise_half.cu: products in half precision on the tensor cores, planes through shared memory; k <= 3, square colour images (HALF_SIDES)
-    mma   classwise_mma.cu: byte products on the tensor cores; k <= 9 and widths of whole 8-column tiles (toeplitz.fits)
-    fma   classwise.cu: float32; everything else
+    cluster  cwc_cluster.cu: half's products, made once for scale "max" where a cluster of blocks shares an image; k <= 3 (CLUSTER_SIDES)
+    half  cwc_half.cu: products in half precision on the tensor cores, planes through shared memory; k <= 3, square colour images (HALF_SIDES)
+    mma   cwc_mma.cu: byte products on the tensor cores; k <= 9 and widths of whole 8-column tiles (toeplitz.fits)
+    fma   cwc_fma.cu: float32; everything else
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warpwright import native
-from warpwright.domains.unlearnable import toeplitz
-from warpwright.domains.unlearnable.bank import FilterBank
-from warpwright.domains.unlearnable.operator import PADS, Operator, check
+from warpwright.domains.unlearnable.cwc import toeplitz
+from warpwright.domains.unlearnable.cwc.bank import FilterBank
+from warpwright.domains.unlearnable.cwc.operator import PADS, Operator, check
 from warpwright.errors import UsageError
 
 COMMON_SIDES = (32, 64, 96, 128, 224, 256)
@@ -131,15 +131,15 @@ def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: 
     tensors: tuple[Any, ...]
     shape, by_max, stream = (n, c, h, w, PADS.index(operator.pad)), int(operator.scale == "max"), t.cuda.current_stream(x.device).cuda_stream
     if kernel == "cluster":
-        name, defines, tensors = "classwise_cluster", cluster_defines(k, h, operator, chosen), (x, out, y, bank.halves, bank.sums)
+        name, defines, tensors = "cwc_cluster", cluster_defines(k, h, operator, chosen), (x, out, y, bank.halves, bank.sums)
     elif kernel == "half":
-        name, defines, tensors = "classwise_half", half_defines(k, h, operator, chosen), (x, out, y, bank.halves, bank.sums)
+        name, defines, tensors = "cwc_half", half_defines(k, h, operator, chosen), (x, out, y, bank.halves, bank.sums)
     elif kernel == "mma":
-        name, defines, tensors = "classwise_mma", mma_defines(k, h, w, operator, chosen), (x, out, y, bank.bands, bank.sums)
+        name, defines, tensors = "cwc_mma", mma_defines(k, h, w, operator, chosen), (x, out, y, bank.bands, bank.sums)
     else:
         tops = t.zeros(n if by_max else 1, dtype=t.int32, device=x.device)
         columns = (f"COLS={chosen.columns}",) if chosen.columns else ()
-        name, defines, tensors = "classwise", (f"K={k}", *columns), (x, out, y, bank.weights, bank.sums, tops)
+        name, defines, tensors = "cwc_fma", (f"K={k}", *columns), (x, out, y, bank.weights, bank.sums, tops)
     run = getattr(_library(name, defines, capability), _ENTRIES[name])
     code = run(*(ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors), *shape, by_max, ctypes.c_void_p(stream))
     if code:
@@ -169,7 +169,7 @@ def choose(bank: DeviceBank, x: Any, out: Any, operator: Operator, capability: t
 
 
 def half_defines(k: int, side: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
-    """Return the build line's constants of classwise_half.cu."""
+    """Return the build line's constants of cwc_half.cu."""
     given = tuning if tuning.warps else fastest_half(side, operator.scale)
     sizes = {"WARPS": given.warps, "BLOCKS": given.blocks, "SLOTS": given.slots, "HEIGHT": side, "WIDTH": side, "PAD": PADS.index(operator.pad)}
     ways = {"ALONE": side == 32, "KEEP": given.keep, "STAGED": given.staged}
@@ -177,7 +177,7 @@ def half_defines(k: int, side: int, operator: Operator, tuning: GpuTuning) -> tu
 
 
 def cluster_defines(k: int, side: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
-    """Return the build line's constants of classwise_cluster.cu."""
+    """Return the build line's constants of cwc_cluster.cu."""
     given = tuning if tuning.warps else FASTEST_CLUSTER
     sizes = {"CLUSTER": given.cluster, "WARPS": given.warps, "BLOCKS": given.blocks, "SLOTS": given.slots}
     sizes |= {"HEIGHT": side, "WIDTH": side, "PAD": PADS.index(operator.pad)}
@@ -185,7 +185,7 @@ def cluster_defines(k: int, side: int, operator: Operator, tuning: GpuTuning) ->
 
 
 def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
-    """Return the build line's constants of classwise_mma.cu; where none is given, those that were fastest for images of this size."""
+    """Return the build line's constants of cwc_mma.cu; where none is given, those that were fastest for images of this size."""
     fixed = tuning.fixed and height == width and height in COMMON_SIDES
     if fixed and not (tuning.rows or tuning.warps or tuning.blocks):
         tuning = fastest(k, height)
@@ -196,8 +196,7 @@ def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: Gpu
     return tuple(constants)
 
 
-_ENTRIES = {"classwise": "classwise_convolve_cuda", "classwise_mma": "classwise_mma_cuda", "classwise_half": "classwise_half_cuda",
-            "classwise_cluster": "classwise_cluster_cuda"}  # fmt: skip
+_ENTRIES = {name: f"{name}_cuda" for name in ("cwc_fma", "cwc_mma", "cwc_half", "cwc_cluster")}
 
 
 @functools.cache  # looking up the compiler takes milliseconds: once, not once a launch
@@ -206,8 +205,8 @@ def _library(name: str, defines: tuple[str, ...], capability: tuple[int, int]) -
 
 
 def source(name: str) -> str:
-    """Return the text of a kernel file with the headers of this folder in it."""
-    folder = Path(__file__).parent
+    """Return the text of a kernel file with the headers beside it in place of its includes."""
+    folder = Path(__file__).parents[1] / "kernels"
     return re.sub(r'^#include "(.+)"$', lambda line: (folder / line[1]).read_text(), (folder / f"{name}.cu").read_text(), flags=re.M)
 
 

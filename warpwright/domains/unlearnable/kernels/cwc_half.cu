@@ -1,7 +1,7 @@
 // Class-wise convolution of uint8 colour images with small filters (k <= 3), which memory bounds, on NVIDIA GPUs (definition: operator.py).
 //
-// The products are those of classwise_mma.cu, banded Toeplitz matrices on the tensor cores, but in half precision: 618 to 681 instructions an image of 32x32
-// and warp for scale "sum" (by count, in builds for sm_90a; classwise_mma.cu: about 1,050), since
+// The products are those of cwc_mma.cu, banded Toeplitz matrices on the tensor cores, but in half precision: 618 to 681 instructions an image of 32x32
+// and warp for scale "sum" (by count, in builds for sm_90a; cwc_mma.cu: about 1,050), since
 // a byte x with a zero byte above it is the subnormal half x * 2^-24, so one byte permutation converts two pixels, places the border's pixels too, and a
 // weight (an integer up to 4096 that a half holds exactly) needs one product in place of two. Sums are float32: z * 2^-24, exact.
 // Planes come through a ring in shared memory by asynchronous copies, and so memory is busy while the tensor cores are. Each has a row more above and
@@ -9,10 +9,10 @@
 //   ALONE 1  a warp takes whole images (32x32), with a ring of its own: no barriers.   ALONE 0: the block shares each plane.
 //   scale "sum"  z * 1/S + MAGIC: one instruction rounds half up to an integer in the low bits.
 //   scale "max"  KEEP 1: all sums of an image stay in registers. KEEP 0: the planes stay in the ring, and are multiplied twice.
-//                Division by m is one double multiply-add: see Divisor (classwise_half.h).
-// Conditions (toeplitz.suits_halves, gpu.py): k <= 3, three channels, sides in whole 32s, images 16-byte aligned. All else: classwise_mma.cu.
+//                Division by m is one double multiply-add: see Divisor (cwc_half.h).
+// Conditions (toeplitz.suits_halves, gpu.py): k <= 3, three channels, sides in whole 32s, images 16-byte aligned. All else: cwc_mma.cu.
 // K, HEIGHT, WIDTH, PAD (0 zero, 1 reflect, 2 circular), WARPS, BLOCKS (an SM), SLOTS (planes a ring), ALONE, KEEP, STAGED come from the build line.
-#include "classwise_half.h"
+#include "cwc_half.h"
 
 constexpr int ACROSS = WIDTH / 32, GROUPS = ACROSS * (HEIGHT / 32);  // a group: 32 x 32 pixels, 4 x 4 positions of 8 columns and 8 rows
 constexpr int PIXELS = HEIGHT * WIDTH, ROW_CHUNKS = WIDTH / 16, CHUNKS = PIXELS / 16;          // a chunk: 16 bytes, what one copy moves
@@ -200,7 +200,7 @@ __device__ __forceinline__ int team_max(int top, int* tops) {
 
 // bands: [classes][K][2][32] words: for each class and filter row the two B fragments of each lane (toeplitz.halves).
 template <bool BY_MAXIMUM>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS) classwise_half(const uint8_t* __restrict__ images, uint8_t* __restrict__ out,
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) cwc_half(const uint8_t* __restrict__ images, uint8_t* __restrict__ out,
                                                                      const int64_t* __restrict__ labels, const uint32_t* __restrict__ bands,
                                                                      const int* __restrict__ sums, int N) {
   extern __shared__ uint4 memory[];
@@ -295,11 +295,11 @@ static int launch(const uint8_t* x, uint8_t* y, const int64_t* labels, const uin
 #ifdef TENSOR_CORES
   int device = 0, multiprocessors = 0;
   const cudaError_t codes[] = {
-      cudaFuncSetAttribute(classwise_half<BY_MAXIMUM>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-      cudaFuncSetAttribute(classwise_half<BY_MAXIMUM>, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+      cudaFuncSetAttribute(cwc_half<BY_MAXIMUM>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+      cudaFuncSetAttribute(cwc_half<BY_MAXIMUM>, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
       cudaGetDevice(&device),
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, classwise_half<BY_MAXIMUM>, 32 * WARPS, bytes)};
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, cwc_half<BY_MAXIMUM>, 32 * WARPS, bytes)};
   for (const cudaError_t code : codes)
     if (code != cudaSuccess) return int(code);
   resident *= multiprocessors;
@@ -307,13 +307,13 @@ static int launch(const uint8_t* x, uint8_t* y, const int64_t* labels, const uin
 #endif
   const int64_t units = int64_t(N) * (BY_MAXIMUM || ALONE ? 1 : CHANNELS), needed = ALONE ? (units + WARPS - 1) / WARPS : units;
   const int blocks = int(needed < resident ? needed : resident);
-  classwise_half<BY_MAXIMUM><<<blocks, 32 * WARPS, bytes, stream>>>(x, y, labels, bands, sums, N);
+  cwc_half<BY_MAXIMUM><<<blocks, 32 * WARPS, bytes, stream>>>(x, y, labels, bands, sums, N);
   return int(cudaGetLastError());
 }
 
 // Device pointers: images [N, 3, HEIGHT, WIDTH] uint8 contiguous, 16-byte aligned, and out like them; labels [N] int64; bands [classes, K, 2, 32] uint32;
 // sums [classes] int32 in units of 1/4096. Returns cudaGetLastError().
-extern "C" int classwise_half_cuda(const void* images, void* out, const void* labels, const void* bands, const void* sums, int N, int C, int H, int W,
+extern "C" int cwc_half_cuda(const void* images, void* out, const void* labels, const void* bands, const void* sums, int N, int C, int H, int W,
                                    int pad, int by_max, void* stream) {
   if (N * C == 0) return 0;
   if (C != CHANNELS || H != HEIGHT || W != WIDTH || pad != PAD) return int(cudaErrorInvalidValue);

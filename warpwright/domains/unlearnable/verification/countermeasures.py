@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from warpwright.domains.unlearnable.images import pillow
-from warpwright.domains.unlearnable.training import Augment, Recipe
+from warpwright.domains.unlearnable.data.images import pillow
+from warpwright.domains.unlearnable.verification.training import Augment, Recipe
 
 DATED = "2026-11"
 """When this list was last brought up to date."""

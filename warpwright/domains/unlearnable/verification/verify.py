@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from warpwright.domains.unlearnable import estimate, quality
-from warpwright.domains.unlearnable.bank import FilterBank
-from warpwright.domains.unlearnable.countermeasures import COUNTERMEASURES, QUICK, Countermeasure
-from warpwright.domains.unlearnable.estimate import Fit
-from warpwright.domains.unlearnable.findings import Findings, Quality, summarise
-from warpwright.domains.unlearnable.labelled import Labelled, filtered, load_labelled, read_labelled, stack
-from warpwright.domains.unlearnable.operator import Operator
-from warpwright.domains.unlearnable.recover import recover
-from warpwright.domains.unlearnable.sources import open_listed_as_written
-from warpwright.domains.unlearnable.training import Outcome, Recipe, train
+from warpwright.domains.unlearnable.cwc.bank import FilterBank
+from warpwright.domains.unlearnable.cwc.inverse import recover
+from warpwright.domains.unlearnable.cwc.operator import Operator
+from warpwright.domains.unlearnable.data.labelled import Labelled, filtered, load_labelled, read_labelled, stack
+from warpwright.domains.unlearnable.data.sources import open_listed_as_written
+from warpwright.domains.unlearnable.verification import estimate, quality
+from warpwright.domains.unlearnable.verification.countermeasures import COUNTERMEASURES, QUICK, Countermeasure
+from warpwright.domains.unlearnable.verification.estimate import Fit
+from warpwright.domains.unlearnable.verification.findings import Findings, Quality, summarise
+from warpwright.domains.unlearnable.verification.training import Outcome, Recipe, train
 from warpwright.errors import UsageError
 
 _REFERENCES = 500

@@ -1,8 +1,8 @@
 // Class-wise convolution of uint8 colour images with small filters (k <= 3), divided by the image's maximum, for images whose sums no multiprocessor can
 // hold, on NVIDIA GPUs with thread-block clusters (definition: operator.py).
 //
-// No pixel can be written before the last sum is known, and the float32 sums of 224x224 fill 588 KB. classwise_half.cu multiplies twice; here a cluster of
-// CLUSTER blocks shares an image, each block keeps the sums of its part in registers, and so the products (those of classwise_half.cu) are made once.
+// No pixel can be written before the last sum is known, and the float32 sums of 224x224 fill 588 KB. cwc_half.cu multiplies twice; here a cluster of
+// CLUSTER blocks shares an image, each block keeps the sums of its part in registers, and so the products (those of cwc_half.cu) are made once.
 //   parts      CLUSTER a multiple of 3: each plane cut into CLUSTER / 3 bands of rows. Else: all three planes cut into CLUSTER bands.
 //   loop       a warp writes a row of the image before from the registers that the next image's sums then take: the division's integer instructions go
 //              between the products' tensor instructions, and an image costs one exchange, of the maximum.
@@ -11,7 +11,7 @@
 //   ring       SLOTS parts, with the rows above and below, a few bulk copies each.
 // Conditions (toeplitz.suits_halves, gpu.py): k <= 3, three channels, sides in whole 32s, images 16-byte aligned.
 // K, HEIGHT, WIDTH, PAD (0 zero, 1 reflect, 2 circular), CLUSTER, WARPS, BLOCKS (an SM), SLOTS come from the build line.
-#include "classwise_half.h"
+#include "cwc_half.h"
 
 constexpr int PIXELS = HEIGHT * WIDTH, TILES = WIDTH / 8;
 constexpr int PLANES = CLUSTER % 3 == 0 ? 1 : 3, BANDS = CLUSTER * PLANES / 3, ROWS = HEIGHT / BANDS;  // a part: ROWS rows of PLANES planes
@@ -217,7 +217,7 @@ struct Exchange {
 };
 
 // bands: [classes][K][2][32] words: for each class and filter row the two B fragments of each lane (toeplitz.halves). found: [N][CLUSTER], on the CPU alone.
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS) classwise_cluster(const uint8_t* __restrict__ images, uint8_t* __restrict__ out,
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) cwc_cluster(const uint8_t* __restrict__ images, uint8_t* __restrict__ out,
                                                                         const int64_t* __restrict__ labels, const uint32_t* __restrict__ bands, int* found,
                                                                         int N) {
   extern __shared__ uint4 memory[];
@@ -283,21 +283,21 @@ static int launch(const uint8_t* x, uint8_t* y, const int64_t* labels, const uin
   config.attrs = &shape;
   config.numAttrs = 1;
   int resident = 0;
-  const cudaError_t codes[] = {cudaFuncSetAttribute(classwise_cluster, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                               cudaFuncSetAttribute(classwise_cluster, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
-                               cudaOccupancyMaxActiveClusters(&resident, classwise_cluster, &config)};
+  const cudaError_t codes[] = {cudaFuncSetAttribute(cwc_cluster, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                               cudaFuncSetAttribute(cwc_cluster, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+                               cudaOccupancyMaxActiveClusters(&resident, cwc_cluster, &config)};
   for (const cudaError_t code : codes)
     if (code != cudaSuccess) return int(code);
   if (resident < 1) return int(cudaErrorInvalidConfiguration);
   config.gridDim = dim3(CLUSTER * (N < resident ? N : resident));
-  return int(cudaLaunchKernelEx(&config, classwise_cluster, x, y, labels, bands, static_cast<int*>(nullptr), N));
+  return int(cudaLaunchKernelEx(&config, cwc_cluster, x, y, labels, bands, static_cast<int*>(nullptr), N));
 #else
   int* found = nullptr;
   const size_t size = size_t(N) * CLUSTER * sizeof(int);
   if (cudaMalloc(reinterpret_cast<void**>(&found), size) != cudaSuccess) return int(cudaErrorMemoryAllocation);
   cudaMemset(found, 0, size);
   const int clusters = N < 2 ? N : 2;
-  for (int pass = 0; pass < 2; ++pass) classwise_cluster<<<CLUSTER * clusters, 32 * WARPS, bytes, stream>>>(x, y, labels, bands, found, N);
+  for (int pass = 0; pass < 2; ++pass) cwc_cluster<<<CLUSTER * clusters, 32 * WARPS, bytes, stream>>>(x, y, labels, bands, found, N);
   cudaFree(found);
   return int(cudaGetLastError());
 #endif
@@ -305,7 +305,7 @@ static int launch(const uint8_t* x, uint8_t* y, const int64_t* labels, const uin
 
 // Device pointers: images [N, 3, HEIGHT, WIDTH] uint8 contiguous, 16-byte aligned, and out like them; labels [N] int64; bands [classes, K, 2, 32] uint32.
 // Returns cudaGetLastError().
-extern "C" int classwise_cluster_cuda(const void* images, void* out, const void* labels, const void* bands, const void*, int N, int C, int H, int W, int pad,
+extern "C" int cwc_cluster_cuda(const void* images, void* out, const void* labels, const void* bands, const void*, int N, int C, int H, int W, int pad,
                                       int by_max, void* stream) {
   if (N * C == 0) return 0;
   if (C != CHANNELS || H != HEIGHT || W != WIDTH || pad != PAD || !by_max) return int(cudaErrorInvalidValue);

@@ -6,7 +6,7 @@
 //   scale "sum"  one pass. z + 1/4 is exact below 2^22; one FMA by 1/S onto 1.5 * 2^23 then rounds half up to the integer,
 //                exactly while S <= 16384 (the nudge 1/(4S) beats the error 255 * 2^-25 of 1/S); larger S takes the remainder path.
 //   scale "max"  two passes: the maximum of z per image, then the same sums again with the remainder path.
-// What classwise_mma.cu cannot take runs here: k above 9, odd widths, large sums (gpu.py chooses).
+// What cwc_mma.cu cannot take runs here: k above 9, odd widths, large sums (gpu.py chooses).
 // K, COLS: declared by the build line. Measured speed: docs/unlearnable.md.
 #include <cstdint>
 #include <cuda_runtime.h>
@@ -85,7 +85,7 @@ __device__ __forceinline__ void store_row(uint8_t* row, int x0, int W, const uin
 }
 
 template <Pass PASS, bool ALIGNED>
-__global__ void __launch_bounds__(128) classwise(const uint8_t* __restrict__ images, uint8_t* __restrict__ out, const int64_t* __restrict__ labels,
+__global__ void __launch_bounds__(128) cwc_fma(const uint8_t* __restrict__ images, uint8_t* __restrict__ out, const int64_t* __restrict__ labels,
                                                  const float* __restrict__ bank, const int* __restrict__ sums, int* __restrict__ tops, Problem p) {
   constexpr int LEFT = K / 2;
   const int64_t id = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -170,13 +170,13 @@ static void launch(const uint8_t* x, uint8_t* y, const int64_t* labels, const fl
   const int64_t threads = int64_t(p.N) * p.C * p.strips;
   const unsigned blocks = unsigned((threads + 127) / 128);
   const bool aligned = p.W % COLS == 0 && (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(y)) % (COLS % 16 ? 4 : 16) == 0;
-  if (aligned) classwise<PASS, true><<<blocks, 128, 0, stream>>>(x, y, labels, bank, sums, tops, p);
-  else classwise<PASS, false><<<blocks, 128, 0, stream>>>(x, y, labels, bank, sums, tops, p);
+  if (aligned) cwc_fma<PASS, true><<<blocks, 128, 0, stream>>>(x, y, labels, bank, sums, tops, p);
+  else cwc_fma<PASS, false><<<blocks, 128, 0, stream>>>(x, y, labels, bank, sums, tops, p);
 }
 
 // Device pointers: images, out [N, C, H, W] uint8 contiguous; labels [N] int64; bank [classes, K, K] float32 and sums [classes] int32 in units of
 // 1/4096; tops [N] int32, zeroed, used by scale "max" only. Returns cudaGetLastError().
-extern "C" int classwise_convolve_cuda(const void* images, void* out, const void* labels, const void* bank, const void* sums, void* tops, int N, int C,
+extern "C" int cwc_fma_cuda(const void* images, void* out, const void* labels, const void* bank, const void* sums, void* tops, int N, int C,
                                        int H, int W, int pad, int by_max, void* stream) {
   const Problem p{N, C, H, W, pad, (W + COLS - 1) / COLS};
   if (N * C == 0) return 0;

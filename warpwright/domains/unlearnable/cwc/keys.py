@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from warpwright.domains.unlearnable.bank import fingerprint
+from warpwright.domains.unlearnable.cwc.bank import fingerprint
 from warpwright.errors import UsageError
 
 _HEADER = "warpwright-key-1 "

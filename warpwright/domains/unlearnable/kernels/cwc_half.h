@@ -1,4 +1,4 @@
-// What classwise_half.cu and classwise_cluster.cu share: exact products in half precision, and the exact division by an image's maximum.
+// What cwc_half.cu and cwc_cluster.cu share: exact products in half precision, and the exact division by an image's maximum.
 //
 // A byte x with a zero byte above it is the subnormal half x * 2^-24, and a weight (an integer up to 4096) is a half, so a product of the tensor cores with
 // sums in float32 is z * 2^-24, exact. K and TENSOR_CORES come from the build line; without TENSOR_CORES, on the CPU, products go through lane exchange.

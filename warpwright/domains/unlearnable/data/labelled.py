@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.domains.unlearnable import backends, images
-from warpwright.domains.unlearnable.bank import FilterBank
-from warpwright.domains.unlearnable.images import ImageError
-from warpwright.domains.unlearnable.operator import Operator
-from warpwright.domains.unlearnable.sources import Source, open_source
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import FilterBank
+from warpwright.domains.unlearnable.cwc.operator import Operator
+from warpwright.domains.unlearnable.data import images
+from warpwright.domains.unlearnable.data.images import ImageError
+from warpwright.domains.unlearnable.data.sources import Source, open_source
 from warpwright.errors import UsageError
 
 Pictures = Sequence[NDArray[np.uint8]]

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpwright import native
-from warpwright.domains.unlearnable.bank import FilterBank
-from warpwright.domains.unlearnable.gpu import cuda
-from warpwright.domains.unlearnable.operator import Operator, border, check, reference
+from warpwright.domains.unlearnable.cwc.bank import FilterBank
+from warpwright.domains.unlearnable.cwc.gpu import cuda
+from warpwright.domains.unlearnable.cwc.operator import Operator, border, check, reference
 from warpwright.errors import UsageError
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Tunables of classwise.cpp. The defaults were the best of 7 on an EPYC 9004 at 32x32 k=3 and within 5 % at 224x224 k=9."""
+    """Tunables of cwc.cpp. The defaults were the best of 7 on an EPYC 9004 at 32x32 k=3 and within 5 % at 224x224 k=9."""
 
     rows: int = 2
     vectors: int = 4
@@ -121,7 +121,7 @@ def protect(
 
 @functools.cache
 def _library(k: int, tuning: Tuning) -> ctypes.CDLL:
-    text = Path(__file__).with_name("classwise.cpp").read_text()
+    text = (Path(__file__).parents[1] / "kernels" / "cwc.cpp").read_text()
     defines = (f"K={k}", f"ROWS={tuning.rows}", f"VECS={tuning.vectors}", f"LANES={tuning.lanes}")
     return native.load(native.build(text, defines))
 
@@ -148,7 +148,7 @@ def _call(
         np.array([*source.shape, *source.strides], np.int64),
     )
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
-    library.classwise_convolve(*pointers, int(operator.scale == "max"), max(threads, 1))
+    library.cwc_convolve(*pointers, int(operator.scale == "max"), max(threads, 1))
 
 
 def _output_like(images: NDArray[np.uint8], out: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
