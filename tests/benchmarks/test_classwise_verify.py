@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import classwise_verify as script
-
+from benchmarks.cwc import verify as script
 from warpwright.domains.unlearnable.verification import verify as verification
 from warpwright.domains.unlearnable.verification.training import Outcome
 
