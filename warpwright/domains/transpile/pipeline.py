@@ -8,17 +8,19 @@ from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir, vmath
 from warpwright.domains.transpile.analysis import vectorise
+from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.emit import entry
-from warpwright.domains.transpile.emit.writer import Options, Shape, Writer
+from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.fibers.lockstep import may_wait, relies_on_lockstep
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.integers import LAUNCH
-from warpwright.domains.transpile.ir import Function
-from warpwright.domains.transpile.passes import barrier_fission, block_fusion, flatten_blocks, scalar_replacement
+from warpwright.domains.transpile.ir import Function, Shape
+from warpwright.domains.transpile.passes import barrier_fission, block_fusion, flatten_blocks, scalar_replacement, techniques
 from warpwright.domains.transpile.passes.normalise import SYNC_CALLS, NotFissionable, normalise, synchronising
 from warpwright.domains.transpile.passes.strides import Callees
+from warpwright.domains.transpile.passes.techniques import Lowered
 
 LOOKS_AT_THREAD = frozenset({*LAUNCH, "this_thread_block", "this_thread", "this_grid", "tiled_partition", "coalesced_threads", "__activemask"})
 """Names by which a function learns which thread runs it."""
@@ -107,18 +109,18 @@ def write(
     _check(parsed, program)
     body, variables = normalise(parsed, program.syncing)
     body = scalar_replacement.kept(body, variables) if vectors else body
-    made = barrier_fission.plan(body, variables, known, stride=vectors, recompute=choices.recompute)
+    plan = barrier_fission.plan(body, variables, known, stride=vectors, recompute=choices.recompute)
     wide = vectors and choices.coalesce != 0
-    one_row = flatten_blocks.block_size(body, made, known.impure) if wide else None
-    rows = flatten_blocks.for_rows(body, made, known.impure, blocks) if wide and one_row is None else None
-    beginning = block_fusion.beginning(made, known.impure) if wide and one_row is None and rows is None else None
-    options = Options(tuple(blocks), vectors, known.impure, program.simple, one_row, beginning, choices, program.own)
-    calls = program.calls if vectors else {}
-    writer = Writer(made, options, calls)
+    one_row = flatten_blocks.block_size(body, plan, known.impure) if wide else None
+    rows = flatten_blocks.for_rows(body, plan, known.impure, blocks) if wide and one_row is None else None
+    prologue = block_fusion.fused_prologue(plan, known.impure) if wide and one_row is None and rows is None else None
+    settings = Settings(tuple(blocks), vectors, known.impure, program.simple, program.own, choices, program.calls if vectors else {})
+    writer = Writer(techniques.choose(Lowered(plan, one_row, prologue), settings), settings)
     row_writer = None
     if rows is not None:
         planned = barrier_fission.plan(rows[1], variables, known, stride=True, recompute=choices.recompute)
-        row_writer = Writer(planned, replace(options, blocks=(), one_row=rows[0]), calls) if flatten_blocks.is_apart(planned) else None
+        for_rows = replace(settings, blocks=())
+        row_writer = Writer(techniques.choose(Lowered(planned, rows[0]), for_rows), for_rows) if flatten_blocks.is_apart(planned) else None
     text = entry.functions(named(kernel, parsed), writer, line, row_writer)
     if vectors and writer.vectorised and not writer.scalar:
         return Written(text, "vectors", "")

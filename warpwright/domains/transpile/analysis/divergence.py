@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.emit.writer import Shape
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.frontend.source import Source
-from warpwright.domains.transpile.ir import Declare, Expr, Function, If, Stmt
+from warpwright.domains.transpile.ir import Declare, Expr, Function, If, Shape, Stmt
 
 BARRIERS = frozenset({"__syncthreads", "__syncthreads_or", "__syncthreads_and", "__syncthreads_count"})
 

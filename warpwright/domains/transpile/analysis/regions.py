@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
@@ -114,14 +115,43 @@ class Plan:
     scalars: set[int]
     """Uniform variables that live outside of the regions."""
     arrays: set[int]
-    """Variables with a place for each thread of the block."""
+    """Variables that live in a per-thread array of the block."""
     lane_arrays: set[int]
-    """Variables with a place for each lane of the current warp."""
+    """Variables that live in a per-lane array of the current warp."""
     recomputed: set[int]
     order: dict[int, int] = field(default_factory=dict)
     """Key -> position of the declaration."""
     steps: set[int] = field(default_factory=set)
     """Counters of strided loops' steps, from zero on."""
+
+    def in_order(self, keys: Iterable[int]) -> list[Var]:
+        """Return the variables in the order of their declaration."""
+        return [self.variables[key] for key in sorted(keys, key=lambda k: self.order.get(k, 0))]
+
+    def closure(self, keys: set[int]) -> set[int]:
+        """Return the keys with those that their recomputed values need."""
+        needed, todo = set(keys), list(keys)
+        while todo:
+            key = todo.pop()
+            declaration = self.facts.declared.get(key)
+            if key in self.recomputed and declaration is not None and declaration.init is not None:
+                new = used([Evaluate(declaration.init)]) - needed
+                needed |= new
+                todo += new
+        return needed
+
+    def by_reference(self, stmts: Sequence[Stmt]) -> set[int]:
+        """Return the keys that a call in the statements may change."""
+        return {key for s in ir.walk(tuple(stmts)) for key in self._assigned_by.get(id(s), ())}
+
+    @functools.cached_property
+    def _assigned_by(self) -> Mapping[int, Sequence[int]]:
+        """Identity of a statement -> the keys that the analysis saw it assign."""
+        keys: dict[int, list[int]] = {}
+        for key, changes in self.facts.assigned.items():
+            for stmt in changes:
+                keys.setdefault(id(stmt), []).append(key)
+        return keys
 
 
 def contains(stmt: Stmt, kinds: tuple[type, ...]) -> bool:
@@ -220,3 +250,14 @@ def used(stmts: Sequence[Stmt]) -> set[int]:
         elif isinstance(stmt, Collect):
             found |= {stmt.var.key, stmt.offered.key}
     return found
+
+
+def all_stmts(nodes: Sequence[Node]) -> list[Stmt]:
+    """Return the statements directly in the nodes and in those inside them."""
+    return [stmt for node, _ in walk(nodes) for stmt in node_stmts(node)]
+
+
+def changed_in(node: Node, plan: Plan) -> set[int]:
+    """Return the keys that a node changes."""
+    stmts = all_stmts([node])
+    return {key for s in stmts for key in changed(s)} | plan.by_reference(stmts)

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import regions, vectorise
-from warpwright.domains.transpile.analysis.regions import Loop, Masked, MaskedLoop, Region, Sync
-from warpwright.domains.transpile.emit import warps
+from warpwright.domains.transpile.analysis import vectorise
+from warpwright.domains.transpile.analysis.regions import Loop, Masked, MaskedLoop, Region, Sync, endings, meets, node_stmts, walk
+from warpwright.domains.transpile.emit import regions
+from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Stmt
-
-if TYPE_CHECKING:
-    from warpwright.domains.transpile.emit.writer import Writer
 
 LARGEST_COPY = 96
 """Operations of a body up to which a loop of known length that halves its counter is written out, as the steps of a tree in shared memory are: each
 step has a length of its own, which the compiler then knows. (A sum and a maximum over 256 threads: 20 ns less each, 5 per cent of softmax.)"""
 
 
-def steps(writer: Writer, node: Loop) -> None:
+def open_steps(writer: Writer, node: Loop) -> None:
     """Open a loop that all threads go through together."""
-    if warps.halves(node) and (writer.lanes is not None or (not writer.in_warps and _is_counted(node))):
+    if _halves(node) and (writer.lanes is not None or (not writer.in_warps and _is_counted(node))):
         writer.lines.append(f"#pragma GCC unroll {8 if writer.lanes is not None else 16}")
     cond = writer.printer.expr(node.cond) if node.cond is not None else ""
-    if writer.options.beginning is not None and node.reach == "last":
+    if writer.lowered.prologue is not None and node.reach == "last":
         cond = re.sub(r"\bblock_x\b", "last_block", cond)
     step = writer.printer.expr(node.step) if node.step is not None else ""
     writer.open(f"for ({writer.printer.loop_init(node.init)}; {cond}; {step})")
     writer.lines[-1] += f"  // line {node.line}"
 
 
-def masked(writer: Writer, node: Masked) -> None:
-    """Write what runs for the threads that a condition holds for."""
-    if not node.exits and any(regions.meets(n, "block") for n in node.body):
+def open_masked(writer: Writer, node: Masked) -> int:
+    """Open what runs for the threads that a condition holds for; return how many braces are open."""
+    if not node.exits and any(meets(n, "block") for n in node.body):
         _threads_agree(writer, node)
-    alone = all(isinstance(inner, Region | Sync | Masked) for inner, _ in regions.walk(node.body))
-    if not alone:
-        _any_inside(writer, node)
-    writer.masks.append(node.cond)
-    writer.nodes(node.body)
-    writer.masks.pop()
-    if not alone:
-        writer.close()
-        writer.close()
+    if all(isinstance(inner, Region | Sync | Masked) for inner, _ in walk(node.body)):
+        return 0
+    _any_inside(writer, node)
+    return 2
 
 
 def _any_inside(writer: Writer, node: Masked) -> None:
@@ -51,7 +43,7 @@ def _any_inside(writer: Writer, node: Masked) -> None:
     writer.open("")
     writer.line("int any_inside = 0;")
     conds: list[Stmt] = [Evaluate(m) for m in (*writer.masks, node.cond)]
-    simd = writer.options.vectors and not vectorise.unvectorisable(conds, writer.plan, writer.options.simple, writer.options.own)
+    simd = writer.settings.vectors and not vectorise.unvectorisable(conds, writer.plan, writer.settings.simple, writer.settings.own)
     writer.loop_head(conds, "reduction(|: any_inside)" if simd else "")
     writer.line(f"any_inside |= ({writer.printer.expr(node.cond)}) != 0;")
     writer.loop_tail()
@@ -60,7 +52,7 @@ def _any_inside(writer: Writer, node: Masked) -> None:
 
 def _threads_agree(writer: Writer, node: Masked | MaskedLoop) -> None:
     """A barrier under a condition that may differ: all threads have to agree, which is looked at when it runs, unless the others have exited."""
-    if id(node) in writer.ending:
+    if any(node is ending for ending in endings(writer.plan.nodes)):
         return
     cond = node.cond if isinstance(node, Masked) else ir.name_of(node.flag)
     writer.open("")
@@ -75,23 +67,14 @@ def _threads_agree(writer: Writer, node: Masked | MaskedLoop) -> None:
     writer.close()
 
 
-def masked_loop(writer: Writer, node: MaskedLoop) -> None:
-    """Write a loop that threads leave at different times: it goes on while one is inside."""
+def open_masked_loop(writer: Writer, node: MaskedLoop) -> None:
+    """Open a loop that threads leave at different times: it goes on while one is inside."""
     writer.open("for (;;)")
     writer.line("bool any_active = false;")
-    flag = node.flag.name
-    again: list[Stmt] = [
-        Evaluate(Expr("assign", (ir.name_of(node.flag), " = ", ir.name_of(node.flag), " && (", node.cond, ")"), node.line, "=")),
-        Evaluate(Expr("other", (f"any_active |= {flag}",), node.line)),
-    ]
-    writer.loops(Region(again))
+    regions.numbered(writer, node.number)
     writer.line("if (!any_active) break;")
-    if any(regions.meets(n, "block") for n in node.body):
+    if any(meets(n, "block") for n in node.body):
         _threads_agree(writer, node)
-    writer.masks.append(ir.name_of(node.flag))
-    writer.nodes(node.body)
-    writer.masks.pop()
-    writer.close()
 
 
 def _is_counted(node: Loop) -> bool:
@@ -99,8 +82,8 @@ def _is_counted(node: Loop) -> bool:
     start = node.init[0] if len(node.init) == 1 else None
     if not isinstance(start, Declare) or start.init is None or node.cond is None or node.step is None:
         return False
-    inside = [inner for inner, _ in regions.walk(node.body)]
-    stmts = [s for inner in inside for s in regions.node_stmts(inner)]
+    inside = [inner for inner, _ in walk(node.body)]
+    stmts = [s for inner in inside for s in node_stmts(inner)]
     if any(isinstance(inner, Loop | MaskedLoop) for inner in inside) or sum(1 for _ in ir.expressions(tuple(stmts))) > LARGEST_COPY:
         return False
     return all(_is_known(n, start.var.key) for e in (start.init, node.cond, node.step) for n in e.walk())
@@ -111,3 +94,8 @@ def _is_known(expr: Expr, counter: int) -> bool:
     if expr.kind == "name":
         return expr.var == counter or (expr.var is None and expr.name in ("blockDim", "warpSize"))
     return expr.kind in ("literal", "binary", "paren", "cast", "type", "member", "assign")
+
+
+def _halves(node: Loop) -> bool:
+    """Say whether a loop's counter is halved or doubled at each step, as the distance of shuffles is: few trips, each with lanes of its own."""
+    return node.step is not None and node.step.kind == "assign" and node.step.name in (">>=", "<<=", "/=", "*=")

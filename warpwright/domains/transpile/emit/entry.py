@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.analysis.regions import Loop, MaskedLoop, Plan
+from warpwright.domains.transpile.emit import fused_blocks, nodes
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.frontend.scan import Kernel, split_commas
-from warpwright.domains.transpile.ir import DoWhile, For, walk
-from warpwright.domains.transpile.printing import trip_count
+from warpwright.domains.transpile.ir import Declare, DoWhile, For, Raw, Stmt, walk
+from warpwright.domains.transpile.printing import declarator, trip_count
 
 LONG = 16
 """Rounds from which a loop makes a thread that much heavier: 256 of them are then worth a second thread of the machine."""
@@ -26,21 +27,21 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
         f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",  # noqa: E501
         "  if (ww::failed() || !ww::acceptable(launch)) return;",
     ]
-    size = row_writer.options.one_row if row_writer is not None else writer.options.one_row
+    size = row_writer.lowered.one_row if row_writer is not None else writer.lowered.one_row
     if size:
         wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{given}>(wide{arguments.removeprefix('launch')});"
         run = f"[&](const ww::Launch& wide, const uint3 index) {{ {wide} }}"
         grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, {run}{weight});")
-    if writer.options.beginning is not None:
+    if writer.lowered.prologue is not None:
         grid.append("  ww::each_stretch(launch, [&](const ww::Launch& launch, const uint3 index) {")
     else:
         grid.append("  ww::each_block(launch, [&](const uint3 index) {")
     keyword = "if"
-    for x, y, z in writer.options.blocks:
+    for x, y, z in writer.settings.blocks:
         grid.append(f"    {keyword} (launch.is({x}, {y}, {z})) {kernel.name}_block<{x}, {y}, {z}{given}>({arguments});")
         keyword = "else if"
     general = f"{kernel.name}_block<0, 0, 0{given}>({arguments});"
-    grid.append(f"    else {general}" if writer.options.blocks else f"    {general}")
+    grid.append(f"    else {general}" if writer.settings.blocks else f"    {general}")
     return "\n".join([*parts, *grid, f"  }}{weight});", "}"])
 
 
@@ -57,7 +58,7 @@ def _is_long(plan: Plan) -> bool:
 
 def block_function(kernel: Kernel, writer: Writer, line: int, name: str) -> list[str]:
     """Return the lines of a function that runs a block, or a row of blocks."""
-    body = writer.block()
+    body = _body(writer)
     inside = kernel.template[kernel.template.index("<") + 1 : kernel.template.rindex(">")] if kernel.template else ""
     template = f"template <int BX, int BY, int BZ{', ' + _without_defaults(inside) if inside else ''}>"
     parameters = ", ".join(["const ww::Launch& launch", "const uint3 index", *(p.text.partition("=")[0] for p in kernel.parameters)])
@@ -70,10 +71,41 @@ def block_function(kernel: Kernel, writer: Writer, line: int, name: str) -> list
         "  [[maybe_unused]] const bool one_row = BX ? BY * BZ == 1 : dim_y * dim_z == 1;",
         "  [[maybe_unused]] constexpr int threads_max = BX ? BX * BY * BZ : 1024;",
     ]
-    if writer.options.one_row:
+    if writer.lowered.one_row:
         head.append("  const int row_x = BX ? BX : (int)launch.row;  // threads of all blocks that run as one row")
     return [*head, *body, "}"]
 
 
 def _without_defaults(inside: str) -> str:
     return ", ".join(part.partition("=")[0].strip() for part in split_commas(inside))
+
+
+def _body(writer: Writer) -> list[str]:
+    """Return the lines of the block function's body, after the shape's constants."""
+    plan, prologue = writer.plan, writer.lowered.prologue
+    for stmt in plan.hoisted:
+        if prologue is None or not isinstance(stmt, Declare) or stmt.var.key not in prologue.shared:
+            _hoisted(writer, stmt)
+    for var in plan.in_order(plan.arrays - (prologue.arrays if prologue is not None else set())):
+        writer.line(f"alignas(64) {declarator(var, f'{var.name}_t', '[threads_max]')};")
+    if prologue is None:
+        nodes.write(writer, plan.nodes)
+    else:
+        fused_blocks.write(writer, prologue)
+    return writer.lines
+
+
+def _hoisted(writer: Writer, stmt: Stmt) -> None:
+    if isinstance(stmt, Raw):
+        writer.line(writer.printer.expr(stmt.expr))
+        return
+    assert isinstance(stmt, Declare)
+    var = stmt.var
+    if var.space == "dynamic":
+        writer.line(f"{var.type}* const {var.name} = ({var.type}*)ww::dynamic_shared();  // line {stmt.line}")
+    elif var.space == "shared":
+        writer.line(f"alignas(64) {declarator(var)};  // shared, line {stmt.line}")
+    else:
+        word = "constexpr" if stmt.init is not None and not var.dims and var.space != "constant" else ("static const" if var.const else "static")
+        init = f"{'' if stmt.direct else ' = '}{writer.printer.expr(stmt.init)}" if stmt.init is not None else ""
+        writer.line(f"{'const' if word == 'constexpr' else word} {declarator(var)}{init};")

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from warpwright.domains.transpile.analysis.bounds import Bounds
+from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Evaluate, Stmt
 from warpwright.domains.transpile.passes import segments
 
-if TYPE_CHECKING:
-    from warpwright.domains.transpile.emit.writer import Writer
 
-
-def write(writer: Writer, cut: segments.Stretches, limits: Bounds) -> None:
+def write(writer: Writer, cut: segments.Segments, limits: Bounds) -> None:
     """Write a region as stretches. Where these hold under a condition only, an `else` is left open: for the region as it is."""
     if cut.only_if:
         writer.open(f"if ({' && '.join(cut.only_if)})")
-    _in_stretches(writer, cut, replace(limits, rest=cut.guards))
+    _in_segments(writer, cut, replace(limits, rest=cut.guards))
     if not cut.only_if:
         return
     if cut.pairs is not None and not (limits.low or limits.high or limits.rows or writer.joined):
@@ -25,7 +22,7 @@ def write(writer: Writer, cut: segments.Stretches, limits: Bounds) -> None:
     writer.otherwise()
 
 
-def _in_stretches(writer: Writer, cut: segments.Stretches, limits: Bounds) -> None:
+def _in_segments(writer: Writer, cut: segments.Segments, limits: Bounds) -> None:
     """Write a region whose rows are cut: the usual length has a loop of its own, which the compiler unrolls."""
     writer.rows(limits)
     low, high = writer.row_ends(limits)
@@ -41,7 +38,7 @@ def _in_stretches(writer: Writer, cut: segments.Stretches, limits: Bounds) -> No
         writer.open(f"if ({' && '.join(f'({text})' for text in cut.inside)})")
         _by_length(writer, replace(cut, stmts=cut.unguarded))
         writer.otherwise()
-        _one_stretch(writer, cut, "stretch_end")
+        _one_segment(writer, cut, "stretch_end")
         writer.close()
     else:
         _by_length(writer, cut)
@@ -49,7 +46,7 @@ def _in_stretches(writer: Writer, cut: segments.Stretches, limits: Bounds) -> No
     writer.rows_end(limits)
 
 
-def _in_pairs(writer: Writer, cut: segments.Stretches, pairs: segments.Pairs, limits: Bounds) -> None:
+def _in_pairs(writer: Writer, cut: segments.Segments, pairs: segments.Pairs, limits: Bounds) -> None:
     """Write a region for pairs of threads that are 1, 2 or 4 apart: known distances make a loop over pairs of stretches shuffles of vectors."""
     writer.otherwise(" && ".join(pairs.only_if))
     writer.open(f"ww::at_distance({pairs.distance}, [&](const auto distance)")
@@ -60,25 +57,25 @@ def _in_pairs(writer: Writer, cut: segments.Stretches, pairs: segments.Pairs, li
     for name, text in pairs.parts.items():
         writer.line(f"const auto {name} = {text};")
     writer.lines.append("#pragma GCC unroll 4")
-    _one_stretch(writer, cut, "stretch_x + apart", inner=True)
+    _one_segment(writer, cut, "stretch_x + apart", inner=True)
     writer.close()
     writer.depth -= 1
     writer.line("});")
 
 
-def _by_length(writer: Writer, cut: segments.Stretches) -> None:
+def _by_length(writer: Writer, cut: segments.Segments) -> None:
     """Write a stretch, the usual length and others apart."""
     if not 0 < cut.usual <= segments.LONGEST_COPY or cut.only:
-        _one_stretch(writer, cut, "stretch_end")
+        _one_segment(writer, cut, "stretch_end")
         return
     writer.open(f"if (stretch_end - stretch_x == {cut.usual})")
-    _one_stretch(writer, cut, f"stretch_x + {cut.usual}")
+    _one_segment(writer, cut, f"stretch_x + {cut.usual}")
     writer.otherwise()
-    _one_stretch(writer, cut, "stretch_end")
+    _one_segment(writer, cut, "stretch_end")
     writer.close()
 
 
-def _one_stretch(writer: Writer, cut: segments.Stretches, end: str, inner: bool = False) -> None:
+def _one_segment(writer: Writer, cut: segments.Segments, end: str, inner: bool = False) -> None:
     """Write the loop over a stretch's threads; `inner`: inside of another that is vectorised."""
     masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
     threads = [only.partition(" = ")[0] for only in cut.only]

@@ -10,25 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import bounds, regions
 from warpwright.domains.transpile.analysis.regions import Loop, Node, Plan, Region, Single, Sync
-from warpwright.domains.transpile.emit import control
 from warpwright.domains.transpile.ir import Expr, Stmt
-from warpwright.domains.transpile.passes import warp_invariant
-from warpwright.domains.transpile.printing import Printer, declarator
-
-if TYPE_CHECKING:
-    from warpwright.domains.transpile.emit.writer import Writer
+from warpwright.domains.transpile.printing import Printer
 
 _ORDERED = ("atomic", "printf", "clock", "curand")
-"""Beginnings of the names of functions whose effect depends on which block comes first."""
+"""FusedPrologues of the names of functions whose effect depends on which block comes first."""
 
 
 @dataclass(frozen=True)
-class Beginning:
+class FusedPrologue:
     """The part of a kernel that blocks go through together."""
 
     nodes: int
@@ -39,7 +33,7 @@ class Beginning:
     """Keys of the shared memory that each block of the group has for itself."""
 
 
-def beginning(plan: Plan, impure: frozenset[str]) -> Beginning | None:
+def fused_prologue(plan: Plan, impure: frozenset[str]) -> FusedPrologue | None:
     """Return the part that ends with the last grid-stride loop; None where there is none, or where blocks have to stay apart."""
     printer = Printer(plan.variables)
     count = 0
@@ -58,7 +52,7 @@ def beginning(plan: Plan, impure: frozenset[str]) -> Beginning | None:
     shared = {key for key in keys if key in plan.variables and plan.variables[key].space in ("shared", "dynamic")}
     if any(plan.variables[key].space == "dynamic" for key in shared):
         return None  # of unknown size
-    return Beginning(count, frozenset(keys & plan.arrays), frozenset(shared))
+    return FusedPrologue(count, frozenset(keys & plan.arrays), frozenset(shared))
 
 
 def _may_join(node: Node, plan: Plan, printer: Printer) -> bool:
@@ -132,55 +126,3 @@ def _needs_index(plan: Plan, impure: frozenset[str]) -> bool:
 def _stmts(nodes: Sequence[Node]) -> Iterator[Stmt]:
     for node, _ in regions.walk(nodes):
         yield from regions.node_stmts(node)
-
-
-# --- writing it -------------------------------------------------------------------------------------------------------------------
-
-
-def write(writer: Writer, beginning: Beginning) -> None:
-    """Write the loop over groups of blocks: their beginning together, and what follows block by block."""
-    arrays, shared = writer.in_order(beginning.arrays), writer.in_order(beginning.shared)
-    of_thread, of_block = (" + ".join(f"sizeof({declarator(var, ' ').strip()})" for var in held) or "0" for held in (arrays, shared))
-    writer.line(f"constexpr int threads_most = ww::threads_together({of_thread}, threads_max);")
-    writer.line(f"constexpr int blocks_most = ww::blocks_together({of_block});")
-    for var in arrays:
-        writer.line(f"alignas(64) {declarator(var, f'{var.name}_all', '[threads_most]')};")
-    for var in shared:
-        writer.line(f"alignas(64) {declarator(var, f'{var.name}_all', '[blocks_most]')};")
-    writer.line("const int blocks_end = block_x + (int)(launch.row / dim_x), blocks_at_once = std::clamp(threads_most / threads, 1, blocks_most);")
-    writer.open("for (int first_block = block_x; first_block < blocks_end; first_block += blocks_at_once)")
-    writer.line("[[maybe_unused]] const int block_x = first_block, last_block = std::min(first_block + blocks_at_once, blocks_end) - 1;")
-    for node in writer.plan.nodes[: beginning.nodes]:
-        _by_all(writer, node, beginning)
-    _each_block(writer, writer.plan.nodes[beginning.nodes :], beginning)
-    writer.close()
-
-
-def _by_all(writer: Writer, node: Node, beginning: Beginning) -> None:
-    """Write a node of the beginning."""
-    if isinstance(node, Region):
-        _each_block(writer, [node], beginning)
-    elif isinstance(node, Loop):
-        kept = writer.same - warp_invariant.changed(node, writer)
-        writer.same = set(kept)
-        control.steps(writer, node)
-        for inner in node.body:
-            _by_all(writer, inner, beginning)
-        writer.close()
-        writer.same = kept
-    else:
-        writer.node(node)
-
-
-def _each_block(writer: Writer, nodes: Sequence[Node], beginning: Beginning) -> None:
-    """Write the loop over the blocks of a group."""
-    if not nodes:
-        return
-    keys = writer.closure(regions.used([s for node, _ in regions.walk(nodes) for s in regions.node_stmts(node)]))
-    writer.open("for (int block_x = first_block; block_x <= last_block; ++block_x)")
-    for var in writer.in_order(beginning.arrays & keys):
-        writer.line(f"auto* const {var.name}_t = {var.name}_all + (block_x - first_block) * threads;")
-    for var in writer.in_order(beginning.shared & keys):
-        writer.line(f"auto& {var.name} = {var.name}_all[block_x - first_block];")
-    writer.nodes(nodes)
-    writer.close()

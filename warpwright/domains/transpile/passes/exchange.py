@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import regions
+from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Stmt
-
-if TYPE_CHECKING:
-    from warpwright.domains.transpile.emit.writer import Writer
 
 _WORDS = ("float", "int", "unsigned int", "unsigned")
 _OPERATORS = {"+": "Sum", "*": "Product", "&": "Both", "|": "Either", "^": "One"}
@@ -45,21 +42,21 @@ class Copy:
     source: int
 
 
-def join(stmts: Sequence[Stmt], writer: Writer) -> Join | None:
+def join(stmts: Sequence[Stmt], plan: Plan) -> Join | None:
     """Return what the first two statements do together; None where they are something else."""
-    if len(stmts) < 2 or writer.masks or not isinstance(taken := stmts[0], Declare) or not isinstance(change := stmts[1], Evaluate):
+    if len(stmts) < 2 or not isinstance(taken := stmts[0], Declare) or not isinstance(change := stmts[1], Evaluate):
         return None
     if taken.init is None or taken.init.kind != "lane" or change.expr.kind != "assign" or taken.var.type not in _WORDS:
         return None
     target, value = change.expr.children
-    var = writer.plan.variables.get(target.var or 0)
+    var = plan.variables.get(target.var or 0)
     if target.kind != "name" or var is None or var.space != "local" or var.reference or var.dims or var.type != taken.var.type:
         return None
-    held = writer.plan.arrays | writer.plan.lane_arrays
-    if taken.var.key in held or var.key in writer.plan.facts.addressed or any(taken.var.key in regions.used([s]) for s in stmts[2:]):
+    held = plan.arrays | plan.lane_arrays
+    if taken.var.key in held or var.key in plan.facts.addressed or any(taken.var.key in regions.used([s]) for s in stmts[2:]):
         return None
-    found = _operation(change.expr.name, value, var.key, taken.var.key, var.type)
-    return Join((taken, change), taken, var.key, *found) if found is not None else None
+    operation = _operation(change.expr.name, value, var.key, taken.var.key, var.type)
+    return Join((taken, change), taken, var.key, *operation) if operation is not None else None
 
 
 def _operation(word: str, value: Expr, var: int, taken: int, kind: str) -> tuple[str, bool] | None:
@@ -83,29 +80,13 @@ def _is_for(name: str, kind: str) -> bool:
     return bool(name) and (kind != "float" or name not in ("Both", "Either", "One"))
 
 
-def copy(stmt: Stmt, writer: Writer) -> Copy | None:
+def copy(stmt: Stmt, plan: Plan) -> Copy | None:
     """Return what a statement copies, lane by lane, from one array to another."""
-    if not isinstance(stmt, Declare) or stmt.init is None or stmt.init.kind != "name" or stmt.init.var is None or writer.masks:
+    if not isinstance(stmt, Declare) or stmt.init is None or stmt.init.kind != "name" or stmt.init.var is None:
         return None
-    plan, source = writer.plan, writer.plan.variables.get(stmt.init.var)
+    source = plan.variables.get(stmt.init.var)
     if source is None or stmt.var.key not in plan.lane_arrays or stmt.init.var not in plan.arrays | plan.lane_arrays:
         return None
     if source.type != stmt.var.type or source.type not in _WORDS or source.dims or source.reference or source.key in plan.facts.addressed:
         return None
     return Copy((stmt,), stmt.var.key, source.key)
-
-
-def place(key: int, writer: Writer) -> str:
-    """Return the array with the variable's values in the lanes of the warp."""
-    name = writer.plan.variables[key].name
-    return f"{name}_l" if key in writer.plan.lane_arrays else f"{name}_t + warp_thread"
-
-
-def write(piece: Join | Copy, writer: Writer, taken: str) -> None:
-    """Write a join, of what lies in the array `taken`, or a copy."""
-    if isinstance(piece, Copy):
-        writer.line(f"ww::lanes_same({place(piece.source, writer)}, {place(piece.to, writer)});")
-        return
-    own = place(piece.var, writer)
-    one, other = (taken, own) if piece.swapped else (own, taken)
-    writer.line(f"ww::lanes_joined({one}, {other}, {own}, ww::{piece.operation}());  // line {piece.taken.line}")

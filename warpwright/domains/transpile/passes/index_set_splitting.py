@@ -19,7 +19,7 @@ from warpwright.domains.transpile.printing import Printer
 _INTS = ("", "int", "unsigned int", "unsigned")
 
 
-def apart(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> tuple[list[Stmt], list[Stmt]] | None:
+def split(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> tuple[list[Stmt], list[Stmt]] | None:
     """Return the statements of a region before its last, a narrow `if`, and that with the values it needs; None where they belong together."""
     *head, last = stmts
     if not head or not isinstance(last, If) or last.other or last.constexpr or not any(not isinstance(s, Declare) for s in head):

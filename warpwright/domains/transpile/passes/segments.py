@@ -86,7 +86,7 @@ class Pairs:
 
 
 @dataclass
-class Stretches:
+class Segments:
     """How a row is cut."""
 
     stmts: list[Stmt]
@@ -111,7 +111,7 @@ class Stretches:
     """What is done at distances too short for stretches."""
 
 
-def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Printer, row: str) -> Stretches | None:
+def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Printer, row: str) -> Segments | None:
     """Return how the row of threads that runs the statements under the guards is cut, `row` threads long; None where nothing is gained by it."""
     return _Cutter(stmts, plan, printer, row).split(stmts, guards)
 
@@ -121,14 +121,14 @@ class _Cutter:
 
     def __init__(self, stmts: Sequence[Stmt], plan: Plan, printer: Printer, row: str) -> None:
         self.plan, self.printer, self.row = plan, printer, row
-        self.made = Stretches([], [])
+        self.made = Segments([], [])
         self.breaks: dict[tuple[str, int], set[int]] = {}
         self.uniform: dict[tuple[str, str, bool], None] = {}
         self.wholes: dict[str, Expr] = {}
         self.distance: Expr | None = None
         self.shortest = SHORTEST if any(isinstance(s, ir.For | ir.DoWhile) for s in ir.walk(tuple(stmts))) else SHORTEST_PLAIN
 
-    def split(self, stmts: Sequence[Stmt], guards: Sequence[Expr]) -> Stretches | None:
+    def split(self, stmts: Sequence[Stmt], guards: Sequence[Expr]) -> Segments | None:
         made, printer = self.made, self.printer
         made.stmts = [ir.map_expressions(s, self.change) for s in stmts]
         guards = [g for g in guards if not self.is_the_same(g)]

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import bounds
-from warpwright.domains.transpile.analysis.regions import Loop, Node, Plan, Region, Single, jumps
+from warpwright.domains.transpile.analysis.counters import counted_loop
+from warpwright.domains.transpile.analysis.regions import Loop, Node, Plan, Region, Single
 from warpwright.domains.transpile.analysis.uniform import Facts, varies
-from warpwright.domains.transpile.ir import Declare, Expr, For, If, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.ir import Declare, Expr, For, If, Stmt, Var
 from warpwright.domains.transpile.passes.normalise import rename, renamer
 from warpwright.domains.transpile.printing import Printer
 
@@ -76,7 +77,7 @@ class Strides:
 
     def strided(self, stmt: For) -> list[Node] | None:
         """`for (i = base + thread; i < n; i += s) body`: the steps outside, the threads inside, where neighbours touch neighbouring memory."""
-        counted = counter(stmt, self.facts)
+        counted = counted_loop(stmt, self.facts)
         if counted is None:
             return None
         declaration, ends, by = counted
@@ -153,22 +154,6 @@ class Strides:
             if isinstance(stmt, Declare):
                 self.facts.declared[stmt.var.key] = stmt
         return made
-
-
-def counter(stmt: For, facts: Facts) -> tuple[Declare, Expr, Expr] | None:
-    """Return the counter, end and step of `for (T i = start; i < end; i += step) body` (or <=) that nothing leaves and nothing else counts on."""
-    if len(stmt.init) != 1 or not isinstance(declaration := stmt.init[0], Declare) or declaration.init is None or declaration.var.dims:
-        return None
-    key, cond, step = declaration.var.key, stmt.cond, stmt.step
-    if cond is None or step is None or cond.kind != "binary" or cond.name not in ("<", "<=") or step.kind != "assign" or step.name != "+=":
-        return None
-    if cond.children[0].var != key or step.children[0].var != key:
-        return None
-    if len({id(s) for s in facts.assigned.get(key, ())}) != 1 or key in facts.addressed:
-        return None
-    if any(isinstance(s, Return | Raw) or jumps(s) for s in stmt.body):
-        return None
-    return declaration, cond.children[1], step.children[1]
 
 
 def _derived(key: int, use: int) -> int:

@@ -7,20 +7,16 @@ block's width; other blocks take the general form. (Layernorm in vectors of 32 b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import regions
-from warpwright.domains.transpile.analysis.regions import Loop, Node, Region, Sync, WarpGroup
+from warpwright.domains.transpile.analysis.regions import Loop, Node, Plan, Region, Sync, WarpGroup, changed_in
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Stmt
 from warpwright.domains.transpile.passes import exchange
-
-if TYPE_CHECKING:
-    from warpwright.domains.transpile.emit.writer import Writer
 
 LANES = 32
 _PLAIN = ("member", "index", "binary", "conditional", "literal", "cast", "paren", "type")
@@ -36,70 +32,67 @@ class Values:
     same: set[int] = field(default_factory=set)
     """Keys of what is the same in all lanes, too."""
     written: set[int] = field(default_factory=set)
-    """Keys of arrays with a place for each thread that are written to."""
+    """Keys of per-thread arrays that are written to."""
 
 
-def changed(node: Node, writer: Writer) -> set[int]:
-    """Return the keys that a node changes."""
-    stmts = [s for inner, _ in regions.walk([node]) for s in regions.node_stmts(inner)]
-    return {key for s in stmts for key in regions.changed(s)} | writer.by_reference(stmts)
+@dataclass(frozen=True)
+class _Scope:
+    """The kernel that a value is looked at in."""
+
+    plan: Plan
+    own: frozenset[str]
 
 
 # --- groups of warps ----------------------------------------------------------------------------------------------------------------
 
 
-def of_warps(writer: Writer, node: WarpGroup) -> Values | None:
-    """Return what a group does if every warp does the same, writes nothing but values of its threads, and reads none of them; else None."""
-    values = Values()
-    if writer.masks or not all(_node(inner, values, writer, False) for inner in node.body) or not values.written:
-        return None
-    return values
+def of_warps(node: WarpGroup, plan: Plan, own: frozenset[str]) -> Values | None:
+    """Return what a group does if every warp does the same, writes nothing but values of its threads, and reads none of them; else None.
+
+    own: device functions of the program, which are not the library's functions of the same name.
+    """
+    values, scope = Values(), _Scope(plan, own)
+    return values if all(_node(inner, values, scope, False) for inner in node.body) and values.written else None
 
 
-def copies(writer: Writer, values: Values) -> None:
-    """Write the copies of what the first warp computed to the others."""
-    for var in writer.in_order(values.written):
-        writer.line(f"for (int nth_warp = 1; nth_warp < warps; ++nth_warp) ww::lanes_same({var.name}_t, {var.name}_t + nth_warp * 32);")
-
-
-def _node(node: Node, values: Values, writer: Writer, in_loop: bool) -> bool:
+def _node(node: Node, values: Values, scope: _Scope, in_loop: bool) -> bool:
     if isinstance(node, Sync):
         return node.scope == "warp"
     if isinstance(node, Region):
-        return all(_stmt(stmt, values, writer, in_loop) for stmt in node.stmts)
-    if not isinstance(node, Loop) or {key for s in regions.node_stmts(node) for key in regions.changed(s)} & writer.plan.facts.varying:
+        return all(_stmt(stmt, values, scope, in_loop) for stmt in node.stmts)
+    if not isinstance(node, Loop) or {key for s in regions.node_stmts(node) for key in regions.changed(s)} & scope.plan.facts.varying:
         return False
-    if any(not _is_alike(e, values, writer) for s in regions.node_stmts(node) for e in ir.own_expressions(s) if e.kind != "assign"):
+    if any(not _is_alike(e, values, scope) for s in regions.node_stmts(node) for e in ir.own_expressions(s) if e.kind != "assign"):
         return False
-    if not all(_node(inner, values, writer, True) for inner in node.body):
+    if not all(_node(inner, values, scope, True) for inner in node.body):
         return False
-    values.same -= changed(node, writer)
-    joined = _butterfly(node, writer)
+    values.same -= changed_in(node, scope.plan)
+    joined = _butterfly(node, scope)
     if joined is not None:
         values.same.add(joined)
     return True
 
 
-def _stmt(stmt: Stmt, values: Values, writer: Writer, in_loop: bool) -> bool:
+def _stmt(stmt: Stmt, values: Values, scope: _Scope, in_loop: bool) -> bool:
     """Say whether a statement gives a variable a value that each warp has alike, and note the variable."""
-    found = _given(stmt, writer)
-    if found is None:
+    assignment = _assignment(stmt, scope)
+    if assignment is None:
         return False
-    key, value, again = found
+    key, value, again = assignment
     first = key not in values.alike
-    if not _is_alike(value, values, writer) or (first and (again or (in_loop and key in writer.plan.arrays))):
+    if not _is_alike(value, values, scope) or (first and (again or (in_loop and key in scope.plan.arrays))):
         return False
-    if _is_same(value, values.same, writer) and not (again and key not in values.same):
+    if _is_same(value, values.same, scope) and not (again and key not in values.same):
         values.same.add(key)
     else:
         values.same.discard(key)
     values.alike.add(key)
-    if key in writer.plan.arrays:
+    if key in scope.plan.arrays:
         values.written.add(key)
     return True
 
 
-def _given(stmt: Stmt, writer: Writer) -> tuple[int, Expr, bool] | None:
+def _assignment(stmt: Stmt, scope: _Scope) -> tuple[int, Expr, bool] | None:
     """Return the variable that a statement gives a value, the value, and whether it counts on the variable's value before."""
     if isinstance(stmt, Declare) and stmt.init is not None and not stmt.direct:
         key, value, again = stmt.var.key, stmt.init, False
@@ -107,21 +100,21 @@ def _given(stmt: Stmt, writer: Writer) -> tuple[int, Expr, bool] | None:
         key, value, again = stmt.expr.children[0].var, stmt.expr.children[1], stmt.expr.name != "="
     else:
         return None
-    var = writer.plan.variables.get(key)
-    if var is None or var.space not in ("local", "lanes") or var.dims or var.reference or key in writer.plan.facts.addressed:
+    var = scope.plan.variables.get(key)
+    if var is None or var.space not in ("local", "lanes") or var.dims or var.reference or key in scope.plan.facts.addressed:
         return None
     return key, value, again
 
 
-def _is_alike(expr: Expr, values: Values, writer: Writer) -> bool:
+def _is_alike(expr: Expr, values: Values, scope: _Scope) -> bool:
     """Say whether a value depends on the lane, but not on the warp."""
     if _is_lane(expr):
         return True
     if expr.kind == "name" and expr.var is not None:
-        return expr.var in values.alike or _is_uniform(expr.var, writer) or _is_again(expr.var, writer, lambda init: _is_alike(init, values, writer))
+        return expr.var in values.alike or _is_uniform(expr.var, scope) or _is_again(expr.var, scope, lambda init: _is_alike(init, values, scope))
     if expr.kind == "lane":
-        return expr.var in values.alike and all(_is_alike(child, values, writer) for child in expr.children)
-    return _is_plain(expr, writer) and all(_is_alike(child, values, writer) for child in expr.children)
+        return expr.var in values.alike and all(_is_alike(child, values, scope) for child in expr.children)
+    return _is_plain(expr, scope) and all(_is_alike(child, values, scope) for child in expr.children)
 
 
 def _is_lane(expr: Expr) -> bool:
@@ -133,7 +126,7 @@ def _is_lane(expr: Expr) -> bool:
     return of_thread and (literal(number) == (LANES if expr.name == "%" else LANES - 1) or (expr.name == "%" and ir.text_of(number) == "warpSize"))
 
 
-def _butterfly(loop: Loop, writer: Writer) -> int | None:
+def _butterfly(loop: Loop, scope: _Scope) -> int | None:
     """Return the key of v if the loop is `v = operation(v, __shfl_xor(v, o))` for o = 16, 8, 4, 2, 1 in any order; then all lanes have the same.
 
     Each exchange leaves pairs of lanes with the same number, since the operations do not ask for the order of their two operands.
@@ -143,7 +136,7 @@ def _butterfly(loop: Loop, writer: Writer) -> int | None:
     offers, _, takes = loop.body
     if not isinstance(offers, Region) or not isinstance(takes, Region) or len(offers.stmts) != 1 or len(takes.stmts) != 2:
         return None
-    offered, joined = offers.stmts[0], exchange.join(takes.stmts, writer)
+    offered, joined = offers.stmts[0], exchange.join(takes.stmts, scope.plan)
     if joined is None or joined.taken.init is None or not str(joined.taken.init.parts[0]).startswith("ww::lane_xor("):
         return None
     distance, width = joined.taken.init.children
@@ -181,58 +174,48 @@ def _holds(value: int, word: str, end: int) -> bool:
 # --- what is the same in all threads ------------------------------------------------------------------------------------------------
 
 
-def once(writer: Writer, region: Region) -> bool:
-    """Write a region that computes with what is the same in all threads once, for blocks of whole warps; False where it does something else."""
-    if writer.masks or writer.in_warps or not writer.options.vectors or not regions.used(region.stmts) & writer.same:
-        return False
-    same = set(writer.same)
+def once(region: Region, same: Set[int], plan: Plan, own: frozenset[str]) -> frozenset[int]:
+    """Return which arrays a region fills with what is the same in all threads; none where it does something else. `same`: keys of what is so far."""
+    if not regions.used(region.stmts) & same:
+        return frozenset()
+    known, scope = set(same), _Scope(plan, own)
     for stmt in region.stmts:
-        found = _given(stmt, writer)
-        if found is None or not _is_same(found[1], same, writer) or (found[2] and found[0] not in same):
-            return False
-        same.add(found[0])
-    results = {key for s in region.stmts for key in regions.changed(s)} & writer.plan.arrays
-    if not results:
-        return False
-    writer.open("if (dim_x % 32 == 0)")
-    writer.line("constexpr int thread = 0;  // all threads have the same")
-    writer.values(region.stmts, regions.used(region.stmts))
-    writer.lines += writer.statements(region.stmts)
-    for var in writer.in_order(results):
-        writer.line(f"std::fill_n({var.name}_t, threads, {var.name});")
-    writer.otherwise()
-    writer.region(region)
-    writer.close()
-    writer.same |= results
-    return True
+        assignment = _assignment(stmt, scope)
+        if assignment is None:
+            return frozenset()
+        key, value, again = assignment
+        if not _is_same(value, known, scope) or (again and key not in known):
+            return frozenset()
+        known.add(key)
+    return frozenset({key for s in region.stmts for key in regions.changed(s)} & plan.arrays)
 
 
-def _is_same(expr: Expr, same: set[int], writer: Writer) -> bool:
+def _is_same(expr: Expr, same: set[int], scope: _Scope) -> bool:
     """Say whether a value is the same in all threads, given what is."""
     if expr.kind == "name" and expr.var is not None:
-        return expr.var in same or _is_uniform(expr.var, writer) or _is_again(expr.var, writer, lambda init: _is_same(init, same, writer))
+        return expr.var in same or _is_uniform(expr.var, scope) or _is_again(expr.var, scope, lambda init: _is_same(init, same, scope))
     if expr.kind == "lane":
         broadcast = str(expr.parts[0]).startswith("ww::lane_at(") and literal(expr.children[-1]) == LANES
-        return (broadcast or expr.var in same) and all(_is_same(child, same, writer) for child in expr.children)
-    return _is_plain(expr, writer) and all(_is_same(child, same, writer) for child in expr.children)
+        return (broadcast or expr.var in same) and all(_is_same(child, same, scope) for child in expr.children)
+    return _is_plain(expr, scope) and all(_is_same(child, same, scope) for child in expr.children)
 
 
-def _is_uniform(key: int, writer: Writer) -> bool:
-    return key in writer.plan.variables and key not in writer.plan.facts.varying
+def _is_uniform(key: int, scope: _Scope) -> bool:
+    return key in scope.plan.variables and key not in scope.plan.facts.varying
 
 
-def _is_again(key: int, writer: Writer, holds: Callable[[Expr], bool]) -> bool:
+def _is_again(key: int, scope: _Scope, holds: Callable[[Expr], bool]) -> bool:
     """Is this computed again where it is needed, from what fits?"""
-    declaration = writer.plan.facts.declared.get(key)
-    return key in writer.plan.recomputed and declaration is not None and declaration.init is not None and holds(declaration.init)
+    declaration = scope.plan.facts.declared.get(key)
+    return key in scope.plan.recomputed and declaration is not None and declaration.init is not None and holds(declaration.init)
 
 
-def _is_plain(expr: Expr, writer: Writer) -> bool:
+def _is_plain(expr: Expr, scope: _Scope) -> bool:
     """Is the value of an expression given by those in it, and by memory that nobody writes to meanwhile?"""
     if expr.kind == "name":
         return expr.name not in ("threadIdx", "ww_lane")
     if expr.kind == "unary":
         return expr.name in ("-", "+", "!", "~", "*")
     if expr.kind == "call":
-        return (expr.name in PURE_CALLS or expr.name == "__ldg") and expr.name not in writer.options.own
+        return (expr.name in PURE_CALLS or expr.name == "__ldg") and expr.name not in scope.own
     return expr.kind in _PLAIN
