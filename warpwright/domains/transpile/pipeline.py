@@ -12,13 +12,14 @@ from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.emit import entry
 from warpwright.domains.transpile.emit.writer import Writer
+from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.fibers.lockstep import may_wait, relies_on_lockstep
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function, Shape
 from warpwright.domains.transpile.passes import barrier_fission, block_fusion, flatten_blocks, scalar_replacement, techniques
-from warpwright.domains.transpile.passes.normalise import SYNC_CALLS, NotFissionable, normalise, synchronising
+from warpwright.domains.transpile.passes.normalise import SYNC_CALLS, normalise, synchronising
 from warpwright.domains.transpile.passes.strides import Callees
 from warpwright.domains.transpile.passes.techniques import Lowered
 
@@ -99,12 +100,12 @@ def write(
     kernel: Kernel, parsed: Function, program: Device, line: int, blocks: Sequence[Shape], vectors: bool,
     choices: Choices = BY_RULE,
 ) -> Written:  # fmt: skip
-    """Return the kernel in the fastest of the two tiers that takes it, as chosen. Raises NotFissionable with the reason."""
+    """Return the kernel in the fastest of the two tiers that takes it, as chosen. Raises DoesNotApply with the reason."""
     if choices.tier == 0:
-        raise NotFissionable(line, "chosen")
+        raise DoesNotApply(line, "chosen")
     vectors = vectors and choices.tier > 1
     if parsed.problem:
-        raise NotFissionable(line, f"not understood: {parsed.problem}")
+        raise DoesNotApply(line, f"not understood: {parsed.problem}")
     known = program.known
     _check(parsed, program)
     body, variables = normalise(parsed, program.syncing)
@@ -135,12 +136,12 @@ def _check(parsed: Function, program: Device) -> None:
     syncing = program.syncing
     for expr in ir.expressions(parsed.body):
         if expr.kind == "call" and expr.name in syncing and syncing[expr.name].problem:
-            raise NotFissionable(expr.line, f"{expr.name} synchronises and was not understood: {syncing[expr.name].problem}")
+            raise DoesNotApply(expr.line, f"{expr.name} synchronises and was not understood: {syncing[expr.name].problem}")
     for stmt in ir.walk(parsed.body):
         if isinstance(stmt, ir.Declare) and "volatile" in stmt.var.type and (stmt.var.space in ("shared", "dynamic") or "*" in stmt.var.type):
-            raise NotFissionable(stmt.line, f"{stmt.var.name} is volatile: the kernel may rely on warps that run in lockstep")
+            raise DoesNotApply(stmt.line, f"{stmt.var.name} is volatile: the kernel may rely on warps that run in lockstep")
         if isinstance(stmt, ir.DoWhile) and may_wait(stmt, parsed.variables or {}):
-            raise NotFissionable(stmt.line, "a loop that reads volatile memory may wait for another thread")
+            raise DoesNotApply(stmt.line, "a loop that reads volatile memory may wait for another thread")
     by_name = {f.name: f for f in program.functions}
     seen: set[str] = set()
     todo = [parsed]
@@ -150,7 +151,7 @@ def _check(parsed: Function, program: Device) -> None:
                 continue
             seen.add(expr.name)
             if relies_on_lockstep(by_name[expr.name]):
-                raise NotFissionable(expr.line, f"{expr.name} uses volatile memory: it may rely on warps that run in lockstep")
+                raise DoesNotApply(expr.line, f"{expr.name} uses volatile memory: it may rely on warps that run in lockstep")
             todo.append(by_name[expr.name])
 
 

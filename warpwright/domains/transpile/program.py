@@ -15,7 +15,7 @@ from warpwright.domains.transpile import choices, launch, pipeline, vmath
 from warpwright.domains.transpile.analysis import classes
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
 from warpwright.domains.transpile.choices import Choices
-from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.fibers import lockstep as stepping
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
@@ -26,7 +26,6 @@ from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Function
 from warpwright.domains.transpile.launch.runtime_text import runtime
-from warpwright.domains.transpile.passes.normalise import NotFissionable
 from warpwright.errors import UsageError
 
 Shape = tuple[int, int, int]
@@ -166,13 +165,13 @@ def faster_tiers(
         parsed = next((f for f in functions if kernel.start <= f.start < kernel.end), None)
         try:
             if parsed is None:
-                raise NotFissionable(line, "the parser does not show this kernel")
+                raise DoesNotApply(line, "the parser does not show this kernel")
             if thread := classes.used(source.text[kernel.start : kernel.end], texts, objects):
-                raise NotFissionable(line, f"methods of {thread} ask for the thread or synchronise")
+                raise DoesNotApply(line, f"methods of {thread} ask for the thread or synchronise")
             shapes = block_shapes(kernel, sites, blocks)
             refuse_divergent(parsed, source, block_shapes(replace(kernel, bounds=""), sites, blocks))  # a bound is the largest shape only
             written = pipeline.write(kernel, parsed, shared, line, shapes, tier != "loops", chosen.get(kernel.name, choices.BY_RULE))
-        except NotFissionable as error:
+        except DoesNotApply as error:
             kernels[kernel.name] = KernelInfo(kernel.name, line, "fibers", str(error))
             continue
         better[kernel.start] = written.text

@@ -22,15 +22,8 @@ from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     walk,
 )
 from warpwright.domains.transpile.analysis.uniform import Facts
+from warpwright.domains.transpile.errors import Demote
 from warpwright.domains.transpile.ir import Evaluate, Expr, Var
-
-
-class Demote(Exception):
-    """Uniform variables that have to be kept for each thread after all."""
-
-    def __init__(self, keys: set[int]) -> None:
-        super().__init__()
-        self.keys = keys
 
 
 def touches(nodes: Sequence[Node]) -> tuple[dict[int, set[int]], dict[int, set[int]], set[int]]:

@@ -8,8 +8,8 @@ from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.emit import segment_loops, warps
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
-from warpwright.domains.transpile.passes import registers
-from warpwright.domains.transpile.passes.thread_loops import Form, Interior, Parts, Reduction, ThreadLoop
+from warpwright.domains.transpile.passes.loops import registers
+from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, ThreadLoop
 from warpwright.domains.transpile.printing import INDENT
 
 

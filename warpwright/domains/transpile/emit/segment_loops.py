@@ -7,7 +7,7 @@ from dataclasses import replace
 from warpwright.domains.transpile.analysis.bounds import Bounds
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Evaluate, Stmt
-from warpwright.domains.transpile.passes import segments
+from warpwright.domains.transpile.passes.loops import segments
 
 
 def write(writer: Writer, cut: segments.Segments, limits: Bounds) -> None:

@@ -9,9 +9,9 @@ from warpwright.domains.transpile.analysis import bounds, regions, vectorise
 from warpwright.domains.transpile.analysis.lanes import Lanes, is_for_whole_warp, lane_of, only_lane
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
-from warpwright.domains.transpile.passes import exchange
-from warpwright.domains.transpile.passes.warp_invariant import Values
-from warpwright.domains.transpile.passes.warp_vectors import Piece, WarpRegion, WarpValue
+from warpwright.domains.transpile.passes.loops import warp_exchange
+from warpwright.domains.transpile.passes.loops.warp_invariant import Values
+from warpwright.domains.transpile.passes.loops.warp_vectors import Piece, WarpRegion, WarpValue
 from warpwright.domains.transpile.printing import declarator
 
 
@@ -65,7 +65,7 @@ def _piece(piece: Piece, writer: Writer) -> None:
         _declare(piece, writer)
     elif isinstance(piece, For):
         _steps(writer, piece)
-    elif isinstance(piece, exchange.Join | exchange.Copy):
+    elif isinstance(piece, warp_exchange.Join | warp_exchange.Copy):
         _exchange(piece, writer)
     else:
         _side_by_side(writer, piece, "0", "lanes")
@@ -145,10 +145,10 @@ def _place(key: int, writer: Writer) -> str:
     return f"{name}_l" if key in writer.lane_arrays else f"{name}_t + warp_thread"
 
 
-def _exchange(piece: exchange.Join | exchange.Copy, writer: Writer) -> None:
+def _exchange(piece: warp_exchange.Join | warp_exchange.Copy, writer: Writer) -> None:
     """Write a join, or a copy, for the warp as a whole."""
     writer.vectorised += 1
-    if isinstance(piece, exchange.Copy):
+    if isinstance(piece, warp_exchange.Copy):
         writer.line(f"ww::lanes_same({_place(piece.source, writer)}, {_place(piece.to, writer)});")
         return
     taken, own = _shuffled(piece.taken, writer), _place(piece.var, writer)

@@ -10,7 +10,7 @@ from warpwright.domains.transpile.analysis.bounds import Bounds
 from warpwright.domains.transpile.analysis.lanes import Lanes
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Expr, Stmt, Var
-from warpwright.domains.transpile.passes import rows
+from warpwright.domains.transpile.passes.loops import rows
 from warpwright.domains.transpile.passes.techniques import Lowered
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
 

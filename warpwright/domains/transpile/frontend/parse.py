@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import shifts
 from warpwright.domains.transpile.frontend.cursors import LEAVES, Cursors, kind
 from warpwright.domains.transpile.frontend.open_types import OPEN, closed
@@ -85,9 +86,6 @@ def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, prob
                 found.append(_Reader(child, cursors, text, source, problems).function())
 
 
-class _Unreadable(Exception):
-    """A statement that the reader has no form for."""
-
 
 class _Reader:
     """Reads one function: it keeps the variables seen so far and gives each a name of its own."""
@@ -111,7 +109,7 @@ class _Reader:
         try:
             parameters = tuple(self.parameter(c) for c in parts if kind(c) == "PARM_DECL")
             body = self.block(next(c for c in parts if kind(c) == "COMPOUND_STMT"))
-        except _Unreadable as error:
+        except DoesNotApply as error:
             self.problem = self.problem or str(error)
         start, _ = self.cursors.extent(cursor)
         return Function(
@@ -193,7 +191,7 @@ class _Reader:
         kids = self.cursors.children(cursor)
         head = self.text[self.cursors.extent(cursor)[0] : self.cursors.extent(kids[0])[0]]
         if not head.rstrip().endswith("(") or kind(kids[0]) in ("DECL_STMT", "VAR_DECL"):
-            raise _Unreadable(f"line {line}: an if that declares a variable")
+            raise DoesNotApply(line, "an if that declares a variable")
         other = self.body_of(kids[2]) if len(kids) > 2 else ()
         return If(self.expr(kids[0]), self.body_of(kids[1]), other, "constexpr" in head, False, line)
 
@@ -242,7 +240,7 @@ class _Reader:
                 "NAMESPACE_ALIAS",
             ):
                 return [Raw(Expr("type", (plain(self.text[start:end]) + ";",), line), line)]
-            raise _Unreadable(f"line {line}: a declaration of kind {word}")
+            raise DoesNotApply(line, f"a declaration of kind {word}")
         kids = self.cursors.children(cursor)
         head = self.text[start : cursor.location.offset]
         attributes = {kind(k) for k in kids}
@@ -279,7 +277,7 @@ class _Reader:
         bare = tail.strip()
         if bare.startswith("="):
             if not inits:
-                raise _Unreadable(f"line {line}: an initialiser that the parser does not show")
+                raise DoesNotApply(line, "an initialiser that the parser does not show")
             return self.expr(inits[-1]), False
         if bare.startswith(("(", "{")):
             return Expr("other", self.pieces(at + len(tail) - len(tail.lstrip()), end, inits), line), True

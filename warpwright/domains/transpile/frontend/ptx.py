@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import scan
 
 OPERANDS = {"r": "unsigned int", "l": "unsigned long long", "h": "unsigned short", "f": "float", "d": "double", "n": "int"}
@@ -60,9 +61,6 @@ _MEANT = {
 """Modifiers, besides types, that an operation is understood with; `sync` and the like are left out before."""
 
 
-class Unknown(Exception):
-    """An instruction that is not translated."""
-
 
 def translate(text: str) -> str:
     """Return `text` with each inline PTX statement that is understood as C++ in its place, on as many lines."""
@@ -79,7 +77,7 @@ def translate(text: str) -> str:
             continue
         try:
             made = _Statement(text[match.end() : end - 1], number).text()
-        except (Unknown, KeyError, IndexError):
+        except (DoesNotApply, KeyError, IndexError):
             continue
         pieces += [text[at : match.start()], made, "\n" * (text.count("\n", match.start(), stop.end()) - made.count("\n"))]
         at = stop.end()
@@ -112,7 +110,7 @@ class _Statement:
         for name, (constraint, value) in zip(names, [*outputs, *inputs], strict=True):
             kind = OPERANDS.get(constraint[-1])
             if kind is None:
-                raise Unknown(constraint)
+                raise DoesNotApply(0, constraint)
             self.types[name] = kind
             read = not constraint.startswith("=")
             before.append(f"{kind} {name} = ({kind})({value});" if read else f"{kind} {name};")
@@ -121,7 +119,7 @@ class _Statement:
         filled = re.sub(r"%(\d+)", lambda m: names[int(m[1])], template.replace("%%", "%"))
         instructions = _instructions(filled)
         if not instructions:
-            raise Unknown("an empty template is there for the compiler")
+            raise DoesNotApply(0, "an empty template is there for the compiler")
         body = [made for instruction in instructions if (made := self._instruction(instruction))]
         return "{ " + " ".join([*before, *body, *after]) + " }"
 
@@ -134,7 +132,7 @@ class _Statement:
             made.append((constraint.replace("&", ""), text[opening + 1 : end - 1].strip()))
             at = end
         if text.strip() and not made:
-            raise Unknown(text)
+            raise DoesNotApply(0, text)
         return made
 
     def _instruction(self, text: str) -> str:
@@ -143,10 +141,10 @@ class _Statement:
         if declared:
             kind = "bool" if declared[1] == "pred" else TYPES.get(declared[1])
             if kind is None or "<" in declared[2]:
-                raise Unknown(text)
+                raise DoesNotApply(0, text)
             names = [name.strip() for name in declared[2].split(",")]
             if any(self._local(name) in self.types for name in names):
-                raise Unknown("a register that is declared twice")
+                raise DoesNotApply(0, "a register that is declared twice")
             self.types |= {self._local(name): kind for name in names}
             return f"{kind} {', '.join(map(self._local, names))};"
         guard = re.match(r"@(!?)(%?\w+)\s+", text)
@@ -176,7 +174,7 @@ class _Statement:
             return f"{self._value(address[1])} + {address[2]}"
         if self._local(operand) in self.types:
             return self._local(operand)
-        raise Unknown(operand)
+        raise DoesNotApply(0, operand)
 
     # -- instructions
 
@@ -200,13 +198,13 @@ class _Statement:
         if operation in ("ld", "st", "ldu"):
             return self._memory("ld" if operation == "ldu" else operation, modifiers, plain, kind, operands)
         if any(operand[0] in "{[" for operand in operands) or not operands:
-            raise Unknown(operation)
+            raise DoesNotApply(0, operation)
         if {*plain} - {*TYPES} - _MEANT.get(operation, set()) or "sat" in modifiers:
-            raise Unknown(".".join([operation, *modifiers]))
+            raise DoesNotApply(0, ".".join([operation, *modifiers]))
         if "pred" in plain:
             return f"{operands[0]} = {_predicate(operation, operands[1:])}"
         if not kind and operation != "activemask":
-            raise Unknown(operation)
+            raise DoesNotApply(0, operation)
         made = self._computed(operation, modifiers, plain, kind, operands[1:])
         result = {"setp": "", "cvt": kinds[0] if kinds else ""}.get(operation, kind)
         return f"{operands[0]} = {self._fitting(operands[0], made, result)}"
@@ -219,13 +217,13 @@ class _Statement:
         if kind == "f32" and held == "unsigned int":
             return f"__float_as_uint({value})"
         if (held == "double") != (kind == "f64") and kind:
-            raise Unknown("the bits of a double in another register")
+            raise DoesNotApply(0, "the bits of a double in another register")
         return value
 
     def _computed(self, operation: str, modifiers: Sequence[str], plain: Sequence[str], kind: str, values: Sequence[str]) -> str:
         """Return the value of an instruction."""
         if any(modifier in _DIRECTED for modifier in modifiers) and operation not in ("cvt", "mov") and kind.startswith("f"):
-            raise Unknown(operation)
+            raise DoesNotApply(0, operation)
         modular = operation in ("add", "sub") or (operation in ("mul", "mad") and "lo" in plain)
         a = [self._typed(value, kind.replace("s", "u") if modular else kind) for value in values]
         floating, suffix, longer = kind.startswith("f"), "f" if kind == "f32" else "", "ll" if kind == "b64" else ""
@@ -258,7 +256,7 @@ class _Statement:
         if operation in APPROXIMATIONS:
             return (APPROXIMATIONS if kind == "f32" else DOUBLE)[operation].format(a[0])
         if operation not in simple:
-            raise Unknown(operation)
+            raise DoesNotApply(0, operation)
         return simple[operation]()
 
     def _typed(self, value: str, kind: str) -> str:
@@ -271,7 +269,7 @@ class _Statement:
         if kind == "f32" and held == "unsigned int":
             return f"__uint_as_float({value})"
         if held and (held == "double") != (kind == "f64"):
-            raise Unknown("the bits of a double in another register")
+            raise DoesNotApply(0, "the bits of a double in another register")
         return f"({TYPES[kind]})({value})" if kind in TYPES and (kind[0] == "s" or held != TYPES[kind]) else value
 
     def _product(self, plain: Sequence[str], kind: str, a: Sequence[str]) -> str:
@@ -282,18 +280,18 @@ class _Statement:
             return f"(({wide})({a[0]}) * ({wide})({a[1]}))"
         if "hi" in plain and kind in ("u32", "s32"):
             return f"{'__umulhi' if kind == 'u32' else '__mulhi'}({a[0]}, {a[1]})"
-        raise Unknown("mul")
+        raise DoesNotApply(0, "mul")
 
     def _field(self, kind: str, a: Sequence[str], values: Sequence[str]) -> str:
         if kind != "u32":
-            raise Unknown("bfe")
+            raise DoesNotApply(0, "bfe")
         first, width = f"({values[1]} & 255u)", f"({values[2]} & 255u)"
         return f"({first} > 31u ? 0u : {width} > 31u ? {a[0]} >> {first} : ({a[0]} >> {first}) & ((1u << {width}) - 1u))"
 
     def _converted(self, modifiers: Sequence[str], plain: Sequence[str], value: str) -> str:
         kinds = [modifier for modifier in plain if modifier in TYPES]
         if len(kinds) != 2:
-            raise Unknown("cvt")
+            raise DoesNotApply(0, "cvt")
         target, origin = kinds
         read = self._typed(value, origin)
         rounding = next((modifier for modifier in plain if modifier in ("rni", "rzi", "rmi", "rpi")), "")
@@ -301,7 +299,7 @@ class _Statement:
             function = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}[rounding]
             read = f"{function}{'f' if origin == 'f32' else ''}({read})"
         elif any(modifier in ("rz", "rm", "rp") for modifier in modifiers):
-            raise Unknown("cvt")
+            raise DoesNotApply(0, "cvt")
         if origin[0] == "f" and target[0] != "f":
             return _clamped(target, read)
         return f"({TYPES[target]})({read})"
@@ -309,7 +307,7 @@ class _Statement:
     def _memory(self, operation: str, modifiers: Sequence[str], plain: Sequence[str], kind: str, operands: Sequence[str]) -> str:
         """Return loads and stores through generic and global addresses; shared ones are 32-bit offsets that a CPU does not have."""
         if {*plain} - {kind, "v2", "v4"} or kind not in TYPES or {"acquire", "release"} & {*modifiers}:
-            raise Unknown(operation)
+            raise DoesNotApply(0, operation)
         seen = "volatile " if {"volatile", "relaxed"} & {*modifiers} else ""
         values, address = (operands[0], operands[1]) if operation == "ld" else (operands[1], operands[0])
         base = address.strip("[]")
@@ -350,14 +348,14 @@ def _number(text: str) -> int:
     """Return the number that an operand is, its cast left out."""
     found = re.fullmatch(r"(?:\([\w ]+\))?\(?(\d+|0[xX][0-9a-fA-F]+)\)?", text)
     if found is None:
-        raise Unknown("a register where a number is understood")
+        raise DoesNotApply(0, "a register where a number is understood")
     return int(found[1], 0)
 
 
 def _permuted(a: Sequence[str]) -> str:
     """Return a permutation of bytes by a known selector that replicates no sign."""
     if _number(a[2]) & 0x8888:
-        raise Unknown("prmt")
+        raise DoesNotApply(0, "prmt")
     return f"__byte_perm({', '.join(a)})"
 
 
@@ -371,7 +369,7 @@ def _clamped(target: str, value: str) -> str:
 def _comparison(plain: Sequence[str]) -> str:
     found = [COMPARISONS[modifier] for modifier in plain if modifier in COMPARISONS]
     if len(found) != 1:
-        raise Unknown("setp")
+        raise DoesNotApply(0, "setp")
     return found[0]
 
 
@@ -391,7 +389,7 @@ def _shuffle(plain: Sequence[str], values: Sequence[str]) -> str:
     function = {"idx": "__shfl_sync", "up": "__shfl_up_sync", "down": "__shfl_down_sync", "bfly": "__shfl_xor_sync"}
     mode = next((modifier for modifier in plain if modifier in function), "")
     if not mode or len(values) != 4 or _number(values[2]) != (0 if mode == "up" else 31):
-        raise Unknown("shfl")
+        raise DoesNotApply(0, "shfl")
     return f"{function[mode]}({values[3]}, {values[0]}, {values[1]})"
 
 
@@ -399,7 +397,7 @@ def _vote(plain: Sequence[str], values: Sequence[str]) -> str:
     function = {"ballot": "__ballot_sync", "all": "__all_sync", "any": "__any_sync"}
     mode = next((modifier for modifier in plain if modifier in function), "")
     if not mode or len(values) != 2:
-        raise Unknown("vote")
+        raise DoesNotApply(0, "vote")
     return f"{function[mode]}({values[1]}, {values[0]})"
 
 

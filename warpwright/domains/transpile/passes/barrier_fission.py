@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import uniform
-from warpwright.domains.transpile.analysis.placement import Demote, check_groups, needed_scalars, touches
+from warpwright.domains.transpile.analysis.placement import check_groups, needed_scalars, touches
 from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     Branch,
     Gather,
@@ -35,8 +35,8 @@ from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     walk,
 )
 from warpwright.domains.transpile.analysis.uniform import Facts
+from warpwright.domains.transpile.errors import Demote, DoesNotApply
 from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
-from warpwright.domains.transpile.passes.normalise import NotFissionable
 from warpwright.domains.transpile.passes.strides import NO_CALLEES, Callees, Strides
 
 RECOMPUTE_NODES = 24
@@ -65,7 +65,7 @@ def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = NO_
         if grown == scalars:
             return _placed(nodes, facts, builder, scalars)
         scalars = grown
-    raise NotFissionable(0, "the analysis of uniform values does not settle")
+    raise DoesNotApply(0, "the analysis of uniform values does not settle")
 
 
 class _Builder(Strides):
@@ -115,9 +115,9 @@ class _Builder(Strides):
             return self.loop(stmt, masked)
         if isinstance(stmt, Jump):
             if masked:
-                raise NotFissionable(stmt.line, f"a {stmt.word} that only some threads take, in a loop with a barrier")
+                raise DoesNotApply(stmt.line, f"a {stmt.word} that only some threads take, in a loop with a barrier")
             return [Leave(stmt.word)]
-        raise NotFissionable(stmt.line, f"a barrier inside a {type(stmt).__name__.lower()}")
+        raise DoesNotApply(stmt.line, f"a barrier inside a {type(stmt).__name__.lower()}")
 
     def branch(self, stmt: If, in_loop: bool, masked: bool) -> list[Node]:
         if stmt.constexpr or not self.varies(stmt.cond):
@@ -125,7 +125,7 @@ class _Builder(Strides):
                 pass  # a load that no thread may do: the address is uniform, and some thread is in the branch or nothing is stored
             return [Branch(stmt.cond, self.schedule(stmt.then, in_loop, masked), self.schedule(stmt.other, in_loop, masked), stmt)]
         if in_loop and jumps(stmt):
-            raise NotFissionable(stmt.line, "a break or continue that only some threads take, in a loop with a barrier")
+            raise DoesNotApply(stmt.line, "a break or continue that only some threads take, in a loop with a barrier")
         before: list[Node] = []
         cond = stmt.cond
         if not self.is_stable(cond):
@@ -157,7 +157,7 @@ class _Builder(Strides):
         rest: list[Stmt] = [Evaluate(s, stmt.line) for s in steps if s not in uniform_steps]
         own_continue = any(isinstance(s, Jump) and s.word == "continue" for b in stmt.body for s in ir.walk((b,)))
         if rest and own_continue:
-            raise NotFissionable(stmt.line, "`continue` in a loop with a barrier whose step differs between threads")
+            raise DoesNotApply(stmt.line, "`continue` in a loop with a barrier whose step differs between threads")
         init = [s for s in stmt.init if (isinstance(s, Declare) and s.var.key not in self.facts.varying) or self.only_scalars(s)]
         before: list[Node] = [Region([s]) for s in stmt.init if s not in init]
         body = self.schedule([*stmt.body, *rest], True, masked)
@@ -166,7 +166,7 @@ class _Builder(Strides):
 
     def masked_loop(self, stmt: For) -> list[Node]:
         if any(jumps(s) for s in stmt.body):
-            raise NotFissionable(stmt.line, "a break or continue in a loop with a barrier that threads leave at different times")
+            raise DoesNotApply(stmt.line, "a break or continue in a loop with a barrier that threads leave at different times")
         assert stmt.cond is not None
         flag = self.flag(stmt.line)
         before = self.schedule([*stmt.init, Declare(flag, Expr("literal", ("true",), stmt.line), False, stmt.line)], False, True)
@@ -334,7 +334,7 @@ def _placed(nodes: list[Node], facts: Facts, builder: _Builder, scalars: set[int
         if _recomputable(key, builder):
             result.recomputed.add(key)
         elif var.reference or (var.type == "auto" or "auto" in var.type.split()):
-            raise NotFissionable(var.line, f"{var.name} is a reference or of a deduced type and lives across a barrier")
+            raise DoesNotApply(var.line, f"{var.name} is a reference or of a deduced type and lives across a barrier")
         elif 0 not in groups[key] and len(groups[key]) == 1:
             result.lane_arrays.add(key)
         else:

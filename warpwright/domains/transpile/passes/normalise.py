@@ -15,16 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.passes import counted
-
-
-class NotFissionable(Exception):
-    """The kernel has a form that this tier does not take: the reason, with its line."""
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(f"line {line}: {reason}")
-
 
 SHUFFLES: Mapping[str, str] = {"__shfl": "at", "__shfl_up": "up", "__shfl_down": "down", "__shfl_xor": "xor"}
 """Shuffle without `_sync` -> how it finds its source lane (ww::lane_*)."""
@@ -130,7 +123,7 @@ class _Normaliser:
             return [replace(stmt, body=self.block(stmt.body), cond=cond)]
         if isinstance(stmt, Raw):
             if self.in_expression(stmt.expr):
-                raise NotFissionable(stmt.line, "a synchronisation inside a switch or another statement that is kept as text")
+                raise DoesNotApply(stmt.line, "a synchronisation inside a switch or another statement that is kept as text")
             return [replace(stmt, expr=self.take(stmt.expr, before))]
         return [stmt]
 
@@ -147,14 +140,14 @@ class _Normaliser:
         if not in_head and not in_step:
             return [replace(stmt, init=init, cond=cond, step=step, body=body)]
         if _continues(stmt) or cond is None:
-            raise NotFissionable(stmt.line, "a synchronisation in the head of a loop with `continue`")
+            raise DoesNotApply(stmt.line, "a synchronisation in the head of a loop with `continue`")
         leave = If(_not(cond), (Jump("break", stmt.line),), line=stmt.line)
         tail = (*in_step, *((Evaluate(step, stmt.line),) if step is not None else ()))
         return [replace(stmt, init=init, cond=None, step=None, body=(*in_head, leave, *body, *tail))]
 
     def do_while(self, stmt: ir.DoWhile, cond: Expr, before: Sequence[Stmt]) -> list[Stmt]:
         if _continues(stmt):
-            raise NotFissionable(stmt.line, "a synchronisation in a do-while loop with `continue`")
+            raise DoesNotApply(stmt.line, "a synchronisation in a do-while loop with `continue`")
         leave = If(_not(cond), (Jump("break", stmt.line),), line=stmt.line)
         return [For((), None, None, (*self.block(stmt.body), *before, leave), stmt.line, stmt.comment)]
 
@@ -173,10 +166,10 @@ class _Normaliser:
         if not any(isinstance(p, Expr) for p in expr.parts) and expr.kind != "call":
             return expr
         if expr.kind == "lambda" and self.in_expression(expr):
-            raise NotFissionable(expr.line, "a synchronisation inside a lambda")
+            raise DoesNotApply(expr.line, "a synchronisation inside a lambda")
         if expr.kind == "conditional" or (expr.kind == "binary" and expr.name in ("&&", "||")):  # noqa: SIM102
             if any(self.in_expression(c) for c in expr.children[1:]):
-                raise NotFissionable(expr.line, "a synchronisation in one branch of an expression")
+                raise DoesNotApply(expr.line, "a synchronisation in one branch of an expression")
         if expr.kind == "call" and (expr.name in SYNC_CALLS or expr.name in self.syncing):
             return self.call(expr, before, statement)
         taken = [self.take(c, before) for c in expr.children]
@@ -206,7 +199,7 @@ class _Normaliser:
             return self.vote(arguments[0], REDUCTIONS[name], "warp", line, before, _type(arguments[0], line, self.vars))
         if name == "__activemask":
             return self.vote(Expr("literal", ("1",), line), "ballot", "warp", line, before)
-        raise NotFissionable(line, f"{name} is not offered in this tier")
+        raise DoesNotApply(line, f"{name} is not offered in this tier")
 
     def shuffle(self, expr: Expr, arguments: Sequence[Expr], way: str, before: list[Stmt]) -> Expr:
         line = expr.line
@@ -232,20 +225,20 @@ class _Normaliser:
         """Put the body of a device function in place of its call."""
         line = expr.line
         if function.problem:
-            raise NotFissionable(line, f"{function.name} synchronises and could not be read ({function.problem})")
+            raise DoesNotApply(line, f"{function.name} synchronises and could not be read ({function.problem})")
         if self.depth > 8:
-            raise NotFissionable(line, f"{function.name} calls itself and synchronises")
+            raise DoesNotApply(line, f"{function.name} calls itself and synchronises")
         *body, last = function.body or (Return(None, line),)
         returns = [s for s in ir.walk(function.body) if isinstance(s, Return)]
         if len(returns) > 1 or (returns and returns[0] is not last):
-            raise NotFissionable(line, f"{function.name} synchronises and returns from more than one place")
+            raise DoesNotApply(line, f"{function.name} synchronises and returns from more than one place")
         if not returns:
             body.append(last)
         types = self.bindings(expr, function, arguments, line)
         names: dict[int, Var | Expr] = {}
         for parameter, argument in itertools.zip_longest(function.parameters, arguments):
             if argument is None or parameter is None:
-                raise NotFissionable(line, f"{function.name} synchronises and is called with default arguments")
+                raise DoesNotApply(line, f"{function.name} synchronises and is called with default arguments")
             if (parameter.reference and not parameter.type.startswith("const")) or (parameter.reference and argument.kind == "name"):
                 names[parameter.key] = argument
                 continue
@@ -294,7 +287,7 @@ class _Normaliser:
                 bound[core] = re.sub(r"\bconst\b|\bvolatile\b|\b__restrict(__)?\b|[*&]|\[.*\]", "", kind).strip()
         missing = [n for n in function.template if n not in bound]
         if missing:
-            raise NotFissionable(line, f"{function.name} synchronises and its template parameter {missing[0]} could not be told")
+            raise DoesNotApply(line, f"{function.name} synchronises and its template parameter {missing[0]} could not be told")
         return bound
 
     # --- early returns ------------------------------------------------------------------------------------------------------------
@@ -399,14 +392,14 @@ def _type(expr: Expr, line: int, variables: Mapping[int, Var]) -> str:
             .removeprefix("const ")
             .removeprefix("volatile ")
         )
-    raise NotFissionable(line, f"the type of `{ir.text_of(expr)}` depends on template parameters")
+    raise DoesNotApply(line, f"the type of `{ir.text_of(expr)}` depends on template parameters")
 
 
 def _type_of_array(expr: Expr, variables: Mapping[int, Var]) -> str:
     found = ir.target(expr)
     if found is not None and found.var is not None and found.var in variables:
         return variables[found.var].type
-    raise NotFissionable(expr.line, f"the type of `{ir.text_of(expr)}` depends on template parameters")
+    raise DoesNotApply(expr.line, f"the type of `{ir.text_of(expr)}` depends on template parameters")
 
 
 def _substitute(text: str, types: Mapping[str, str]) -> str:

@@ -9,11 +9,11 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import Branch, Loop, Masked, MaskedLoop, Node, Plan, Region, WarpGroup, changed_in
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Stmt
-from warpwright.domains.transpile.passes import warp_invariant
 from warpwright.domains.transpile.passes.block_fusion import FusedPrologue
-from warpwright.domains.transpile.passes.rows import WIDTH
-from warpwright.domains.transpile.passes.thread_loops import Form, Scope, loop_form, region_form
-from warpwright.domains.transpile.passes.warp_vectors import WarpRegion, warp_region
+from warpwright.domains.transpile.passes.loops import warp_invariant
+from warpwright.domains.transpile.passes.loops.rows import WIDTH
+from warpwright.domains.transpile.passes.loops.thread_loops import Form, Scope, loop_form, region_form
+from warpwright.domains.transpile.passes.loops.warp_vectors import WarpRegion, warp_region
 from warpwright.domains.transpile.printing import Printer
 
 

@@ -16,7 +16,7 @@ from warpwright.domains.transpile.analysis.regions import Loop, Node, Plan, Regi
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Stmt
-from warpwright.domains.transpile.passes import exchange
+from warpwright.domains.transpile.passes.loops import warp_exchange
 
 LANES = 32
 _PLAIN = ("member", "index", "binary", "conditional", "literal", "cast", "paren", "type")
@@ -136,7 +136,7 @@ def _butterfly(loop: Loop, scope: _Scope) -> int | None:
     offers, _, takes = loop.body
     if not isinstance(offers, Region) or not isinstance(takes, Region) or len(offers.stmts) != 1 or len(takes.stmts) != 2:
         return None
-    offered, joined = offers.stmts[0], exchange.join(takes.stmts, scope.plan)
+    offered, joined = offers.stmts[0], warp_exchange.join(takes.stmts, scope.plan)
     if joined is None or joined.taken.init is None or not str(joined.taken.init.parts[0]).startswith("ww::lane_xor("):
         return None
     distance, width = joined.taken.init.children

@@ -12,12 +12,9 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.bounds import coefficient, expand, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.choices import BY_RULE, Choices
+from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
 from warpwright.domains.transpile.printing import Printer
-
-
-class _Unsuitable(Exception):
-    """The expression has another form."""
 
 
 def suits(stmts: Sequence[Stmt], plan: Plan) -> For | None:
@@ -37,7 +34,7 @@ def suits(stmts: Sequence[Stmt], plan: Plan) -> For | None:
         sums = {_sum(stmt, plan) for stmt in last.body}
         for stmt in last.body:
             _Vector(plan, counter, sums - {0}).statement(stmt)
-    except _Unsuitable:
+    except DoesNotApply:
         return None
     return last if sums - {0} else None
 
@@ -50,7 +47,7 @@ def _sum(stmt: Stmt, plan: Plan) -> int:
         name = stmt.expr.children[0]
         if name.kind == "name" and name.var in plan.arrays and plan.variables[name.var].type == "float" and not plan.variables[name.var].dims:
             return name.var
-    raise _Unsuitable
+    raise DoesNotApply
 
 
 class _Vector:
@@ -66,7 +63,7 @@ class _Vector:
     def statement(self, stmt: Stmt) -> str:
         if isinstance(stmt, Declare):
             if stmt.var.type != "float" or stmt.var.dims or stmt.init is None or stmt.direct or self.plan.facts.assigned.get(stmt.var.key):
-                raise _Unsuitable
+                raise DoesNotApply
             text = f"const auto {stmt.var.name} = {self.value(stmt.init)};"
             self.own.add(stmt.var.key)
             return text
@@ -86,18 +83,18 @@ class _Vector:
             return self.name(expr.var)
         if expr.kind == "index" and expr.type.removeprefix("const ") == "float":
             return self.element(expr)
-        raise _Unsuitable
+        raise DoesNotApply
 
     def name(self, key: int) -> str:
         var = self.plan.variables.get(key)
         if var is None:
-            raise _Unsuitable
+            raise DoesNotApply
         if key in self.sums:
             return f"{var.name}_r[nth_row][nth_vector]"
         fixed = var.type == "float" and not var.dims and (var.space == "parameter" or key in self.plan.scalars)
         if key in self.own or fixed:
             return var.name
-        raise _Unsuitable
+        raise DoesNotApply
 
     def element(self, expr: Expr) -> str:
         """Return an array element: one for all threads of the register, or as many as it holds."""
@@ -105,18 +102,18 @@ class _Vector:
         whole = self.linear(index)
         while base.kind == "index":
             if mentions_x(self.linear(base.children[1])):
-                raise _Unsuitable
+                raise DoesNotApply
             base = base.children[0]
         if (
             base.kind != "name"
             or base.var not in self.plan.variables
             or self.plan.variables[base.var].space not in ("shared", "parameter", "dynamic")
         ):
-            raise _Unsuitable
+            raise DoesNotApply
         if not mentions_x(whole):
             return self.printer.expr(expr)
         if coefficient(whole) != 1:
-            raise _Unsuitable
+            raise DoesNotApply
         return f"ww::load(&{self.printer.expr(expr)})"
 
     def linear(self, index: Expr) -> Expr:
@@ -128,7 +125,7 @@ class _Vector:
         finally:
             self.plan.scalars = kept
         if whole is None:
-            raise _Unsuitable
+            raise DoesNotApply
         return whole
 
 

@@ -13,7 +13,7 @@ from warpwright.domains.transpile.analysis.bounds import bounds, conjuncts, expa
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Expr, If, Stmt
-from warpwright.domains.transpile.passes import segments
+from warpwright.domains.transpile.passes.loops import segments
 from warpwright.domains.transpile.printing import Printer
 
 _INTS = ("", "int", "unsigned int", "unsigned")

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.bounds import coefficient, conjuncts, expand, is_signed, is_x, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan
+from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import UNSIGNED, literal, not_negative
 from warpwright.domains.transpile.ir import Expr, Stmt
 from warpwright.domains.transpile.printing import Printer
@@ -32,9 +33,6 @@ SHORTEST_UNIFORM = 64
 LONGEST_COPY = 64
 """Stretches of this many threads and fewer have a loop of their own with a constant length."""
 
-
-class _Unsuitable(Exception):
-    """The expression has another form."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,7 @@ class _Cutter:
         """Return the name of an expanded expression's value for the first thread of a stretch, and its step; None where it is not worth stretches."""
         try:
             value = _settled(_analysed(whole, self.plan.steps))
-        except _Unsuitable:
+        except DoesNotApply:
             return None
         if not value.breaks or self.is_short(value.breaks):
             return None
@@ -196,7 +194,7 @@ class _Cutter:
             return False
         try:
             sides = [_settled(_analysed(side, self.plan.steps)) for side in whole.children]
-        except _Unsuitable:
+        except DoesNotApply:
             return False
         breaks = [one for side in sides for one in side.breaks]
         if sides[0].step != sides[1].step or not breaks or self.is_short(breaks):
@@ -296,7 +294,7 @@ def _only(guard: Expr, written: Expr, plan: Plan, printer: Printer) -> str | Non
         return None
     try:
         settled = _settled(_analysed(whole, plan.steps))
-    except _Unsuitable:
+    except DoesNotApply:
         return None
     return f"thread_of_{number} = stretch_x + {number} - (int)({printer.expr(_at_first(whole))})" if settled.step == 1 else None
 
@@ -316,7 +314,7 @@ def _analysed(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
     if step is not None:
         return _Quotient(expr, step) if step > 0 else _Value(step)
     if is_x(expr) or expr.kind != "binary" or len(expr.children) != 2:
-        raise _Unsuitable
+        raise DoesNotApply
     if expr.name in ("+", "-"):
         return _sum(expr, counting)
     left, right = expr.children
@@ -330,7 +328,7 @@ def _analysed(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
     if number is None and expr.name in ("^", "&"):
         return _by_bit(expr, counting)
     if number is None:
-        raise _Unsuitable
+        raise DoesNotApply
     if expr.name == "*":
         value = _settled(_analysed(left, counting))
         return _Value(value.step * number, value.breaks)
@@ -340,7 +338,7 @@ def _analysed(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
         return _rest(left, number + 1, counting)
     if number > 0 and expr.name in ("/", "%") and not_negative(left, counting):
         return _divided(left, number, counting) if expr.name == "/" else _rest(left, number, counting)
-    raise _Unsuitable
+    raise DoesNotApply
 
 
 def _sum(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
@@ -382,12 +380,12 @@ def _by_uniform(expr: Expr, counting: Set[int]) -> _Value:
     """Return inner / size or inner % size, for a size that all threads share."""
     inner, size = expr.children
     if not _is_cheap(size):
-        raise _Unsuitable
+        raise DoesNotApply
     value = _settled(_analysed(inner, counting))
     if value.step == 0:
         return value
     if value.step != 1 or not not_negative(inner, counting):
-        raise _Unsuitable
+        raise DoesNotApply
     return _Value(int(expr.name == "%"), (*value.breaks, _Break(inner, size, 1)))
 
 
@@ -395,10 +393,10 @@ def _by_bit(expr: Expr, counting: Set[int]) -> _Value:
     """Return inner ^ size or inner & size, for a power of two that all threads share: between its multiples, inner + or - size, and 0 or size."""
     inner, size = expr.children if mentions_x(expr.children[0]) else expr.children[::-1]
     if not _is_cheap(size) or not not_negative(inner, counting):
-        raise _Unsuitable
+        raise DoesNotApply
     value = _settled(_analysed(inner, counting))
     if value.step != 1:
-        raise _Unsuitable
+        raise DoesNotApply
     return _Value(int(expr.name == "^"), (*value.breaks, _Break(inner, size, 1, True)))
 
 
@@ -411,12 +409,12 @@ def _is_cheap(size: Expr) -> bool:
 def _floors(inner: Expr, counting: Set[int]) -> None:
     """An unsigned value below zero is a large one: then the quotients of the sum are others."""
     if inner.type in UNSIGNED and not not_negative(inner, counting):
-        raise _Unsuitable
+        raise DoesNotApply
 
 
 def _positive(step: int) -> int:
     if step <= 0:
-        raise _Unsuitable
+        raise DoesNotApply
     return step
 
 
@@ -432,7 +430,7 @@ def _settled(found: _Quotient | _Value) -> _Value:
     else:
         moves, size = (step // divisor, divisor * modulus) if step % divisor == 0 else (0, divisor)
     if size and size // step < SHORTEST:
-        raise _Unsuitable
+        raise DoesNotApply
     sum_ = found.bare if found.bare is not None and size == divisor else found.sum
     return _Value(moves, (*found.breaks, *((_Break(sum_, size, step),) if size else ())))
 

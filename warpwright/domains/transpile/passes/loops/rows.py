@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.bounds import is_index_as_signed
 from warpwright.domains.transpile.analysis.regions import Plan
+from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Expr, Stmt
 
 WIDTH = "dim_x"
 """The width of a block, as the output writes it."""
 
-
-class _Apart(Exception):
-    """The threads are looked at in another way."""
 
 
 def width(stmts: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> str | None:
@@ -32,7 +30,7 @@ def width(stmts: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> str | No
                 continue
             for expr in ir.own_expressions(stmt):
                 _look(expr, plan, impure, seen, found)
-    except _Apart:
+    except DoesNotApply:
         return None
     return found.pop() if len(found) == 1 else None
 
@@ -40,10 +38,10 @@ def width(stmts: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> str | No
 def _look(expr: Expr, plan: Plan, impure: frozenset[str], seen: set[int], found: set[str]) -> None:
     """Note the widths in an expression, and in what the values are computed from that it names. `seen`: variables that were looked at."""
     if expr.kind in ("lambda", "other", "lane") or (expr.kind == "call" and expr.name in impure) or _is_thread(expr, "xy"):
-        raise _Apart
+        raise DoesNotApply
     if expr.kind == "name":
         if (expr.name == "threadIdx" and expr.var is None) or _meant(expr, plan).kind != "name":
-            raise _Apart
+            raise DoesNotApply
         if expr.var is not None and expr.var in plan.recomputed and expr.var not in seen:
             seen.add(expr.var)
             declaration = plan.facts.declared.get(expr.var)

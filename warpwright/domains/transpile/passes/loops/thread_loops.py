@@ -15,7 +15,7 @@ from warpwright.domains.transpile.analysis.bounds import Bounds, bounds, whole_b
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
-from warpwright.domains.transpile.passes import if_conversion, index_set_splitting, reductions, registers, rows, segments
+from warpwright.domains.transpile.passes.loops import if_conversion, index_set_splitting, reductions, registers, rows, segments
 from warpwright.domains.transpile.printing import Printer
 
 

@@ -13,7 +13,7 @@ from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.analysis.lanes import EVEN, WHOLE, Lanes, is_for_whole_warp, is_strided, kind_of, only_lane
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt, Var
-from warpwright.domains.transpile.passes import exchange
+from warpwright.domains.transpile.passes.loops import warp_exchange
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class WarpValue:
     """The same in all lanes; or else it moves by one from lane to lane, and the first lane's is declared."""
 
 
-Piece = WarpValue | For | exchange.Join | exchange.Copy | list[Stmt]
+Piece = WarpValue | For | warp_exchange.Join | warp_exchange.Copy | list[Stmt]
 """Part of a region: a value declared once, a strided loop, what is done for the warp as a whole, or what its lanes do side by side."""
 
 
@@ -81,7 +81,7 @@ def _value(stmt: Declare, lanes: Lanes) -> WarpValue | None:
     return WarpValue(stmt, False) if kind is not None and stmt.var.type in WHOLE else None
 
 
-_Uncut = Declare | For | exchange.Join | exchange.Copy | list[Stmt]
+_Uncut = Declare | For | warp_exchange.Join | warp_exchange.Copy | list[Stmt]
 
 
 def _is_for_the_warp(stmt: Declare, lanes: Lanes) -> bool:
@@ -102,8 +102,8 @@ def _pieces(stmts: Sequence[Stmt], lanes: Lanes) -> list[_Uncut]:
     for at, stmt in enumerate(stmts):
         if at < done:
             continue
-        whole = None if lanes.masks else exchange.join(stmts[at:], lanes.plan) or exchange.copy(stmt, lanes.plan)
-        if whole is not None and (isinstance(whole, exchange.Copy) or is_for_whole_warp(whole.taken, lanes)):
+        whole = None if lanes.masks else warp_exchange.join(stmts[at:], lanes.plan) or warp_exchange.copy(stmt, lanes.plan)
+        if whole is not None and (isinstance(whole, warp_exchange.Copy) or is_for_whole_warp(whole.taken, lanes)):
             made.append(whole)
             done = at + len(whole.stmts)
         elif isinstance(stmt, Declare) and stmt.init is not None and _is_for_the_warp(stmt, lanes):
@@ -121,7 +121,7 @@ def _pieces(stmts: Sequence[Stmt], lanes: Lanes) -> list[_Uncut]:
 def _stmts(piece: _Uncut) -> Sequence[Stmt]:
     if isinstance(piece, list):
         return piece
-    return piece.stmts if isinstance(piece, exchange.Join | exchange.Copy) else [piece]
+    return piece.stmts if isinstance(piece, warp_exchange.Join | warp_exchange.Copy) else [piece]
 
 
 def _crossing(pieces: Sequence[_Uncut], lanes: Lanes) -> list[Var] | None:
