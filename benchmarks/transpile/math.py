@@ -16,7 +16,7 @@ from pathlib import Path
 
 from warpwright import native
 from warpwright.domains.transpile import launch
-from warpwright.domains.transpile.runtime_text import runtime
+from warpwright.domains.transpile.launch.runtime_text import runtime
 
 DRIVER = (Path(__file__).parent / "math.cpp").read_text()
 CUDA = {"exp": 2, "exp2": 2, "exp10": 2, "expm1": 1, "log": 1, "log1p": 1, "sinh": 3, "cosh": 2, "tanh": 2, "erf": 2, "erfc": 4, "normcdf": 5}
