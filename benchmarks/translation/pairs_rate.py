@@ -21,9 +21,9 @@ import pyarrow
 
 import warpwright
 from warpwright import native
-from warpwright.pairs.draft import Options
-from warpwright.pairs.generate import Result, generate
-from warpwright.pairs.write import read_pairs
+from warpwright.translation.pairs.data_set import read_pairs
+from warpwright.translation.pairs.draft import Options
+from warpwright.translation.pairs.generate import Result, generate
 
 SEED = 20261121
 
