@@ -14,8 +14,9 @@ from pathlib import Path
 from warpwright import loop
 from warpwright.base import Budget
 from warpwright.domains.unlearnable.tuning import Work, space, task_text
-from warpwright.evaluator import LocalEvaluator
 from warpwright.reports import report
+from warpwright.space import Measuring
+from warpwright.targets.local import LocalEvaluator
 from warpwright.tasks import taskfile
 from warpwright.timing import facts
 
@@ -35,7 +36,7 @@ def main() -> None:
             path = Path(folder, f"classwise_{work.side}_k{work.k}.py")
             path.write_text(task_text(work))
             task = taskfile.describe(str(path))
-            with LocalEvaluator(task, "cpu", ("eager",), Path(folder), seconds_per_candidate=5.0) as evaluator:
+            with LocalEvaluator(task, "cpu", Measuring(("eager",), 5.0), folder=Path(folder)) as evaluator:
                 outcome = loop.optimize(task, space(work), evaluator, search=given.search, budget=Budget.parse(given.budget))
         print(f"## {work.images} images of {work.side}x{work.side}, k={work.k}: {outcome.stopped}\n")
         print("| recipe | status | images/s | against the best baseline | reason |\n| --- | --- | --- | --- | --- |")

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 from warpwright.archive import Archive
-from warpwright.base import Record
-from warpwright.loop import is_baseline
+from warpwright.base import Record, is_baseline
 
 
 def best_candidates(paths: list[Path]) -> dict[str, Record]:
