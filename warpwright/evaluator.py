@@ -30,7 +30,7 @@ from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import timed, verify
 from warpwright.verifier.ledger import hidden_work
 from warpwright.verifier.rejections import Rejected, rejection, verdict_of
-from warpwright.workers.giving_way import giving_way
+from warpwright.workers.device_yield import yielding
 from warpwright.workers.sandbox import Limits, Worker
 
 ORIGINAL = "eager"
@@ -117,12 +117,12 @@ class Trusted:
         """The name of the fastest one that is right."""
         return min((name for name in self.eligible if name in self.timings), key=lambda name: self.timings[name].median)
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Have them let go of what the last call left: on a GPU, the next candidate may need the memory."""
         if self.judge.device != "cpu":
             self.judge.forget()
             if self.worker is not None:
-                _trust(self.worker.rest)
+                _trust(self.worker.release_memory)
 
     def close(self) -> None:
         """End them."""
@@ -242,7 +242,7 @@ class LocalEvaluator:
     @contextmanager
     def _beside_others(self) -> Iterator[None]:
         """Hold the device beside others, to build and verify; give way to whoever wants to time."""
-        with self._lock.shared() as held, giving_way(held):
+        with self._lock.shared() as held, yielding(held):
             yield
 
     def _building(self, source: Source) -> AbstractContextManager[None]:
@@ -300,7 +300,7 @@ class LocalEvaluator:
         baseline.program = None if rejected else TrustedProgram(judge, worker, name)
         with self._beside_others():
             baseline.verdict = rejected or self._verify_baseline(judge, worker, name)
-            _trust(worker.rest)
+            _trust(worker.release_memory)
         baseline.seconds = time.monotonic() - began
 
     def _verify_baseline(self, judge: verify.Judge, worker: Worker, name: str) -> Verdict:
@@ -326,7 +326,7 @@ class LocalEvaluator:
             trusted.overhead = timed.call_overhead(trusted.worker)
             seconds = min(BASELINE_SECONDS, self._seconds)
             trusted.timings = self._compare(trusted, programs[trusted.eligible[0]], seconds, check_share=0.0).baselines
-        trusted.rest()
+        trusted.release_memory()
 
     def _roof(self, work: roofline.Work) -> tuple[float, Mapping[str, Scalar]]:
         """Return the time below which nothing is believed, and the facts that it rests on."""
@@ -369,7 +369,7 @@ class LocalEvaluator:
             measurement = None
             if verdict.ok:
                 verdict, measurement = self._time(trusted, worker, verdict)
-                trusted.rest()
+                trusted.release_memory()
         return self._record(candidate, verdict.status, verdict, measurement, build)
 
     def _time(self, trusted: Trusted, worker: Worker, verdict: Verdict) -> tuple[Verdict, Measurement | None]:
