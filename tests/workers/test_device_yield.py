@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 from built_worker import build
 
 from warpwright.timing.device_lock import DeviceLock
-from warpwright.workers.giving_way import giving_way
+from warpwright.workers.device_yield import yielding
 from warpwright.workers.sandbox import Limits, Worker
 
 BUSY = """
@@ -67,7 +67,7 @@ def built_beside(lock: DeviceLock, after: float, seconds: float, timeout: float,
         worker.request("hello")
         timer = Timer(lock, after, seconds, worker)
         timer.start()
-        with lock.shared() as held, giving_way(held):
+        with lock.shared() as held, yielding(held):
             build_busily(worker, timeout, work)
         timer.join()
     return timer

@@ -25,7 +25,7 @@ FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
 
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     """Serve requests until the parent closes the pipe."""
-    judge = Judging(order)
+    judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
         "trim", "host_only", "digest",
@@ -52,7 +52,7 @@ def _tidy(operation: Any, device: str) -> Any:
     return run
 
 
-class Judging:
+class JudgeWorker:
     """The judge's state: the original, what it shipped, and the last output that it looked at."""
 
     def __init__(self, order: dict[str, Any]) -> None:

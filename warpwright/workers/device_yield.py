@@ -56,7 +56,7 @@ def held() -> bool:
 
 
 @contextlib.contextmanager
-def giving_way(device: Held) -> Iterator[None]:
+def yielding(device: Held) -> Iterator[None]:
     """Inside, whenever this process waits for a worker and somebody wants to time on the device, stop all workers until he is done.
 
     Only while a reply is awaited: what the parent watches after a call (threads that end, CPU time) is never cut in two. A judge on a GPU
@@ -69,7 +69,7 @@ def giving_way(device: Held) -> Iterator[None]:
         _held.remove(device)
 
 
-def give_way(asked: Stoppable) -> float:
+def yield_to_timer(asked: Stoppable) -> float:
     """Step aside if somebody wants to time; return the seconds that it took."""
     if not _held or (asked.role == "judge" and asked.device != "cpu") or not _held[-1].wanted:
         return 0.0

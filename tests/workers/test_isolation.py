@@ -49,7 +49,7 @@ ALLOWED = {"signal_self", "scheduler_self", "limit_self", "thread", "raised"}
 
 
 def test_the_filter_lets_a_process_alone_with_itself() -> None:
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     ran = subprocess.run([sys.executable, "-c", SCRIPT, root], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": root})
     assert ran.returncode == 0, ran.stderr
     said = dict(line.split(maxsplit=1) for line in ran.stdout.splitlines())

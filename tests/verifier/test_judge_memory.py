@@ -8,8 +8,8 @@ import pytest
 from corpus import task
 
 from warpwright.base import Case, to_json
-from warpwright.verifier.judge import MOST_TRIMS, Judge, JudgeFailed
-from warpwright.verifier.judging import Judging
+from warpwright.verifier.judge_client import MOST_TRIMS, Judge, JudgeFailed
+from warpwright.verifier.judge_worker import JudgeWorker
 
 OUT = {"error": "... CUDA out of memory", "kind": "OutOfMemoryError", "message": "CUDA out of memory"}
 
@@ -52,7 +52,7 @@ def test_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_judge_that_let_go_of_its_answers_makes_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
     order = {"device": "cpu", "exchange": "", "isolation": {}}
-    judging = Judging(order)
+    judging = JudgeWorker(order)
     judging.open(to_json(task("relu")), "7", False)
     case = asdict(Case("nominal", 3))
     assert not judging.viable(case, 0)["problem"] and judging.original is not None and judging.original.answers
