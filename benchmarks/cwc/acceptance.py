@@ -1,6 +1,6 @@
 """What class-wise convolution does and does not do, on the offline sets: controls, recovery, attacks, quality. Three seeds, one CPU core.
 
-    python -m benchmarks.cwc.acceptance --store classwise_acceptance.jsonl > benchmarks/results/classwise_acceptance_cpu.md
+    python -m benchmarks.cwc.acceptance --store classwise_acceptance.jsonl > benchmarks/results/cwc_acceptance_cpu
 
 Each finished training is a line of the store, so a stopped run goes on where it was. A seed changes the images, the key and the training.
 """

@@ -1,6 +1,6 @@
 """CWC on one CPU core, memory to memory: images/s of the C++ kernel beside torch and scipy, in one run.
 
-    python -m benchmarks.cwc.cpu > benchmarks/results/classwise_cpu.md
+    python -m benchmarks.cwc.cpu > benchmarks/results/cwc_cpu
 """
 
 from __future__ import annotations

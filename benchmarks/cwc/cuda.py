@@ -1,6 +1,6 @@
 """CWC on one GPU: builds, bit-equality with the int64 definition, images/s against the floor, then data sets through `warpwright protect`.
 
-    PYTHONPATH=. python -m benchmarks.cwc.cuda --out benchmarks/results/classwise_h200.json
+    PYTHONPATH=. python -m benchmarks.cwc.cuda --out benchmarks/results/cwc_kernels_h200
 
 `--parts time --kernels half` builds, checks and times the variants of one kernel alone, `--sides 224` images of one size.
 Without a GPU, `--parts end --backend cpp --scale 0.02` goes through the last part alone. A part that fails is recorded, and the rest goes on.

@@ -60,7 +60,7 @@ class GpuTuning:
 
 
 def fastest(k: int, side: int) -> GpuTuning:
-    """Return the constants of mma that were fastest on an H200 for square images (benchmarks/results/classwise_h200.json: 32 and 224, k 3 and 9)."""
+    """Return the constants of mma that were fastest on an H200 for square images (benchmarks/results/cwc_kernels_h200: 32 and 224, k 3 and 9)."""
     if k <= 3:
         return GpuTuning(rows=8, warps=4, blocks=8) if side <= 64 else GpuTuning(rows=8, warps=7, blocks=4)
     return GpuTuning(rows=16, warps=7, blocks=2) if k >= 7 and side > 64 else GpuTuning()
@@ -78,7 +78,7 @@ def fastest_half(side: int, scale: str) -> GpuTuning:
 
 
 FASTEST_CLUSTER = GpuTuning("cluster", warps=8, blocks=1, slots=3, cluster=4)
-"""The constants of cluster that were fastest on an H200 at side 224 (benchmarks/results/classwise_cluster_h200.json)."""
+"""The constants of cluster that were fastest on an H200 at side 224 (benchmarks/results/cwc_kernels_h200)."""
 
 
 class DeviceBank(NamedTuple):
