@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from warpwright.base import Action, Candidate, Source
-from warpwright.domains.unlearnable.backends import Tuning
-from warpwright.domains.unlearnable.operator import Operator
+from warpwright.domains.unlearnable.cwc.backends import Tuning
+from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.errors import NotApplicable
 from warpwright.native import standalone
 from warpwright.space import Space
@@ -22,7 +22,7 @@ _ACCUMULATORS = 32
 """rows x vectors: more vector accumulators than AVX-512 has registers only spill."""
 
 _POINTERS = 8
-"""Pointer parameters of classwise_convolve; its two numbers follow them."""
+"""Pointer parameters of cwc_convolve; its two numbers follow them."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ def lower(plan: Plan, actions: Sequence[Action], target: str) -> Candidate:
 
 def _kernel_text(work: Work, tuning: Tuning) -> str:
     defines = f"#define K {work.k}\n#define ROWS {tuning.rows}\n#define VECS {tuning.vectors}\n#define LANES {tuning.lanes}\n"
-    kernel = defines + Path(__file__).with_name("classwise.cpp").read_text()
+    kernel = defines + (Path(__file__).parent / "kernels" / "cwc.cpp").read_text()
     text = _MODEL.replace("@PAD", work.operator.pad).replace("@MAX", str(int(work.operator.scale == "max"))).replace("@K", str(work.k))
-    return "\n" + standalone.loader(kernel, {"classwise_convolve": _POINTERS}) + text
+    return "\n" + standalone.loader(kernel, {"cwc_convolve": _POINTERS}) + text
 
 
 _TASK = '''import torch
@@ -190,6 +190,6 @@ class ModelNew(Model):
             images, out, labels.contiguous(), weights.float().contiguous(), weights.sum((1, 2)).int(),
             border(images.shape[2]), border(images.shape[3]), torch.tensor([*images.shape, *images.stride()]),
         )
-        KERNELS.classwise_convolve(*(t.data_ptr() for t in tensors), @MAX, torch.get_num_threads())
+        KERNELS.cwc_convolve(*(t.data_ptr() for t in tensors), @MAX, torch.get_num_threads())
         return out
 '''
