@@ -54,7 +54,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "rest", "trim", "line_up",
+            "release_memory", "trim", "line_up",
         )
     }
     serve_requests(request_fd, reply_fd, operations, runner.call, lambda: runner.patience)
@@ -303,7 +303,7 @@ class Runner:
         self.kept = self.outputs
         return {}
 
-    def rest(self) -> dict[str, Any]:
+    def release_memory(self) -> dict[str, Any]:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
         self.inputs, self.outputs, self.kept, self.slot_form = [], None, None, None
         self.line, self.line_form, self.graphs, self.graph, self.turn = [], None, {}, None, False
