@@ -1,4 +1,4 @@
-"""The timer on real processes: what holds on every machine, however busy. Its rules are tested on simulated times (test_measure.py, test_sequential.py).
+"""The timer on real processes: what holds on every machine, however busy. test_measure.py and test_sequential.py prove its rules on simulated times.
 
 What depends on the machine is printed after the tests; the tests marked slow judge it, and want a machine with nothing else to do.
 """
