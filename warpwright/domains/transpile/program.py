@@ -12,14 +12,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from warpwright.domains.transpile import choices, launch, pipeline, vmath
-from warpwright.domains.transpile.analysis import classes
+from warpwright.domains.transpile.analysis import callees, classes
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
+from warpwright.domains.transpile.analysis.lockstep import relies_on_lockstep
 from warpwright.domains.transpile.choices import Choices
 from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.fibers import lockstep as stepping
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
-from warpwright.domains.transpile.fibers.lockstep import relies_on_lockstep
 from warpwright.domains.transpile.frontend import parse, scan
 from warpwright.domains.transpile.frontend import source as reading
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite
@@ -157,7 +157,7 @@ def faster_tiers(
     better: dict[int, str] = {}
     starts = {k.start for k in defined}
     device = [f for f in functions if not any(k.start <= f.start < k.end for k in defined)]
-    shared = pipeline.device(device)
+    shared = callees.device(device)
     objects = classes.aware(source, shared.known.impure)
     texts = {f.name: source.text[start:end] for start, _, end in scan.pieces(source.text) for f in device if start <= f.start < end}
     for kernel in defined:
@@ -181,7 +181,7 @@ def faster_tiers(
     return kernels, better, dropped, inlined_edits(source.text, shared) if any(k.tier == "vectors" for k in kernels.values()) else []
 
 
-def inlined_edits(text: str, device: pipeline.Device) -> list[rewrite.Edit]:
+def inlined_edits(text: str, device: callees.Device) -> list[rewrite.Edit]:
     """Give the device functions that loops inline the elementary functions without branches."""
     starts = {f.start for f in device.functions if f.name in device.simple and not relies_on_lockstep(f)}
     pieces = [piece for piece in scan.pieces(text) if any(piece[0] <= at < piece[1] for at in starts)]

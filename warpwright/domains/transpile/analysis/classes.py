@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis.callees import LOOKS_AT_THREAD
+from warpwright.domains.transpile.analysis.synchronisation import SYNC_CALLS
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.source import Source
-from warpwright.domains.transpile.passes.normalise import SYNC_CALLS
-from warpwright.domains.transpile.pipeline import LOOKS_AT_THREAD
 
 _NAME = (
     re.compile(r"\b(?:struct|class|union)\s+(?:\w+\s*\([^()]*\)\s*)*(\w+)[^;{()]*\{"),

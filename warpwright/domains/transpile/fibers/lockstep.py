@@ -9,26 +9,16 @@ reads volatile memory steps once a turn, after all other steps: it may wait for 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis.lockstep import may_wait, relies_on_lockstep
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.fibers.sanitize import definition
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, Function, Stmt
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
-
-
-def relies_on_lockstep(function: Function) -> bool:
-    """Say whether a function has volatile memory that threads may share."""
-    return any("volatile" in v.type and (v.space in ("shared", "dynamic") or "*" in v.type) for v in (function.variables or {}).values())
-
-
-def may_wait(loop: DoWhile, variables: Mapping[int, ir.Var]) -> bool:
-    """Say whether a loop reads volatile memory: it may wait for what another thread of the block writes."""
-    found = [variables.get(e.var) for e in ir.expressions(loop.body) if e.kind == "name" and e.var is not None]
-    return any(var is not None and "volatile" in var.type for var in found)
 
 
 class _Stepped(FunctionPrinter):
