@@ -7,24 +7,25 @@ import functools
 import gc
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from warpwright.domains.transpile import choices, launch, pipeline
-from warpwright.domains.transpile import edits as text_edits
 from warpwright.domains.transpile.analysis import callees, classes
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
 from warpwright.domains.transpile.choices import Choices
-from warpwright.domains.transpile.edits import Edit
 from warpwright.domains.transpile.emit.inlined import inlined_edits
-from warpwright.domains.transpile.emit.program_text import KernelInfo, assemble
+from warpwright.domains.transpile.emit.program_text import KernelInfo as KernelInfo
+from warpwright.domains.transpile.emit.program_text import assemble
 from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.fibers import lockstep as stepping
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
+from warpwright.domains.transpile.frontend import edits as text_edits
 from warpwright.domains.transpile.frontend import exports, host_code, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
+from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Function, Shape
@@ -92,9 +93,13 @@ def compile_text(
     if not source.kernels and not host:
         raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
     refusals.refuse(source)
-    if sanitize:
-        return _sanitized(source, instances, host)
-    return _translated(source, instances, host, Wanted("fibers" if lockstep else tier, blocks, choices.of_kernels(text), lockstep))
+    wanted = Wanted("fibers" if lockstep else tier, blocks, MappingProxyType({}) if sanitize else choices.of_kernels(text), lockstep)
+    translated = _sanitized(source) if sanitize else _translated(source, wanted)
+    edits = [*translated.edits, *rewrite.launch_edits(source), *([] if host else host_code.host_edits(source))]
+    body = text_edits.apply(source.text, edits)
+    body = rewrite.with_linkage(body, source) if host and not sanitize else body
+    exported = exports.exported(source, instances)
+    return Program(name, assemble(source, translated.kernels, body, exported, translated.runtime), translated.kernels, exported)
 
 
 @dataclass(frozen=True)
@@ -110,34 +115,36 @@ class Wanted:
     lockstep: bool = False
 
 
-def _sanitized(source: Source, instances: Sequence[str], host: bool) -> Program:
-    """Return the program on fibers with every access checked."""
+@dataclass(frozen=True)
+class Translated:
+    """The kernels of a source, and what changes in its text for them."""
+
+    kernels: dict[str, KernelInfo]
+    edits: Sequence[Edit]
+    runtime: tuple[str, ...] = ()
+    """Parts of the runtime that the text needs, but for those that it names."""
+
+
+def _sanitized(source: Source) -> Translated:
+    """Return the kernels on fibers with every access checked."""
     kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sanitized") for k in source.kernels if k.defined}
-    edits = [*rewrite.launch_edits(source), *sanitize_functions.edits(source, parse.parse(source))]
-    edits += [] if host else host_code.host_edits(source)
-    exported = exports.exported(source, instances)
-    return Program(source.name, assemble(source, kernels, text_edits.apply(source.text, edits), exported, ("shadow",)), kernels, exported)
+    return Translated(kernels, sanitize_functions.edits(source, parse.parse(source)), ("shadow",))
 
 
-def _translated(source: Source, instances: Sequence[str], host: bool, wanted: Wanted) -> Program:
-    """Return the program with each kernel in the fastest tier that takes it."""
+def _translated(source: Source, wanted: Wanted) -> Translated:
+    """Return each kernel in the fastest tier that takes it."""
     read = functools.cache(functools.partial(parse.parse, source))  # once, and not at all where everything stays on fibers
     faster = _faster_tiers(source, read, wanted)
     functions = read() if wanted.lockstep or re.search(r"\bvolatile\b", source.text) else []
     edits = [
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
-        *rewrite.launch_edits(source),
         *rewrite.value_edits(source),
         *rewrite.dynamic_shared_edits(source),
         *rewrite.device_edits(source, faster.texts),
-        *([] if host else host_code.host_edits(source)),
         *host_code.drop_edits(source, faster.dropped),
         *faster.inlined,
     ]
-    body = text_edits.apply(source.text, edits)
-    body = rewrite.with_linkage(body, source) if host else body
-    exported = exports.exported(source, instances)
-    return Program(source.name, assemble(source, faster.kernels, body, exported), faster.kernels, exported)
+    return Translated(faster.kernels, edits)
 
 
 @dataclass(frozen=True)
@@ -191,6 +198,6 @@ def _in_loops(
         raise DoesNotApply(line, "the parser does not show this kernel")
     if thread := methods.used(source.text[kernel.start : kernel.end]):
         raise DoesNotApply(line, f"methods of {thread} ask for the thread or synchronise")
-    shapes = exports.block_shapes(kernel, source.launches, wanted.blocks)
-    refuse_divergent(parsed, source, exports.block_shapes(replace(kernel, bounds=""), source.launches, wanted.blocks))  # a bound is the largest shape
+    launched, shapes = exports.block_shapes(source, kernel, wanted.blocks)
+    refuse_divergent(parsed, source, launched)
     return pipeline.write(kernel, parsed, device, line, shapes, wanted.tier != "loops", wanted.chosen.get(kernel.name, choices.BY_RULE))

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.lockstep import may_wait, relies_on_lockstep
-from warpwright.domains.transpile.edits import Edit
-from warpwright.domains.transpile.fibers.sanitize import definition
+from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, Function, Stmt
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
@@ -75,7 +74,7 @@ def edits(source: Source, functions: Sequence[Function], taken: Set[int], everyw
         kernel = source.kernel_of(function.start)
         if function.problem or not (everywhere or relies_on_lockstep(function)) or (kernel is not None and kernel.start in taken):
             continue
-        start, end, head = definition(source, kernel, function)
+        start, end, head = source.definition(function.name, function.start)
         printer = _Stepped(dict(function.variables or {}), everywhere, places)
         text = "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
         made.append(Edit(start, end, text))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from warpwright.domains.transpile.edits import Edit
 from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel, Parameter, Token
 from warpwright.domains.transpile.frontend.source import Source
 

@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from warpwright.domains.transpile.frontend import scan
-from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite
+from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Shape
 from warpwright.errors import UsageError
+
+Shapes = tuple[Shape, ...]
 
 _BUILTIN = frozenset(
     ["float", "double", "int", "unsigned", "long", "short", "char", "bool", "half", "__half", "const", "true", "false", "float2", "float4", "int64_t",
@@ -43,15 +45,20 @@ def _closed(arguments: str) -> bool:
     return all(token.kind in ("number", "mark") or token.text in _BUILTIN for token in scan.tokens(arguments))
 
 
-def block_shapes(kernel: Kernel, sites: Sequence[LaunchSite], blocks: Mapping[str, Shape]) -> tuple[Shape, ...]:
-    """Return the block shapes that get a version of their own: as given, as launched with numbers, or the launch bound."""
-    shapes: list[Shape] = [blocks[kernel.name]] if kernel.name in blocks else []
-    for site in sites:
+def block_shapes(source: Source, kernel: Kernel, wanted: Mapping[str, Shape]) -> tuple[Shapes, Shapes]:
+    """Return the block shapes that a kernel is launched with, as wanted or as numbers in the text, and those with the launch bound, which is the
+    largest shape: these get a version of their own."""
+    shapes = [wanted[kernel.name]] if kernel.name in wanted else []
+    for site in source.launches:
         if site.callee.rpartition("::")[2] == kernel.name:
             parts = scan.split_commas(site.configuration)
             numbers = re.fullmatch(r"(?:dim3\s*[({])?\s*(\d+)\s*(?:,\s*(\d+)\s*)?(?:,\s*(\d+)\s*)?[)}]?", parts[1]) if len(parts) > 1 else None
             if numbers:
                 shapes.append((int(numbers[1]), int(numbers[2] or 1), int(numbers[3] or 1)))
-    if kernel.bounds.strip().isdigit():
-        shapes.append((int(kernel.bounds), 1, 1))
+    bound = [(int(kernel.bounds), 1, 1)] if kernel.bounds.strip().isdigit() else []
+    return _offered(shapes), _offered([*shapes, *bound])
+
+
+def _offered(shapes: Sequence[Shape]) -> Shapes:
+    """Return the first shapes that a launch may have."""
     return tuple(s for s in dict.fromkeys(shapes) if 0 < s[0] * s[1] * s[2] <= 1024)[:4]

@@ -83,10 +83,15 @@ class Source:
         """Return the kernel in which an offset in `text` lies."""
         return next((k for k in self.kernels if k.start <= offset < k.end), None)
 
-    def block_end(self, opening: int) -> int:
-        """Return the offset after the brace that closes the one at `opening`."""
+    def definition(self, name: str, start: int) -> tuple[int, int, str]:
+        """Return where the definition of the function that starts at an offset begins and ends, and its text up to the body."""
+        kernel = self.kernel_of(start)
+        parameters = re.compile(rf"\b{re.escape(name)}\s*\(").search(self.text, start)
+        assert parameters is not None
+        begin, head_end = (start, scan.closing(self.text, parameters.end() - 1)) if kernel is None else (kernel.start, kernel.head_end)
+        opening = self.text.index("{", head_end)
         rest = scan.tokens(self.text[opening:])
-        return opening + rest[scan.matching(rest, 0, "{", "}")].end
+        return begin, opening + rest[scan.matching(rest, 0, "{", "}")].end, self.text[begin:opening].rstrip()
 
     @functools.cached_property
     def _ends(self) -> list[int]:
