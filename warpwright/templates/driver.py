@@ -24,9 +24,6 @@ class DriverError(WarpwrightError):
     """A call of the CUDA driver failed."""
 
 
-
-
-
 @functools.cache
 def nvrtc() -> ctypes.CDLL:
     """Return NVIDIA's run-time compiler: from its registry package, else from the system."""
@@ -108,7 +105,7 @@ class Kernel:
     def __init__(self, code: bytes, name: str, codes: str, block: int, shared: int = 0) -> None:
         """Load `name` from machine code into the current context.
 
-        `codes` has a letter for each parameter: p an address, i an int, l a long long, f a float, m a TensorMap by value. `shared` is dynamic
+        `codes` has a letter for each parameter: p an address, i an int, l a long long, f a float, m a `tensor_map` by value. `shared` is dynamic
         shared memory in bytes.
         """
         self.name, self.codes, self.block, self.shared = name, codes, block, shared
@@ -126,22 +123,18 @@ class Kernel:
         check(driver().cuLaunchKernel(self.function, *sizes, ctypes.c_void_p(stream), pointers, None), f"launching {self.name}")
 
 
-class TensorMap(ctypes.Structure):
-    """The driver's description of a tensor for the bulk copy engine; 64-byte aligned as it must be."""
+def tensor_map(address: int, sizes: tuple[int, int, int], box: tuple[int, int]) -> Any:
+    """Return the bulk copy engine's description of dense bytes of `sizes` (columns, rows, planes).
 
-    _fields_ = (("room", ctypes.c_char * 192),)
-
-    @classmethod
-    def of_bytes(cls, address: int, sizes: tuple[int, int, int], box: tuple[int, int]) -> Any:
-        """Describe bytes of `sizes` (columns, rows, planes), dense, copied in boxes of (columns, rows) with the 128-byte swizzle; zeros outside."""
-        raw = cls()
-        aligned = (ctypes.addressof(raw) + 63) & ~63
-        held = (ctypes.c_char * 128).from_address(aligned)
-        held.owner = raw  # keeps the memory
-        u64, u32 = ctypes.c_uint64, ctypes.c_uint32
-        code = driver().cuTensorMapEncodeTiled(
-            ctypes.c_void_p(aligned), 0, 3, ctypes.c_void_p(address), (u64 * 3)(*sizes), (u64 * 2)(sizes[0], sizes[0] * sizes[1]),
-            (u32 * 3)(*box, 1), (u32 * 3)(1, 1, 1), 0, 3, 3, 0,
-        )  # fmt: skip
-        check(code, f"describing a tensor of {sizes} bytes")
-        return held
+    They are copied in boxes of (columns, rows) of one plane, with the 128-byte swizzle; what lies outside is zero.
+    """
+    room = bytearray(192)
+    start = -ctypes.addressof((ctypes.c_char * 192).from_buffer(room)) % 64  # the driver wants 64-byte alignment
+    held = (ctypes.c_char * 128).from_buffer(room, start)
+    u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+    code = driver().cuTensorMapEncodeTiled(
+        ctypes.byref(held), 0, 3, ctypes.c_void_p(address), (u64 * 3)(*sizes), (u64 * 2)(sizes[0], sizes[0] * sizes[1]),
+        (u32 * 3)(*box, 1), (u32 * 3)(1, 1, 1), 0, 3, 3, 0,
+    )  # fmt: skip
+    check(code, f"describing a tensor of {sizes} bytes")
+    return held

@@ -12,12 +12,13 @@
 // Ladder
 //   1. plain pointers in Triton (shared loads of 3 + 3 slices, six dots a step): 184 to 190 TFLOP/s of float32 at 4096^3 on an H200 (cuBLAS: 51).
 //   2. this kernel: persistent, one producer warp that loads by TMA (128-byte swizzle), two consumer warpgroups that each hold 64 x BN of all
-//      three orders in registers (3 x 64 = 192 a thread for BN = 128), a ring of slots of one (A slice, B slice) pair, setmaxnreg 24 / 240.
+//      three orders in registers (3 x 64 = 192 a thread for BN = 128), a ring of slots of one (A slice, B slice) pair, setmaxnreg 40 / 232.
 //   3. CLUSTER=2: two blocks of rows share a block of columns, each loading half of it for both (TMA multicast).
 //   4. A_IN_REGISTERS=1: each consumer reads its part of A once a step by ldmatrix instead of up to three times by wgmma.
 //
 // Parameters (macros): BN = 64 | 128 columns a tile; SLOTS: slots of (128 + BN) * 128 bytes, at most 227 KB; CLUSTER = 1 | 2;
-//   A_IN_REGISTERS = 0 | 1; GROUP: rows of tiles walked together, for L2; WATCHDOG: a wait that never ends traps instead of hanging.
+//   A_IN_REGISTERS = 0 | 1; GROUP: rows of tiles walked together, for L2; WATCHDOG: a wait that never ends traps instead of hanging;
+//   PROBE, to see what bounds the time, with wrong results: 1 loads nothing, 2 multiplies nothing.
 // Bounds: k at most 24,576, so that no int32 sum overflows (order 4: 5 * 128 * 128 * k < 2^31); k rounded up to 128 by zeros.
 //
 // Predictions, written before the first run (H200, 132 SMs, dense INT8 peak 1,979 TOP/s = 330 TFLOP/s of float32 at level 3)
@@ -29,6 +30,10 @@
 //
 // NOTES (outcomes; add below, newest last)
 //   none yet: not run on a GPU.
+
+#ifndef PROBE
+#define PROBE 0
+#endif
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -72,9 +77,13 @@ __device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
     } while (!done);
 }
 
+__device__ __forceinline__ void release_one(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
 __device__ __forceinline__ void release(u32 barrier, int lane) {  // one lane a warp for each block of the cluster
 #if CLUSTER == 1
-    if (lane == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+    if (lane == 0) release_one(barrier);
 #else
     if (lane < CLUSTER)
         asm volatile(
@@ -219,7 +228,7 @@ __device__ __forceinline__ Pair take_pair(Ring& ring, u32 rows) {
 template <int SUMS>
 __device__ __forceinline__ void multiply_all(int (&c)[SUMS], u64 a, u64 b) {  // 128 of k, 32 bytes at a time: 2 in units of a descriptor
 #pragma unroll
-    for (int i = 0; i < BK / 32; ++i) multiply(c, a + 2 * i, b + 2 * i);
+    for (int i = 0; i < (PROBE == 2 ? 0 : BK / 32); ++i) multiply(c, a + 2 * i, b + 2 * i);
 }
 
 #if A_IN_REGISTERS
@@ -278,6 +287,7 @@ __device__ __forceinline__ void high_step(int (&c)[3][SUMS], Ring& ring, u32 row
     multiply_all(c[1], p1.a, p0.b);
     multiply_all(c[2], p1.a, p1.b);
     const Pair p2 = take_pair(ring, rows);
+    begin_products();
     multiply_all(c[2], p0.a, p2.b);
     multiply_all(c[2], p2.a, p0.b);
     commit_products();
@@ -416,7 +426,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
     const int first_tile = blockIdx.x / CLUSTER, stride = gridDim.x / CLUSTER;
 
     if (group == 0) {  // producer: one thread
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0) {
             for (int index = first_tile; index < tiles; index += stride) {
                 const Tile tile = tile_of(index, rank, m, n, (float)k, a_blocks, b_blocks, fixed_level);
@@ -426,6 +436,11 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
                         for (int slice = 0; slice < slices; ++slice) {
                             const u32 full = ring.full + 8 * ring.slot, at = ring.address();
                             barrier_wait(ring.empty + 8 * ring.slot, ring.parity ^ 1);
+                            if (PROBE == 1) {
+                                release_one(full);
+                                ring.next();
+                                continue;
+                            }
                             barrier_expect(full, SLOT_BYTES);
                             load(at, a_map, step * BK, tile.row, slice, full);
 #if CLUSTER > 1
@@ -440,7 +455,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         }
         __syncwarp();
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         const int warp = threadIdx.x / 32 % 4;
         const u32 rows = (group - 1) * 64 * BK;
         u32 first = 0;  // the oldest slot that this warp has not released

@@ -30,11 +30,15 @@ class Tiles:
     a_in_registers: bool = False
     group: int = 8
     watchdog: bool = False
+    probe: int = 0
 
     def defines(self) -> list[str]:
         """Return the macros."""
-        numbers = (f"BN={self.columns}", f"SLOTS={self.slots}", f"CLUSTER={self.cluster}", f"A_IN_REGISTERS={int(self.a_in_registers)}", f"GROUP={self.group}")
-        return [*numbers, "WATCHDOG=1"] if self.watchdog else [*numbers]
+        values = {
+            "BN": self.columns, "SLOTS": self.slots, "CLUSTER": self.cluster, "A_IN_REGISTERS": int(self.a_in_registers),
+            "GROUP": self.group, "PROBE": self.probe,
+        }  # fmt: skip
+        return [*(f"{name}={value}" for name, value in values.items()), *(["WATCHDOG=1"] if self.watchdog else [])]
 
     @property
     def shared(self) -> int:
@@ -82,7 +86,7 @@ class SlicedMatrix:
     def map_of(self, rows: int) -> Any:
         """Return the description for boxes of `rows` rows."""
         if rows not in self.maps:
-            self.maps[rows] = driver.TensorMap.of_bytes(self.slices.data_ptr(), (self.padded, self.slices.shape[1], SLICES), (128, rows))
+            self.maps[rows] = driver.tensor_map(self.slices.data_ptr(), (self.padded, self.slices.shape[1], SLICES), (128, rows))
         return self.maps[rows]
 
     def refresh(self) -> None:
@@ -104,7 +108,8 @@ class SlicedMatrix:
         rows, k = self.source.shape
         passes(self.source.device.index)["slice_more"](
             -(-rows // 16), torch.cuda.current_stream().cuda_stream, self.source.data_ptr(), self.source.stride(0), self.slices.data_ptr(),
-            self.inverse.data_ptr(), self.flags.data_ptr(), self.blocks.data_ptr(), other.worst.data_ptr(), self.done.data_ptr(), rows, k, self.padded, level,
+            self.inverse.data_ptr(), self.flags.data_ptr(), self.blocks.data_ptr(), other.worst.data_ptr(), self.done.data_ptr(), rows, k,
+            self.padded, level,
         )  # fmt: skip
 
 
@@ -114,7 +119,7 @@ def cut(source: torch.Tensor) -> SlicedMatrix:
         raise UsageError(f"expected a float32 matrix on a GPU, saw {source.dtype} of shape {tuple(source.shape)} on {source.device}")
     rows, k = source.shape
     if not 0 < k <= LONGEST or not rows:
-        raise UsageError(f"expected rows of 1 to {LONGEST} elements, saw a matrix of shape {tuple(source.shape)}", "multiply such matrices with torch")
+        raise UsageError(f"expected rows of 1 to {LONGEST} elements, saw a matrix of shape {tuple(source.shape)}", "use torch for such a product")
     source = source if source.stride(1) == 1 else source.contiguous()
     empty, count = functools.partial(torch.empty, device=source.device), -(-rows // 128)
     made = SlicedMatrix(
@@ -125,7 +130,7 @@ def cut(source: torch.Tensor) -> SlicedMatrix:
     return made
 
 
-def product(a: SlicedMatrix, b: SlicedMatrix, out: torch.Tensor, tiles: Tiles = Tiles(), level: int = 0) -> torch.Tensor:  # noqa: B008 (frozen)
+def product(a: SlicedMatrix, b: SlicedMatrix, out: torch.Tensor, tiles: Tiles = Tiles(), level: int = 0) -> torch.Tensor:
     """Write a @ b.T into out [m, n] and return it; `level` (3, 4 or 5) replaces the rule that chooses one for each tile."""
     a.slice_for(b, level)
     b.slice_for(a, level)
@@ -133,8 +138,8 @@ def product(a: SlicedMatrix, b: SlicedMatrix, out: torch.Tensor, tiles: Tiles = 
     stream, sms = torch.cuda.current_stream().cuda_stream, _multiprocessors(device)
     blocks = -(-m // (128 * tiles.cluster)) * -(-n // tiles.columns)
     product_kernel(device, tiles)(
-        min(sms // tiles.cluster, blocks) * tiles.cluster, stream, a.map_of(128), b.map_of(tiles.columns // tiles.cluster), out.data_ptr(), out.stride(0),
-        a.inverse.data_ptr(), b.inverse.data_ptr(), a.blocks.data_ptr(), b.blocks.data_ptr(), m, n, k, level,
+        min(sms // tiles.cluster, blocks) * tiles.cluster, stream, a.map_of(128), b.map_of(tiles.columns // tiles.cluster), out.data_ptr(),
+        out.stride(0), a.inverse.data_ptr(), b.inverse.data_ptr(), a.blocks.data_ptr(), b.blocks.data_ptr(), m, n, k, level,
     )  # fmt: skip
     passes(device)["plain_rows"](
         sms, stream, a.source.data_ptr(), a.source.stride(0), b.source.data_ptr(), b.source.stride(0), out.data_ptr(), out.stride(0),

@@ -52,7 +52,7 @@ class Slices:
 
 def cut(x: Floats) -> Slices:
     """Cut each row of x into five signed bytes an element."""
-    flags = ~np.isfinite(x).all(1)
+    flags: NDArray[np.bool_] = np.logical_not(np.isfinite(x).all(axis=1))
     clean = np.where(flags[:, None], np.float32(0), x)
     top = np.abs(clean).max(1).astype(np.float64)
     with np.errstate(divide="ignore"):
