@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def draw(kind: str, rows: int, k: int, seed: int) -> torch.Tensor:
     return normal
 
 
-def milliseconds(calls: dict[str, Callable[[], object]], batches: int = 5, least: float = 4.0) -> dict[str, float]:
+def milliseconds(calls: Mapping[str, Callable[[], object]], batches: int = 5, least: float = 4.0) -> dict[str, float]:
     """Return the median time of each call, the calls' batches taking turns; a batch lasts at least `least` ms."""
     counts, spent = {}, {name: [] for name in calls}  # type: ignore[var-annotated]
     for name, call in calls.items():
