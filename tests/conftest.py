@@ -1,10 +1,12 @@
-"""Options and fixtures that all tests share: golden texts; threads that sleep while they wait."""
+"""Options and fixtures that all tests share: golden texts; notes of what this machine measured; threads that sleep while they wait."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,3 +38,19 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(), f"{name} changed; read the difference, then run with --update-golden"
 
     return compare
+
+
+@pytest.fixture
+def note(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Print a line after the tests: a figure of this machine that no assertion may rest on."""
+    return partial(record_property, "note")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the notes, of every process that ran tests."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call"]
+    notes = [text for report in reports for name, text in report.user_properties if name == "note"]
+    if notes:
+        terminalreporter.section("measured on this machine")
+        for text in notes:
+            terminalreporter.line(text)

@@ -14,7 +14,8 @@ import corpus
 import pytest
 
 from warpwright.base import Candidate, Verdict
-from warpwright.evaluator import LocalEvaluator
+from warpwright.space import Measuring
+from warpwright.targets.local import LocalEvaluator
 from warpwright.verifier import verify
 from warpwright.workers import fork_server
 from warpwright.workers.sandbox import Limits
@@ -137,7 +138,7 @@ def evaluators() -> Iterator[dict[str, LocalEvaluator]]:
 @pytest.mark.parametrize(("program", "device"), parameters("cheats", timing=True))
 def test_cheat_is_caught_while_it_is_timed(evaluators: dict[str, LocalEvaluator], program: corpus.Program, device: str) -> None:
     if program.task not in evaluators:
-        evaluators[program.task] = LocalEvaluator(corpus.task(program.task), device, ["eager"], None, LIMITS, seconds_per_candidate=4.0)
+        evaluators[program.task] = LocalEvaluator(corpus.task(program.task), device, Measuring(("eager",), 4.0), LIMITS)
     [record] = evaluators[program.task].evaluate([Candidate(program.source, device)])
     assert record.verdict is not None
     assert record.status == record.verdict.status

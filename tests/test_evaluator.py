@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from warpwright.archive import Archive
-from warpwright.base import Budget, Candidate, Record, Source
-from warpwright.evaluator import ORIGINAL, LocalEvaluator
-from warpwright.loop import BASELINE, is_baseline, optimize
-from warpwright.space import Space
+from warpwright.base import BASELINE, Budget, Candidate, Record, Source, is_baseline
+from warpwright.loop import optimize
+from warpwright.space import Measuring, Space
+from warpwright.targets.local import ORIGINAL, LocalEvaluator
 from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers.sandbox import Limits
@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def local(folder: Path, task: str = "task.py", **options: Any) -> LocalEvaluator:
     """Return an evaluator whose device lock is its own: other tests do not keep it waiting. The machine's peaks are measured once."""
     lock = DeviceLock("cpu", folder / "locks")
-    return LocalEvaluator(taskfile.describe(folder / task), "cpu", (ORIGINAL,), None, seconds_per_candidate=2.0, lock=lock, **options)
+    return LocalEvaluator(taskfile.describe(folder / task), "cpu", Measuring((ORIGINAL,), 2.0), lock=lock, **options)
 
 
 @pytest.fixture(scope="module")

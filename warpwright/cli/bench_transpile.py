@@ -15,7 +15,7 @@ SUITES = ("hpctranseval", "kernelbench-c")
 
 def bench_transpile(given: argparse.Namespace) -> int:
     """Judge translators of CUDA to C (models, or the compiler) on a suite."""
-    from warpwright.bench_transpile import report
+    from warpwright.translation import report
 
     try:
         said = _report(given)
@@ -35,8 +35,9 @@ def bench_transpile(given: argparse.Namespace) -> int:
 
 
 def _report(given: argparse.Namespace) -> dict[str, Any]:
-    from warpwright.bench_transpile import bench, hpctranseval, items, kernelbench_c, report
     from warpwright.llm import open_chat
+    from warpwright.translation import bench, items, report
+    from warpwright.translation.suites import hpctranseval, kernelbench_c
 
     if (given.suite is None) == (given.pairs is None):
         raise UsageError("expected one of --suite NAME PATH and --pairs PARQUET, saw both or none", "as in --suite hpctranseval FOLDER")

@@ -13,9 +13,10 @@ from warpwright.errors import UsageError
 
 def pairs(given: argparse.Namespace) -> int:
     """Generate verified pairs of CUDA and C programs as parquet."""
-    from warpwright.pairs import generate, graphs  # noqa: F401 (graphs: registers all of the table)
-    from warpwright.pairs.draft import Options
-    from warpwright.pairs.operators import OPERATORS
+    from warpwright.translation.pairs import generate
+    from warpwright.translation.pairs.definitions import random_graphs as graphs  # noqa: F401 (graphs: registers all of the table)
+    from warpwright.translation.pairs.definitions.operators import OPERATORS
+    from warpwright.translation.pairs.draft import Options
 
     names = tuple(filter(None, (given.operators or "").split(",")))
     unknown = [name for name in names if name not in OPERATORS]

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwright.bench_transpile.candidates import prompt
-from warpwright.bench_transpile.items import from_pair
 from warpwright.errors import MissingExtra, UsageError
-from warpwright.pairs.write import read_pairs
+from warpwright.translation.items import from_pair
+from warpwright.translation.pairs.data_set import read_pairs
+from warpwright.translation.translators import prompt
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "rest", "trim",
+            "release_memory", "trim",
         )
     }
     serve_requests(request_fd, reply_fd, operations, runner.call)
@@ -239,7 +239,7 @@ class Runner:
         self.kept = self.outputs
         return {}
 
-    def rest(self) -> dict[str, Any]:
+    def release_memory(self) -> dict[str, Any]:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
         self.inputs, self.outputs, self.kept, self.slot_form = [], None, None, None
         self.shelf.release_all()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warpwright import native
 from warpwright.domains import transpile
 from warpwright.domains.transpile import launch
-from warpwright.domains.transpile.runtime_text import runtime
+from warpwright.domains.transpile.launch.runtime_text import runtime
 
 Array = NDArray[Any]
 STRIDE = 4999

@@ -11,19 +11,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright.domains.transpile import choices, classes, fibers, launch, loops, parse, scan, vmath
-from warpwright.domains.transpile import lockstep as stepping
-from warpwright.domains.transpile import sanitize as sanitize_functions
-from warpwright.domains.transpile import source as reading
+from warpwright.domains.transpile import choices, launch, pipeline, vmath
+from warpwright.domains.transpile.analysis import classes
+from warpwright.domains.transpile.analysis.divergence import refuse_divergent
 from warpwright.domains.transpile.choices import Choices
-from warpwright.domains.transpile.divergence import refuse_divergent
-from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.errors import DoesNotApply, Refusal
+from warpwright.domains.transpile.fibers import lockstep as stepping
+from warpwright.domains.transpile.fibers import rewrite
+from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
+from warpwright.domains.transpile.fibers.lockstep import relies_on_lockstep
+from warpwright.domains.transpile.frontend import parse, scan
+from warpwright.domains.transpile.frontend import source as reading
+from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite
+from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Function
-from warpwright.domains.transpile.lockstep import relies_on_lockstep
-from warpwright.domains.transpile.normalise import NotFissionable
-from warpwright.domains.transpile.runtime_text import runtime
-from warpwright.domains.transpile.scan import Kernel, LaunchSite
-from warpwright.domains.transpile.source import Source
+from warpwright.domains.transpile.launch.runtime_text import runtime
 from warpwright.errors import UsageError
 
 Shape = tuple[int, int, int]
@@ -112,17 +114,17 @@ def compile_text(
     functions = read() if lockstep or re.search(r"\bvolatile\b", source.text) else []
     edits = [
         *stepping.edits(source, known, functions, set(better), lockstep),
-        *fibers.launch_edits(source.text, sites, known),
-        *fibers.value_edits(found, known),
-        *fibers.dynamic_shared_edits(source.text, found),
-        *fibers.device_edits(source.text, known, better),
+        *rewrite.launch_edits(source.text, sites, known),
+        *rewrite.value_edits(found, known),
+        *rewrite.dynamic_shared_edits(source.text, found),
+        *rewrite.device_edits(source.text, known, better),
     ]
     if not host:
         edits += host_edits(source.text)
     edits += drop_edits(source.text, dropped)
     edits += inlined
-    body = fibers.apply(source.text, edits)
-    body = fibers.with_linkage(body, source.text, known) if host else body
+    body = rewrite.apply(source.text, edits)
+    body = rewrite.with_linkage(body, source.text, known) if host else body
     exports = exported(known, sites, instances)
     return Program(name, assemble(source, kernels, body, exports, known), kernels, exports)
 
@@ -132,9 +134,9 @@ def sanitized(
 ) -> Program:
     """Return the program on fibers with every access checked."""
     kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sanitized") for k in known if k.defined}
-    edits = [*fibers.launch_edits(source.text, sites, known), *sanitize_functions.edits(source, known, parse.parse(source))]
+    edits = [*rewrite.launch_edits(source.text, sites, known), *sanitize_functions.edits(source, known, parse.parse(source))]
     edits += [] if host else host_edits(source.text)
-    body = fibers.apply(source.text, edits)
+    body = rewrite.apply(source.text, edits)
     exports = exported(known, sites, instances)
     return Program(source.name, assemble(source, kernels, body, exports, known, ("shadow",)), kernels, exports)
 
@@ -142,7 +144,7 @@ def sanitized(
 def faster_tiers(
     source: Source, read: Callable[[], Sequence[Function]], known: Sequence[Kernel], sites: Sequence[LaunchSite], tier: str | None,
     blocks: Mapping[str, Shape], chosen: Mapping[str, Choices],
-) -> tuple[dict[str, KernelInfo], dict[int, str], set[int], list[fibers.Edit]]:  # fmt: skip
+) -> tuple[dict[str, KernelInfo], dict[int, str], set[int], list[rewrite.Edit]]:  # fmt: skip
     """Return what became of each kernel, the text of those that left tier F (by offset), device functions that are no longer needed, and the edits
     of those that the loops of tier vectors inline. `read` parses the source."""
     defined = [k for k in known if k.defined]
@@ -155,7 +157,7 @@ def faster_tiers(
     better: dict[int, str] = {}
     starts = {k.start for k in defined}
     device = [f for f in functions if not any(k.start <= f.start < k.end for k in defined)]
-    shared = loops.device(device)
+    shared = pipeline.device(device)
     objects = classes.aware(source, shared.known.impure)
     texts = {f.name: source.text[start:end] for start, _, end in scan.pieces(source.text) for f in device if start <= f.start < end}
     for kernel in defined:
@@ -163,13 +165,13 @@ def faster_tiers(
         parsed = next((f for f in functions if kernel.start <= f.start < kernel.end), None)
         try:
             if parsed is None:
-                raise NotFissionable(line, "the parser does not show this kernel")
+                raise DoesNotApply(line, "the parser does not show this kernel")
             if thread := classes.used(source.text[kernel.start : kernel.end], texts, objects):
-                raise NotFissionable(line, f"methods of {thread} ask for the thread or synchronise")
+                raise DoesNotApply(line, f"methods of {thread} ask for the thread or synchronise")
             shapes = block_shapes(kernel, sites, blocks)
             refuse_divergent(parsed, source, block_shapes(replace(kernel, bounds=""), sites, blocks))  # a bound is the largest shape only
-            written = loops.write(kernel, parsed, shared, line, shapes, tier != "loops", chosen.get(kernel.name, choices.BY_RULE))
-        except NotFissionable as error:
+            written = pipeline.write(kernel, parsed, shared, line, shapes, tier != "loops", chosen.get(kernel.name, choices.BY_RULE))
+        except DoesNotApply as error:
             kernels[kernel.name] = KernelInfo(kernel.name, line, "fibers", str(error))
             continue
         better[kernel.start] = written.text
@@ -179,12 +181,12 @@ def faster_tiers(
     return kernels, better, dropped, inlined_edits(source.text, shared) if any(k.tier == "vectors" for k in kernels.values()) else []
 
 
-def inlined_edits(text: str, device: loops.Device) -> list[fibers.Edit]:
+def inlined_edits(text: str, device: pipeline.Device) -> list[rewrite.Edit]:
     """Give the device functions that loops inline the elementary functions without branches."""
     starts = {f.start for f in device.functions if f.name in device.simple and not relies_on_lockstep(f)}
     pieces = [piece for piece in scan.pieces(text) if any(piece[0] <= at < piece[1] for at in starts)]
     inside = [(low, high) for low, brace, high in pieces if not _is_type(text[low:brace]) and "__noinline__" not in text[low:high]]
-    return [fibers.Edit(*edit) for edit in vmath.function_edits(scan.tokens(text), inside, device.functions)]
+    return [rewrite.Edit(*edit) for edit in vmath.function_edits(scan.tokens(text), inside, device.functions)]
 
 
 def block_shapes(kernel: Kernel, sites: Sequence[LaunchSite], blocks: Mapping[str, Shape]) -> tuple[Shape, ...]:
@@ -201,12 +203,12 @@ def block_shapes(kernel: Kernel, sites: Sequence[LaunchSite], blocks: Mapping[st
     return tuple(s for s in dict.fromkeys(found) if 0 < s[0] * s[1] * s[2] <= 1024)[:4]
 
 
-def drop_edits(text: str, starts: set[int]) -> list[fibers.Edit]:
+def drop_edits(text: str, starts: set[int]) -> list[rewrite.Edit]:
     """Leave out the device functions that begin at these offsets (or whose template header ends just before)."""
     edits = []
     for start, _, end in scan.pieces(text):
         if any(start <= at < end for at in starts):
-            edits.append(fibers.Edit(start, end, ""))
+            edits.append(rewrite.Edit(start, end, ""))
     return edits
 
 
@@ -246,7 +248,7 @@ def refuse(source: Source, sites: Sequence[LaunchSite]) -> None:
                 raise Refusal(file, line, code, _WHAT[code].format(found[0]), "rewrite that part in CUDA C++")
 
 
-def host_edits(text: str) -> list[fibers.Edit]:
+def host_edits(text: str) -> list[rewrite.Edit]:
     """Drop functions that only the host calls: all but kernels, device functions, constexpr functions and those they need."""
     edits = []
     for start, brace, end in scan.pieces(text):
@@ -259,8 +261,8 @@ def host_edits(text: str) -> list[fibers.Edit]:
         body = text[start:end]
         if "(" in bare and brace >= 0 and not _is_host_only(body):
             continue
-        edits.append(fibers.Edit(start, end, ""))
-    edits += [fibers.Edit(m.start(), m.end(), "") for m in re.finditer(r"\bnamespace\s+\w+\s*=\s*(pybind11|torch|at)\b[^;]*;", text)]
+        edits.append(rewrite.Edit(start, end, ""))
+    edits += [rewrite.Edit(m.start(), m.end(), "") for m in re.finditer(r"\bnamespace\s+\w+\s*=\s*(pybind11|torch|at)\b[^;]*;", text)]
     return edits
 
 

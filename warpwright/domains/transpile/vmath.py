@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.frontend.scan import Token
 from warpwright.domains.transpile.ir import Expr, Function
-from warpwright.domains.transpile.scan import Token
 
 _OFFERED = (
     "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "pow", "cbrt", "rcbrt",

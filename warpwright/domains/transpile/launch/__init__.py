@@ -1,0 +1,5 @@
+"""Build a translated program and launch its kernels from Python."""
+
+from warpwright.domains.transpile.launch.library import FLAGS, LoadedKernel, load
+
+__all__ = ["FLAGS", "LoadedKernel", "load"]

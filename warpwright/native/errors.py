@@ -1,0 +1,13 @@
+"""The error of a native build.
+
+    WarpwrightError
+     +-- BuildError    the compiler refused a source that warpwright wrote
+"""
+
+from __future__ import annotations
+
+from warpwright.errors import WarpwrightError
+
+
+class BuildError(WarpwrightError):
+    """The compiler refused a source that warpwright wrote."""
