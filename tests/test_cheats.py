@@ -134,11 +134,10 @@ def evaluators() -> Iterator[dict[str, LocalEvaluator]]:
             evaluator.close()
 
 
-@pytest.mark.quiet
 @pytest.mark.parametrize(("program", "device"), parameters("cheats", timing=True))
 def test_cheat_is_caught_while_it_is_timed(evaluators: dict[str, LocalEvaluator], program: corpus.Program, device: str) -> None:
     if program.task not in evaluators:
-        evaluators[program.task] = LocalEvaluator(corpus.task(program.task), device, Measuring(("eager",), 4.0), LIMITS)
+        evaluators[program.task] = LocalEvaluator(corpus.task(program.task), device, Measuring(("eager",), 2.0), LIMITS)
     [record] = evaluators[program.task].evaluate([Candidate(program.source, device)])
     assert record.verdict is not None
     assert record.status == record.verdict.status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,15 @@ class Token(NamedTuple):
     kind: str
     text: str
     start: int
+    end: int
+
+
+class Piece(NamedTuple):
+    """A top-level declaration at [start, end)."""
+
+    start: int
+    brace: int
+    """Offset of its opening brace; -1 without one."""
     end: int
 
 
@@ -75,14 +83,8 @@ class LaunchSite:
     inside_kernel: bool = False
 
 
-@functools.lru_cache(maxsize=4)
 def tokens(text: str) -> tuple[Token, ...]:
-    """Return the tokens of a source without blanks and comments; of the last few sources they are kept."""
-    return _tokens(text)
-
-
-def _tokens(text: str) -> tuple[Token, ...]:
-    """Return the tokens of a source, or of a piece of one: pieces are many, and would drive out the sources that `tokens` keeps."""
+    """Return the tokens of a text without blanks and comments."""
     return tuple([Token(match.lastgroup or "", match[0], *match.span()) for match in _TOKEN.finditer(text) if match.lastgroup != "space"])
 
 
@@ -139,7 +141,7 @@ def split_commas(text: str) -> list[str]:
     """Return the parts of the text between its top-level commas; brackets and template angles are respected."""
     parts: list[str] = []
     depth, start = 0, 0
-    for token in _tokens(text):
+    for token in tokens(text):
         if token.text in ("(", "[", "{"):
             depth += 1
         elif token.text in (")", "]", "}"):
@@ -153,7 +155,7 @@ def split_commas(text: str) -> list[str]:
 
 def _balanced_angles(text: str) -> bool:
     depth = 0
-    for token in _tokens(text):
+    for token in tokens(text):
         depth += {"<": 1, ">": -1, ">>>": -3, "<<<": 3}.get(token.text, 0)
         if token.text in ("(", "[") and depth < 0:
             return True
@@ -200,9 +202,8 @@ def renamed(given: Parameter, name: str) -> Parameter:
     return replace(given, text=f"{head}{name}{tail}{given.text[len(head + found + tail) :]}", name=name) if found else given
 
 
-def kernels(text: str, found: Sequence[Token] | None = None) -> list[Kernel]:
+def kernels(text: str, found: Sequence[Token]) -> list[Kernel]:
     """Return every kernel that the text declares or defines, in order."""
-    found = tokens(text) if found is None else found
     scopes = _scopes(found)
     result: list[Kernel] = []
     end = -1
@@ -299,9 +300,8 @@ def _scopes(found: Sequence[Token]) -> dict[int, str]:
     return result
 
 
-def launches(text: str, found: Sequence[Token] | None = None, known: Sequence[Kernel] = ()) -> list[LaunchSite]:
+def launches(text: str, found: Sequence[Token], known: Sequence[Kernel]) -> list[LaunchSite]:
     """Return every launch in the text, in order."""
-    found = tokens(text) if found is None else found
     inside = [(k.head_end, k.end) for k in known if k.defined]
     return [site for index, token in enumerate(found) if token.text == "<<<" and (site := _launch(text, found, index, inside)) is not None]
 
@@ -341,16 +341,12 @@ def _launch(text: str, found: Sequence[Token], index: int, kernels_at: Sequence[
     return LaunchSite(callee, arguments, text[found[index].end : found[close].start], start, found[close + 1].start, within)
 
 
-@functools.lru_cache(maxsize=4)
-def pieces(text: str) -> tuple[tuple[int, int, int], ...]:
-    """Return (start, opening brace or -1, end) of each top-level declaration; blocks of namespaces and `extern "C"` are looked into.
-
-    Of the last few sources they are kept: five passes over a source go through its declarations.
-    """
-    return tuple(_pieces(tokens(text)))
+def pieces(found: Sequence[Token]) -> tuple[Piece, ...]:
+    """Return each top-level declaration; blocks of namespaces and `extern "C"` are looked into."""
+    return tuple(_pieces(found))
 
 
-def _pieces(found: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
+def _pieces(found: Sequence[Token]) -> Iterator[Piece]:
     at = 0
     while at < len(found):
         start = at
@@ -381,7 +377,7 @@ def _pieces(found: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
                 at = angles(found, at) or at
             at += 1
         at = min(at, len(found) - 1)
-        yield found[start].start, brace, found[at].end
+        yield Piece(found[start].start, brace, found[at].end)
         at += 1
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import uniform
+from warpwright.domains.transpile.analysis.callees import NO_CALLEES, Callees
 from warpwright.domains.transpile.analysis.placement import check_groups, needed_scalars, touches
 from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     Branch,
@@ -37,7 +38,7 @@ from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
 from warpwright.domains.transpile.analysis.uniform import Facts
 from warpwright.domains.transpile.errors import Demote, DoesNotApply
 from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
-from warpwright.domains.transpile.passes.strides import NO_CALLEES, Callees, Strides
+from warpwright.domains.transpile.passes.strides import Strides
 
 RECOMPUTE_NODES = 24
 """A value is recomputed in each region when its expression has at most this many nodes and reads no memory."""
