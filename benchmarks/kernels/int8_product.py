@@ -1,6 +1,6 @@
 """The float32 product from INT8 slices beside cuBLAS: right to the bit, errors against float64, and times, on one H200.
 
-    python benchmarks/int8_product.py OUT [--seconds 300] [--parts baselines,variants,errors,shapes]
+    python -m benchmarks.kernels.int8_product OUT [--seconds 300] [--parts baselines,variants,errors,shapes]
 
 Each variant runs in a process of its own with a time limit, so that a hang or an illegal instruction costs one variant. Rows go to OUT/rows.jsonl;
 a short table is printed last. Times are medians of batches back to back, by CUDA events, after warm-up.
