@@ -18,6 +18,7 @@ test: $(VENV)/.installed-dev
 
 test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest --as-shipped -n $(TESTERS) --dist worksteal tests/domains/transpile
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -21,8 +21,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --update-golden."""
+    """Add the options of these tests."""
     parser.addoption("--update-golden", action="store_true", help="write the golden texts instead of comparing with them")
+    parser.addoption("--as-shipped", action="store_true", help="compile translated kernels with the flags that users get, which takes long")
 
 
 @pytest.fixture
