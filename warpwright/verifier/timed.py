@@ -16,6 +16,13 @@ from warpwright.verifier.rejections import Rejected, as_rejections, census, good
 from warpwright.workers import placement
 from warpwright.workers.sandbox import Worker
 
+BUSY_CORES = 4
+"""With so many cores, parent and worker wait busily for a call on a GPU: asleep they are woken late, which took 86 us of a call on an H200, and
+36 us are left (benchmarks/results/timing_split_h200). On fewer cores the two would be in each other's way, and on a CPU in the program's."""
+
+WORKER_WAITS, PARENT_WAITS = 5e-3, 0.1
+"""Seconds for which each waits busily: the worker for the word to go, which follows at once; the parent for the answer."""
+
 AROUND_SHARE = 0.3  # of the checked timed calls have their inputs compared too
 
 
@@ -28,6 +35,7 @@ class TimedProgram:
         self.ledger = Ledger(worker)
         self._random = random.Random(os.urandom(16))
         self._case: Case | None = None
+        self._waits = busy_waits(worker)
         self._threads: frozenset[int] = frozenset()
 
     def prepare(self, inputs: Shipment, place: float) -> None:
@@ -49,7 +57,7 @@ class TimedProgram:
         self.ledger.before_preparing(switched)
         if self.judge.facts["stateful"]:
             load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-        prepare_call(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
+        prepare_call(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True, spin=self._waits[0])
         self.ledger.after_preparing()
 
     _turn: ClassVar[tuple[Worker, Shipment] | None] = None
@@ -57,7 +65,7 @@ class TimedProgram:
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""
-        seconds = self.worker.go()
+        seconds = self.worker.go(spin=self._waits[1])
         self.ledger.after_call()
         return seconds
 
@@ -99,10 +107,15 @@ def load_timed_state(judge: Judge, worker: Worker, entry: str) -> None:
     load_state(judge, worker, entry, TIMED_STATE)
 
 
+def busy_waits(worker: Worker) -> tuple[float, float]:
+    """Return the seconds for which the worker and its parent wait busily around a timed call."""
+    return (WORKER_WAITS, PARENT_WAITS) if worker.device != "cpu" and (os.cpu_count() or 1) >= BUSY_CORES else (0.0, 0.0)
+
+
 def call_overhead(worker: Worker, calls: int = 51) -> float:
     """Return the seconds that a call of nothing takes: pipe, wake-up and device synchronisation."""
-    seconds = []
+    seconds, waits = [], busy_waits(worker)
     for _ in range(calls):
-        prepare_call(worker, None, None)
-        seconds.append(worker.go())
+        prepare_call(worker, None, None, spin=waits[0])
+        seconds.append(worker.go(spin=waits[1]))
     return statistics.median(seconds)

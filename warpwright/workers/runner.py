@@ -247,6 +247,7 @@ class Runner:
 
     def call(self) -> bytes:
         """The timed call: one forward, then wait for the whole device. Returns where in memory the output lies, for the parent."""
+        self.patience = 0.0  # what was asked for is over with the wait for this call: after it the process has to be idle
         if self.program is None:
             self.synchronize()
             return b""
