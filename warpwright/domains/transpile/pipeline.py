@@ -1,30 +1,25 @@
-"""Tiers L and V for one kernel: parsed, normalised, cut, written; or the reason why not."""
+"""The faster tiers of one kernel: the passes in their order, and what is written in the end; or the reason why not."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from warpwright.domains.transpile import ir, vmath
-from warpwright.domains.transpile.analysis import vectorise
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis.callees import Device
+from warpwright.domains.transpile.analysis.lockstep import may_wait, relies_on_lockstep
+from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.emit import entry
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.fibers.lockstep import may_wait, relies_on_lockstep
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel
-from warpwright.domains.transpile.integers import LAUNCH
-from warpwright.domains.transpile.ir import Function, Shape
+from warpwright.domains.transpile.ir import Function, Shape, Stmt, Var
 from warpwright.domains.transpile.passes import barrier_fission, block_fusion, flatten_blocks, scalar_replacement, techniques
-from warpwright.domains.transpile.passes.normalise import SYNC_CALLS, normalise, synchronising
-from warpwright.domains.transpile.passes.strides import Callees
+from warpwright.domains.transpile.passes.normalise import normalise
 from warpwright.domains.transpile.passes.techniques import Lowered
-
-LOOKS_AT_THREAD = frozenset({*LAUNCH, "this_thread_block", "this_thread", "this_grid", "tiled_partition", "coalesced_threads", "__activemask"})
-"""Names by which a function learns which thread runs it."""
 
 
 @dataclass(frozen=True)
@@ -37,56 +32,120 @@ class Written:
     """Why not vectors, or empty."""
 
 
-def callees(functions: Sequence[Function]) -> Callees:
-    """Return what the kernels have to know of the device functions."""
-    impure: set[str] = set()
-    words = {f.name: _words(f) for f in functions}
-    grew = True
-    while grew:
-        grew = False
-        for function in functions:
-            if function.name not in impure and (function.problem or words[function.name] & (LOOKS_AT_THREAD | impure)):
-                impure.add(function.name)
-                grew = True
-    references = {f.name: tuple(i for i, p in enumerate(f.parameters) if p.reference and not p.type.startswith("const")) for f in functions}
-    return Callees(frozenset(impure), references)
+@dataclass(frozen=True)
+class State:
+    """A kernel on its way through the passes."""
 
+    function: Function
+    """As parsed."""
+    device: Device
+    settings: Settings
+    body: tuple[Stmt, ...] = ()
+    variables: dict[int, Var] = field(default_factory=dict)
+    lowered: Lowered | None = None
+    """From barrier fission on."""
+    row_body: tuple[str, tuple[Stmt, ...]] | None = None
+    """The size of small blocks, and the body that runs many of them as one row."""
+    rows: Lowered | None = None
+    """That body, cut at its barriers."""
 
-def _words(function: Function) -> set[str]:
-    """Return the words of a function's expressions; no word is part of two pieces, so that they need not be put together."""
-    pieces = (part for expr in ir.expressions(function.body) for part in expr.parts if isinstance(part, str))
-    return set(re.findall(r"\w+", " ".join([ir.plain(piece) if "/" in piece else piece for piece in pieces])))
+    @property
+    def cut(self) -> Lowered:
+        """The kernel after barrier fission."""
+        assert self.lowered is not None
+        return self.lowered
 
-
-def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset[str]:
-    """Return the device functions that a loop over threads may call and still be vectorised."""
-    simple: frozenset[str] = frozenset()
-    own = frozenset(f.name for f in functions)
-    for _ in range(4):  # functions that call simple functions, a few levels deep
-        simple = frozenset(f.name for f in functions if f.name not in known.impure and vectorise.is_simple(f, simple, own))
-    return simple
+    @property
+    def flattens(self) -> bool:
+        """Whether blocks may run together."""
+        return self.settings.vectors and self.settings.choices.coalesce != 0
 
 
 @dataclass(frozen=True)
-class Device:
-    """What the kernels of a program have to know of its device functions: it is the same for all of them, and found once."""
+class Pass:
+    """One rewriting of a kernel: where `applies` holds, `rewrite` returns the kernel with more done to it."""
 
-    functions: Sequence[Function]
-    known: Callees
-    syncing: Mapping[str, Function]
-    """Those that synchronise."""
-    simple: frozenset[str]
-    """Those that a loop over threads may call and still be vectorised."""
-    calls: Mapping[str, str]
-    """Library function -> what tier vectors calls instead."""
-    own: frozenset[str]
+    name: str
+    rewrite: Callable[[State], State]
+    applies: Callable[[State], bool] = lambda state: True
 
 
-def device(functions: Sequence[Function]) -> Device:
-    """Return what there is to know of a program's device functions."""
-    known = callees(functions)
-    own = frozenset(f.name for f in functions)
-    return Device(functions, known, synchronising(functions), simple_functions(functions, known), vmath.calls(functions), own)
+def _normalise(state: State) -> State:
+    body, variables = normalise(state.function, state.device.syncing)
+    return replace(state, body=body, variables=variables)
+
+
+def _replace_scalars(state: State) -> State:
+    variables = dict(state.variables)
+    return replace(state, body=scalar_replacement.kept(state.body, variables), variables=variables)
+
+
+def _cut(body: Sequence[Stmt], state: State) -> Plan:
+    settings = state.settings
+    return barrier_fission.plan(body, state.variables, state.device.known, stride=settings.vectors, recompute=settings.choices.recompute)
+
+
+def _flatten(state: State) -> State:
+    plan, impure = state.cut.plan, state.settings.impure
+    size = flatten_blocks.block_size(state.body, plan, impure)
+    row_body = flatten_blocks.for_rows(state.body, plan, impure, state.settings.blocks) if size is None else None
+    return replace(state, lowered=replace(state.cut, one_row=size), row_body=row_body)
+
+
+def _cut_rows(state: State) -> State:
+    assert state.row_body is not None
+    size, body = state.row_body
+    plan = _cut(body, state)
+    return replace(state, rows=Lowered(plan, size)) if flatten_blocks.is_apart(plan) else state
+
+
+def _fuse_blocks(state: State) -> State:
+    return replace(state, lowered=replace(state.cut, prologue=block_fusion.fused_prologue(state.cut.plan, state.settings.impure)))
+
+
+def _choose(state: State) -> State:
+    rows = state.rows and techniques.choose(state.rows, replace(state.settings, blocks=()))
+    return replace(state, lowered=techniques.choose(state.cut, state.settings), rows=rows)
+
+
+PASSES: tuple[Pass, ...] = (
+    Pass("normalise", _normalise),
+    Pass("scalar replacement", _replace_scalars, lambda state: state.settings.vectors),
+    Pass("barrier fission", lambda state: replace(state, lowered=Lowered(_cut(state.body, state)))),
+    Pass("flatten blocks", _flatten, lambda state: state.flattens),
+    Pass("barrier fission of rows", _cut_rows, lambda state: state.row_body is not None),
+    Pass("block fusion", _fuse_blocks, lambda state: state.flattens and state.cut.one_row is None and state.row_body is None),
+    Pass("choose techniques", _choose),
+)
+"""In the order in which they run (docs/transpile.md says what each does)."""
+
+
+def write(
+    kernel: Kernel, parsed: Function, program: Device, line: int, blocks: Sequence[Shape], vectors: bool, choices: Choices = BY_RULE
+) -> Written:
+    """Return the kernel in the fastest of the two tiers that takes it, as chosen. Raises DoesNotApply with the reason."""
+    if choices.tier == 0:
+        raise DoesNotApply(line, "chosen")
+    vectors = vectors and choices.tier > 1
+    if parsed.problem:
+        raise DoesNotApply(line, f"not understood: {parsed.problem}")
+    _check(parsed, program)
+    calls = program.calls if vectors else {}
+    state = State(parsed, program, Settings(tuple(blocks), vectors, program.known.impure, program.simple, program.own, choices, calls))
+    for step in PASSES:
+        if step.applies(state):
+            state = step.rewrite(state)
+    return _written(named(kernel, parsed), state, line)
+
+
+def _written(kernel: Kernel, state: State, line: int) -> Written:
+    """Return the text of a kernel that went through all passes, and the tier that it came to."""
+    writer = Writer(state.cut, state.settings)
+    row_writer = Writer(state.rows, replace(state.settings, blocks=())) if state.rows is not None else None
+    text = entry.functions(kernel, writer, line, row_writer)
+    if not state.settings.vectors or not writer.vectorised:
+        return Written(text, "loops", writer.scalar[0] if writer.scalar else "warps in lockstep" if state.settings.vectors else "asked for")
+    return Written(text, "vectors", f"in part: {writer.scalar[0]}" if writer.scalar else "")
 
 
 def named(kernel: Kernel, parsed: Function) -> Kernel:
@@ -94,41 +153,6 @@ def named(kernel: Kernel, parsed: Function) -> Kernel:
     pairs = zip(kernel.parameters, parsed.parameters, strict=False)
     made = [scan.renamed(given, var.name) if given.name != var.name else given for given, var in pairs]
     return replace(kernel, parameters=tuple(made) + tuple(kernel.parameters[len(made) :]))
-
-
-def write(
-    kernel: Kernel, parsed: Function, program: Device, line: int, blocks: Sequence[Shape], vectors: bool,
-    choices: Choices = BY_RULE,
-) -> Written:  # fmt: skip
-    """Return the kernel in the fastest of the two tiers that takes it, as chosen. Raises DoesNotApply with the reason."""
-    if choices.tier == 0:
-        raise DoesNotApply(line, "chosen")
-    vectors = vectors and choices.tier > 1
-    if parsed.problem:
-        raise DoesNotApply(line, f"not understood: {parsed.problem}")
-    known = program.known
-    _check(parsed, program)
-    body, variables = normalise(parsed, program.syncing)
-    body = scalar_replacement.kept(body, variables) if vectors else body
-    plan = barrier_fission.plan(body, variables, known, stride=vectors, recompute=choices.recompute)
-    wide = vectors and choices.coalesce != 0
-    one_row = flatten_blocks.block_size(body, plan, known.impure) if wide else None
-    rows = flatten_blocks.for_rows(body, plan, known.impure, blocks) if wide and one_row is None else None
-    prologue = block_fusion.fused_prologue(plan, known.impure) if wide and one_row is None and rows is None else None
-    settings = Settings(tuple(blocks), vectors, known.impure, program.simple, program.own, choices, program.calls if vectors else {})
-    writer = Writer(techniques.choose(Lowered(plan, one_row, prologue), settings), settings)
-    row_writer = None
-    if rows is not None:
-        planned = barrier_fission.plan(rows[1], variables, known, stride=True, recompute=choices.recompute)
-        for_rows = replace(settings, blocks=())
-        row_writer = Writer(techniques.choose(Lowered(planned, rows[0]), for_rows), for_rows) if flatten_blocks.is_apart(planned) else None
-    text = entry.functions(named(kernel, parsed), writer, line, row_writer)
-    if vectors and writer.vectorised and not writer.scalar:
-        return Written(text, "vectors", "")
-    reason = writer.scalar[0] if writer.scalar else ("asked for" if not vectors else "warps in lockstep")
-    return Written(
-        text, "vectors" if vectors and writer.vectorised else "loops", reason if not (vectors and writer.vectorised) else f"in part: {reason}"
-    )
 
 
 def _check(parsed: Function, program: Device) -> None:
@@ -153,8 +177,3 @@ def _check(parsed: Function, program: Device) -> None:
             if relies_on_lockstep(by_name[expr.name]):
                 raise DoesNotApply(expr.line, f"{expr.name} uses volatile memory: it may rely on warps that run in lockstep")
             todo.append(by_name[expr.name])
-
-
-def is_needed_by_fibers(function: Function) -> bool:
-    """Say whether a device function can only run on fibers."""
-    return any(e.kind == "call" and e.name in SYNC_CALLS for e in ir.expressions(function.body))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.analysis.callees import LOOKS_AT_THREAD
+from warpwright.domains.transpile.analysis.synchronisation import SYNC_CALLS
 from warpwright.domains.transpile.frontend.source import Source
-from warpwright.domains.transpile.passes.normalise import SYNC_CALLS
-from warpwright.domains.transpile.pipeline import LOOKS_AT_THREAD
+from warpwright.domains.transpile.ir import Function
 
 _NAME = (
     re.compile(r"\b(?:struct|class|union)\s+(?:\w+\s*\([^()]*\)\s*)*(\w+)[^;{()]*\{"),
@@ -27,7 +29,7 @@ def words_of(text: str) -> set[str]:
 def aware(source: Source, functions: frozenset[str]) -> frozenset[str]:
     """Return the names of classes that depend on the thread, themselves or by what they mention (`functions`: those that do)."""
     named: list[tuple[str, set[str]]] = []
-    for start, _, end in scan.pieces(source.text):
+    for start, _, end in source.pieces:
         text = source.text[start:end]
         name = next((match[1] for pattern in _NAME if (match := pattern.search(text))), None)
         if name is not None and not re.search(r"\b__global__\b", text):
@@ -41,15 +43,30 @@ def aware(source: Source, functions: frozenset[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def used(text: str, device: dict[str, str], names: frozenset[str]) -> str:
-    """Return which of the classes a kernel's text mentions, itself or in a device function that it mentions; else nothing."""
-    seen: set[str] = set()
-    todo = [text]
-    while todo:
-        words = words_of(todo.pop())
-        if hit := sorted(words & names):
-            return hit[0]
-        new = (words & device.keys()) - seen
-        seen |= new
-        todo += [device[name] for name in new]
-    return ""
+@dataclass(frozen=True)
+class Methods:
+    """Where kernels meet classes that depend on the thread."""
+
+    texts: Mapping[str, str]
+    """Device function -> its text."""
+    names: frozenset[str]
+    """The classes."""
+
+    @classmethod
+    def of(cls, source: Source, device: Sequence[Function], impure: frozenset[str]) -> Methods:
+        """Return them for a source; `impure`: device functions that depend on the thread."""
+        texts = {f.name: source.text[start:end] for start, _, end in source.pieces for f in device if start <= f.start < end}
+        return cls(texts, aware(source, impure))
+
+    def used(self, text: str) -> str:
+        """Return which of the classes a kernel's text mentions, itself or in a device function that it mentions; else nothing."""
+        seen: set[str] = set()
+        todo = [text]
+        while todo:
+            words = words_of(todo.pop())
+            if hit := sorted(words & self.names):
+                return hit[0]
+            new = (words & self.texts.keys()) - seen
+            seen |= new
+            todo += [self.texts[name] for name in new]
+        return ""

@@ -1,7 +1,7 @@
 """Tier F for code of the time when the threads of a warp ran in lockstep: `volatile` shared memory and no `__syncwarp`.
 
 Each assignment to volatile memory becomes two steps, read and write, that all threads take together (`ww::step`): a thread that is ahead waits for
-those that are at an earlier place of the source, so threads meet again behind branches, loops and each turn of a loop. Code without `volatile` does
+those that are at an earlier place of the source, so threads meet again after branches, loops and each iteration. Code without `volatile` does
 not show that it counts on lockstep; when it is asked for, each assignment to memory that threads may share becomes such steps. A `do` loop that
 reads volatile memory steps once a turn, after all other steps: it may wait for a thread of its block.
 """
@@ -9,26 +9,14 @@ reads volatile memory steps once a turn, after all other steps: it may wait for 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.fibers import rewrite
-from warpwright.domains.transpile.fibers.sanitize import definition
-from warpwright.domains.transpile.frontend.scan import Kernel
+from warpwright.domains.transpile.analysis.lockstep import may_wait, relies_on_lockstep
+from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, Function, Stmt
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
-
-
-def relies_on_lockstep(function: Function) -> bool:
-    """Say whether a function has volatile memory that threads may share."""
-    return any("volatile" in v.type and (v.space in ("shared", "dynamic") or "*" in v.type) for v in (function.variables or {}).values())
-
-
-def may_wait(loop: DoWhile, variables: Mapping[int, ir.Var]) -> bool:
-    """Say whether a loop reads volatile memory: it may wait for what another thread of the block writes."""
-    found = [variables.get(e.var) for e in ir.expressions(loop.body) if e.kind == "name" and e.var is not None]
-    return any(var is not None and "volatile" in var.type for var in found)
 
 
 class _Stepped(FunctionPrinter):
@@ -70,7 +58,7 @@ class _Stepped(FunctionPrinter):
 
     def is_stepped(self, target: Expr) -> bool:
         root = ir.target(target)
-        if root is None:  # behind a `*` or a call
+        if root is None:  # through a `*` or a call
             return self.everywhere
         if root.var is None or root.var not in self.variables:
             return False
@@ -79,15 +67,15 @@ class _Stepped(FunctionPrinter):
         return "volatile" in var.type or (self.everywhere and shared)
 
 
-def edits(source: Source, known: Sequence[Kernel], functions: Sequence[Function], taken: set[int], everywhere: bool) -> list[rewrite.Edit]:
+def edits(source: Source, functions: Sequence[Function], taken: Set[int], everywhere: bool) -> list[Edit]:
     """Rewrite the functions that rely on lockstep (`everywhere`: all functions), but for kernels (by offset) that another tier took."""
     made, places = [], itertools.count()
     for function in sorted(functions, key=lambda one: one.start):
-        kernel = next((k for k in known if k.start <= function.start < k.end), None)
+        kernel = source.kernel_of(function.start)
         if function.problem or not (everywhere or relies_on_lockstep(function)) or (kernel is not None and kernel.start in taken):
             continue
-        start, end, head = definition(source, kernel, function)
+        start, end, head = source.definition(function.name, function.start)
         printer = _Stepped(dict(function.variables or {}), everywhere, places)
         text = "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
-        made.append(rewrite.Edit(start, end, text))
+        made.append(Edit(start, end, text))
     return made

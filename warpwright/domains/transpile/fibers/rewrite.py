@@ -7,57 +7,37 @@ with the kernel's own parameters. Everything else is C++ already.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from warpwright.domains.transpile.frontend import scan
-from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Parameter, Token
+from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.scan import Kernel, Parameter, Token
+from warpwright.domains.transpile.frontend.source import Source
 
 
-@dataclass(frozen=True)
-class Edit:
-    """Replace [start, end) of a text."""
-
-    start: int
-    end: int
-    text: str
-
-
-def apply(text: str, edits: Iterable[Edit]) -> str:
-    """Return the text with the edits made; where two overlap, the one that starts first (the longer one) counts."""
-    out: list[str] = []
-    at = 0
-    for edit in sorted(edits, key=lambda e: (e.start, -e.end)):
-        if edit.start < at:
-            continue
-        out += [text[at : edit.start], edit.text]
-        at = edit.end
-    return "".join([*out, text[at:]])
-
-
-def launch_edits(text: str, sites: Sequence[LaunchSite], known: Sequence[Kernel]) -> list[Edit]:
+def launch_edits(source: Source) -> list[Edit]:
     """Turn `k<T><<<grid, block>>>(` into `k_launch<T>(ww::Launch(grid, block), `; a callee that is no known kernel runs on fibers."""
-    names = {kernel.name for kernel in known}
+    names = {kernel.name for kernel in source.kernels}
     edits = []
-    for site in sites:
+    for site in source.launches:
         base = site.callee.rpartition("::")[2]
-        given = f"<{site.template_arguments}>" if site.template_arguments else ""
-        tail = text[site.end + 1 :].lstrip()
+        instance = f"<{site.template_arguments}>" if site.template_arguments else ""
+        tail = source.text[site.end + 1 :].lstrip()
         comma = "" if tail.startswith(")") else ", "
         if base in names:
-            edits.append(Edit(site.start, site.end + 1, f"{site.callee}_launch{given}(ww::Launch({site.configuration}){comma}"))
+            edits.append(Edit(site.start, site.end + 1, f"{site.callee}_launch{instance}(ww::Launch({site.configuration}){comma}"))
         else:
-            edits.append(Edit(site.start, site.end + 1, f"ww::launch_any(ww::Launch({site.configuration}), {site.callee}{given}{comma}"))
+            edits.append(Edit(site.start, site.end + 1, f"ww::launch_any(ww::Launch({site.configuration}), {site.callee}{instance}{comma}"))
     return edits
 
 
 _ABOUT_KERNEL = re.compile(r"cuda(Func|Occupancy)\w+$")
 
 
-def value_edits(found: Sequence[Token], known: Sequence[Kernel]) -> list[Edit]:
+def value_edits(source: Source) -> list[Edit]:
     """Give calls such as `cudaFuncSetAttribute(k, ...)` the kernel's launch function: the kernel itself may not be in the output."""
-    names = {kernel.name for kernel in known if kernel.defined}
-    edits = []
+    names = {kernel.name for kernel in source.kernels if kernel.defined}
+    found, edits = source.tokens, []
     for index, token in enumerate(found):
         if not _ABOUT_KERNEL.match(token.text):
             continue
@@ -71,18 +51,19 @@ def value_edits(found: Sequence[Token], known: Sequence[Kernel]) -> list[Edit]:
     return edits
 
 
-def with_linkage(text: str, original: str, known: Sequence[Kernel]) -> str:
+def with_linkage(text: str, source: Source) -> str:
     """Make the launch functions of kernels that are not static visible to the program's other sources."""
-    for kernel in known:
+    original = source.text
+    for kernel in source.kernels:
         head = original[max(kernel.start, original.rfind("\n", 0, kernel.start)) : kernel.open_parenthesis]
         if not kernel.template and not re.search(r"\b(static|inline|__forceinline__)\b", head):
             text = re.sub(rf"\bstatic (void {kernel.name}_launch\()", r"\1", text)
     return text
 
 
-def dynamic_shared_edits(text: str, found: Sequence[Token]) -> list[Edit]:
+def dynamic_shared_edits(source: Source) -> list[Edit]:
     """Turn `extern __shared__ T name[];` into a pointer to the launch's dynamic shared memory."""
-    edits = []
+    text, found, edits = source.text, source.tokens, []
     for index, token in enumerate(found):
         if token.text != "extern":
             continue
@@ -159,12 +140,12 @@ def launch_function(kernel: Kernel) -> str:
     return f"\n{launch_head(kernel)} {{\n  ww::run_fibers({shape_name(kernel)}, [&] {{ {call(kernel)}; }});\n}}"
 
 
-def device_edits(text: str, known: Sequence[Kernel], replaced: dict[int, str] | None = None) -> list[Edit]:
+def device_edits(source: Source, replaced: Mapping[int, str]) -> list[Edit]:
     """Return the edits that give each kernel its launch function. `replaced`: start of a kernel -> text of a better tier."""
     edits = []
-    blocks = scan.c_blocks(scan.tokens(text))
-    for kernel in known:
-        better = (replaced or {}).get(kernel.start)
+    blocks = scan.c_blocks(source.tokens)
+    for kernel in source.kernels:
+        better = replaced.get(kernel.start)
         made = launch_function(kernel) if better is None else better
         if any(start < kernel.start < end for start, end in blocks):  # templates have no C linkage
             made = f'\nextern "C++" {{\n{made}\n}}\n'
@@ -182,11 +163,3 @@ def _named(kernel: Kernel) -> list[Edit]:
         return []
     inside = ", ".join(p.text for p in kernel.parameters)
     return [Edit(kernel.open_parenthesis, kernel.head_end, f"({inside})")]
-
-
-def translate(text: str) -> str:
-    """Return a whole CUDA text with every kernel in tier F."""
-    found = scan.tokens(text)
-    known = scan.kernels(text, found)
-    sites = scan.launches(text, found, known)
-    return apply(text, [*launch_edits(text, sites, known), *dynamic_shared_edits(text, found), *device_edits(text, known)])

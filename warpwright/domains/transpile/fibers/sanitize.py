@@ -6,39 +6,14 @@ read before it is written, and barriers that not all threads reach.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.fibers import rewrite
-from warpwright.domains.transpile.frontend import scan
-from warpwright.domains.transpile.frontend.scan import Kernel
+from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Declare, Expr, Function, Stmt
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
-
-KINDS = ("race", "out-of-bounds", "uninitialised", "barrier")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that the sanitizer found."""
-
-    kind: str
-    """One of KINDS."""
-    line: int
-    """Of the CUDA source."""
-    text: str
-
-
-def findings(text: str) -> list[Finding]:
-    """Return what the library reported, one finding for each kind and line."""
-    found: dict[tuple[str, int], Finding] = {}
-    for row in text.splitlines():
-        kind, line, what = row.split("\t", 2)
-        found.setdefault((kind, int(line)), Finding(kind, int(line), what))
-    return sorted(found.values(), key=lambda f: (f.line, f.kind))
 
 
 class _Checked(FunctionPrinter):
@@ -70,7 +45,7 @@ class _Checked(FunctionPrinter):
         return "".join(p if isinstance(p, str) else inner for p in expr.parts)
 
     def is_place(self, expr: Expr) -> bool:
-        """Say whether an expression names a place in memory: by index, `*` or `->`, or a shared variable, perhaps with members behind."""
+        """Say whether an expression names a place in memory: by index, `*` or `->`, or a shared variable, perhaps with members after it."""
         if expr.kind == "index":
             return len(expr.children) == 2
         if expr.kind == "unary":
@@ -152,36 +127,18 @@ def function_text(function: Function, head: str) -> str:
     return "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
 
 
-def edits(source: Source, known: Sequence[Kernel], functions: Sequence[Function]) -> list[rewrite.Edit]:
+def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
     """Replace each kernel and device function by its checked form."""
     made = []
     for function in functions:
-        kernel = next((k for k in known if k.start <= function.start < k.end), None)
+        kernel = source.kernel_of(function.start)
         if function.problem:
             raise Refusal(
                 source.name, function.line, "front-end", f"{function.name} is not understood: {function.problem}", "sanitize needs all of the source"
             )
-        start, end, head = definition(source, kernel, function)
+        start, end, head = source.definition(function.name, function.start)
         text = function_text(function, head)
         if kernel is not None:
             text += rewrite.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")
-        made.append(rewrite.Edit(start, end, text))
+        made.append(Edit(start, end, text))
     return made
-
-
-def definition(source: Source, kernel: Kernel | None, function: Function) -> tuple[int, int, str]:
-    """Return where a function's definition begins and ends, and its text up to the body."""
-    start = kernel.start if kernel is not None else function.start
-    opening = source.text.index("{", kernel.head_end if kernel is not None else _behind_parameters(source.text, function))
-    return start, _closing(source.text, opening), source.text[start:opening].rstrip()
-
-
-def _behind_parameters(text: str, function: Function) -> int:
-    at = re.compile(rf"\b{re.escape(function.name)}\s*\(").search(text, function.start)
-    assert at is not None
-    return scan.closing(text, at.end() - 1)
-
-
-def _closing(text: str, opening: int) -> int:
-    rest = scan.tokens(text[opening:])
-    return opening + rest[scan.matching(rest, 0, "{", "}")].end

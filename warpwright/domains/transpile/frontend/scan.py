@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +28,15 @@ class Token(NamedTuple):
     end: int
 
 
+class Piece(NamedTuple):
+    """A top-level declaration at [start, end)."""
+
+    start: int
+    brace: int
+    """Offset of its opening brace; -1 without one."""
+    end: int
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of a kernel: text as written, and its name."""
@@ -51,9 +59,9 @@ class Kernel:
     start: int
     """Offset of the template header or of the first specifier."""
     head_end: int
-    """Offset behind the closing parenthesis of the parameters."""
+    """Offset after the closing parenthesis of the parameters."""
     end: int
-    """Offset behind the body or the semicolon."""
+    """Offset after the body or the semicolon."""
     defined: bool
     bounds: str = ""
     """First argument of __launch_bounds__, as written."""
@@ -75,14 +83,8 @@ class LaunchSite:
     inside_kernel: bool = False
 
 
-@functools.lru_cache(maxsize=4)
 def tokens(text: str) -> tuple[Token, ...]:
-    """Return the tokens of a source without blanks and comments; of the last few sources they are kept."""
-    return _tokens(text)
-
-
-def _tokens(text: str) -> tuple[Token, ...]:
-    """Return the tokens of a source, or of a piece of one: pieces are many, and would drive out the sources that `tokens` keeps."""
+    """Return the tokens of a text without blanks and comments."""
     return tuple([Token(match.lastgroup or "", match[0], *match.span()) for match in _TOKEN.finditer(text) if match.lastgroup != "space"])
 
 
@@ -139,7 +141,7 @@ def split_commas(text: str) -> list[str]:
     """Return the parts of the text between its top-level commas; brackets and template angles are respected."""
     parts: list[str] = []
     depth, start = 0, 0
-    for token in _tokens(text):
+    for token in tokens(text):
         if token.text in ("(", "[", "{"):
             depth += 1
         elif token.text in (")", "]", "}"):
@@ -153,7 +155,7 @@ def split_commas(text: str) -> list[str]:
 
 def _balanced_angles(text: str) -> bool:
     depth = 0
-    for token in _tokens(text):
+    for token in tokens(text):
         depth += {"<": 1, ">": -1, ">>>": -3, "<<<": 3}.get(token.text, 0)
         if token.text in ("(", "[") and depth < 0:
             return True
@@ -200,9 +202,8 @@ def renamed(given: Parameter, name: str) -> Parameter:
     return replace(given, text=f"{head}{name}{tail}{given.text[len(head + found + tail) :]}", name=name) if found else given
 
 
-def kernels(text: str, found: Sequence[Token] | None = None) -> list[Kernel]:
+def kernels(text: str, found: Sequence[Token]) -> list[Kernel]:
     """Return every kernel that the text declares or defines, in order."""
-    found = tokens(text) if found is None else found
     scopes = _scopes(found)
     result: list[Kernel] = []
     end = -1
@@ -233,11 +234,11 @@ def _kernel(text: str, found: Sequence[Token], index: int, scopes: dict[int, str
     close = matching(found, at)
     inside = text[found[at].end : found[close].start]
     parameters = tuple(parameter(p, i) for i, p in enumerate(split_commas(inside)) if p and p != "void")
-    behind = close + 1
-    while behind < len(found) and found[behind].text not in ("{", ";"):
-        behind += 1
-    defined = behind < len(found) and found[behind].text == "{"
-    last = matching(found, behind, "{", "}") if defined else min(behind, len(found) - 1)
+    body = close + 1
+    while body < len(found) and found[body].text not in ("{", ";"):
+        body += 1
+    defined = body < len(found) and found[body].text == "{"
+    last = matching(found, body, "{", "}") if defined else min(body, len(found) - 1)
     first, template, names = _head(text, found, index)
     scope = scopes.get(index, "")
     return Kernel(name, template, names, parameters, found[first].start, found[close].end, found[last].end, defined, bounds, scope, found[at].start)
@@ -299,9 +300,8 @@ def _scopes(found: Sequence[Token]) -> dict[int, str]:
     return result
 
 
-def launches(text: str, found: Sequence[Token] | None = None, known: Sequence[Kernel] = ()) -> list[LaunchSite]:
+def launches(text: str, found: Sequence[Token], known: Sequence[Kernel]) -> list[LaunchSite]:
     """Return every launch in the text, in order."""
-    found = tokens(text) if found is None else found
     inside = [(k.head_end, k.end) for k in known if k.defined]
     return [site for index, token in enumerate(found) if token.text == "<<<" and (site := _launch(text, found, index, inside)) is not None]
 
@@ -341,16 +341,12 @@ def _launch(text: str, found: Sequence[Token], index: int, kernels_at: Sequence[
     return LaunchSite(callee, arguments, text[found[index].end : found[close].start], start, found[close + 1].start, within)
 
 
-@functools.lru_cache(maxsize=4)
-def pieces(text: str) -> tuple[tuple[int, int, int], ...]:
-    """Return (start, opening brace or -1, end) of each top-level declaration; blocks of namespaces and `extern "C"` are looked into.
-
-    Of the last few sources they are kept: five passes over a source go through its declarations.
-    """
-    return tuple(_pieces(tokens(text)))
+def pieces(found: Sequence[Token]) -> tuple[Piece, ...]:
+    """Return each top-level declaration; blocks of namespaces and `extern "C"` are looked into."""
+    return tuple(_pieces(found))
 
 
-def _pieces(found: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
+def _pieces(found: Sequence[Token]) -> Iterator[Piece]:
     at = 0
     while at < len(found):
         start = at
@@ -381,7 +377,7 @@ def _pieces(found: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
                 at = angles(found, at) or at
             at += 1
         at = min(at, len(found) - 1)
-        yield found[start].start, brace, found[at].end
+        yield Piece(found[start].start, brace, found[at].end)
         at += 1
 
 
@@ -395,7 +391,7 @@ def c_blocks(found: Sequence[Token]) -> list[tuple[int, int]]:
 
 
 def _continues(found: Sequence[Token], start: int, close: int) -> bool:
-    """Say whether a declaration goes on behind its closing brace: a type or an initialiser does, up to the semicolon."""
+    """Say whether a declaration goes on after its closing brace: a type or an initialiser does, up to the semicolon."""
     while found[start].text == "template" and (header := angles(found, start + 1)) is not None:
         start = header + 1  # its defaults are no initialisers
     words = [t.text for t in found[start:close]]

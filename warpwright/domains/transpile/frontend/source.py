@@ -13,7 +13,8 @@ from pathlib import Path
 
 from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.frontend import ptx, shifts
+from warpwright.domains.transpile.frontend import ptx, scan, shifts
+from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
 
 DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12")
 """What nvcc 12 for sm_80 defines, as far as sources ask for it."""
@@ -57,6 +58,40 @@ class Source:
     """System headers to include in the output, in order."""
     set_aside: tuple[tuple[str, int], ...] = ()
     """Library and framework headers that were met, with the line."""
+
+    @functools.cached_property
+    def tokens(self) -> Sequence[Token]:
+        """The tokens of the text, without blanks and comments."""
+        return scan.tokens(self.text)
+
+    @functools.cached_property
+    def pieces(self) -> Sequence[Piece]:
+        """The top-level declarations of the text."""
+        return scan.pieces(self.tokens)
+
+    @functools.cached_property
+    def kernels(self) -> Sequence[Kernel]:
+        """Every kernel that the text declares or defines, in order."""
+        return scan.kernels(self.text, self.tokens)
+
+    @functools.cached_property
+    def launches(self) -> Sequence[LaunchSite]:
+        """Every launch in the text, in order."""
+        return scan.launches(self.text, self.tokens, self.kernels)
+
+    def kernel_of(self, offset: int) -> Kernel | None:
+        """Return the kernel in which an offset in `text` lies."""
+        return next((k for k in self.kernels if k.start <= offset < k.end), None)
+
+    def definition(self, name: str, start: int) -> tuple[int, int, str]:
+        """Return where the definition of the function that starts at an offset begins and ends, and its text up to the body."""
+        kernel = self.kernel_of(start)
+        parameters = re.compile(rf"\b{re.escape(name)}\s*\(").search(self.text, start)
+        assert parameters is not None
+        begin, head_end = (start, scan.closing(self.text, parameters.end() - 1)) if kernel is None else (kernel.start, kernel.head_end)
+        opening = self.text.index("{", head_end)
+        rest = scan.tokens(self.text[opening:])
+        return begin, opening + rest[scan.matching(rest, 0, "{", "}")].end, self.text[begin:opening].rstrip()
 
     @functools.cached_property
     def _ends(self) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from warpwright import native
 from warpwright.domains.transpile.errors import LaunchFailed
-from warpwright.domains.transpile.fibers.sanitize import Finding, findings
+from warpwright.domains.transpile.launch.findings import Finding, findings
 from warpwright.errors import UsageError
 
 FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing")

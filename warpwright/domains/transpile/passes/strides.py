@@ -7,10 +7,11 @@ take without a guard, and the last steps, which some take. A thread goes through
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import bounds
+from warpwright.domains.transpile.analysis.callees import Callees
 from warpwright.domains.transpile.analysis.counters import counted_loop
 from warpwright.domains.transpile.analysis.regions import Loop, Node, Plan, Region, Single
 from warpwright.domains.transpile.analysis.uniform import Facts, varies
@@ -25,18 +26,6 @@ floats in groups of 16 blocks of 256 threads: 0.98 ms by one step, 0.52 by four,
 _CHEAP = frozenset(["fmaxf", "fminf", "fmax", "fmin", "max", "min", "fabsf", "fabs", "abs", "fmaf", "__ldg", "float", "double", "int", "static_cast"])
 """Functions that a body for several steps may call. Rows that a block goes through alone stay with one step: they are read in order. (Softmax of rows
 of 4 KiB that are in no cache: 0.57 ms by one step, 0.65 with four for its maximum, 0.77 with four for its exponentials too.)"""
-
-
-@dataclass(frozen=True)
-class Callees:
-    """What is known of the device functions that a kernel calls."""
-
-    impure: frozenset[str] = frozenset()
-    """They read threadIdx or the like."""
-    references: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-
-NO_CALLEES = Callees()
 
 
 class Strides:
