@@ -38,10 +38,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from warpwright import bench, executor, native
+from warpwright import bench, native
 from warpwright.archive import Archive
 from warpwright.base import Task
 from warpwright.errors import TaskError
+from warpwright.jobs.local import run_job
 from warpwright.reports import summary
 from warpwright.tasks import footprint
 from warpwright.timing import roofline
@@ -227,7 +228,7 @@ def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], function: str
             while (queue or running) and time.time() < deadline:
                 for device in devices:
                     for waiting in _fitting(device, queue):
-                        future = pool.submit(executor.run_job, function, waiting.job.to_json(), environment | _environment(device), None, stop)
+                        future = pool.submit(run_job, function, waiting.job.to_json(), environment | _environment(device), None, stop)
                         running[future] = (device, waiting, time.time())
                 ended, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in ended:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import warpwright
-from warpwright import bench, cli, executor
+from warpwright import bench, cli, jobs
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict, now
 
@@ -92,7 +92,7 @@ class StandIn:
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(bench, "local_evaluator", lambda settings, task: StandIn(task))
-    monkeypatch.setattr(executor, "map_jobs", lambda function, payloads, count, where: ((i, bench.run_job(job)) for i, job in enumerate(payloads)))
+    monkeypatch.setattr(jobs, "map_jobs", lambda function, payloads, count, where: ((i, bench.run_job(job)) for i, job in enumerate(payloads)))
     for name, value in (("seconds", 0.5), ("status", "ok"), ("interrupt_at", None), ("evaluated", 0)):
         monkeypatch.setattr(StandIn, name, value)
     Path("task.py").write_text(TASK)

@@ -148,9 +148,9 @@ def finished(job: Job) -> Line | None:
 
 def _map(run: str, jobs: Sequence[Job], count: int, executor: str) -> Iterator[tuple[int, Line]]:
     """Yield (position, line) of each job as it ends; a job whose process died gets a line that says so."""
-    from warpwright import executor as executors
+    from warpwright import jobs as runner
 
-    for position, result in executors.map_jobs(run, [job.to_json() for job in jobs], count, executor):
+    for position, result in runner.map_jobs(run, [job.to_json() for job in jobs], count, executor):
         if isinstance(result, Exception):
             yield position, plain_line(Path(jobs[position].path).stem, "crashed", f"the job's process ended: {result}")
         else:
