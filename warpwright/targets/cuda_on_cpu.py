@@ -11,9 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch.utils import cpp_extension
-
-from warpwright.domains.transpile import extension
 from warpwright.errors import UsageError
 
 MODULE = "warpwright.targets.cuda_on_cpu"
@@ -45,25 +42,35 @@ def load_inline(
     **options: Any,
 ) -> Any:
     """Build an extension as torch's function of this name does. Without CUDA sources it is torch's; compiler and linker flags are left aside."""
+    from torch.utils import cpp_extension
+
     cuda = _texts(cuda_sources)
     if not any(cuda):
         return cpp_extension.load_inline(name, cpp_sources, None, functions=functions, extra_include_paths=extra_include_paths, **options)  # type: ignore[arg-type]
     names = [functions] if isinstance(functions, str) else list(functions or ())
     text = "\n".join([*_texts(cpp_sources), *cuda])
-    return extension.compile_extension(text, names, f"{name}.cu", folders=[Path(path) for path in extra_include_paths or ()])
+    return _compile(text, names, f"{name}.cu", [Path(path) for path in extra_include_paths or ()])
 
 
 def load(name: str, sources: str | Sequence[str], extra_include_paths: Sequence[str] | None = None, **options: Any) -> Any:
     """Build an extension from files as torch's function of this name does."""
     paths = [Path(source) for source in ([sources] if isinstance(sources, str) else sources)]
     if not any(path.suffix == ".cu" for path in paths):
+        from torch.utils import cpp_extension
+
         return cpp_extension.load(name, [str(path) for path in paths], extra_include_paths=extra_include_paths, **options)  # type: ignore[arg-type]
     missing = [str(path) for path in paths if not path.is_file()]
     if missing:
         raise UsageError(f"expected the source files {', '.join(missing)}, saw none there")
     folders = [*(Path(path) for path in extra_include_paths or ()), *(path.parent for path in paths)]
     ordered = sorted(paths, key=lambda path: path.suffix == ".cu")  # declarations first
-    return extension.compile_extension("\n".join(path.read_text() for path in ordered), (), f"{name}.cu", folders=folders)
+    return _compile("\n".join(path.read_text() for path in ordered), (), f"{name}.cu", folders)
+
+
+def _compile(text: str, names: Sequence[str], file_name: str, folders: Sequence[Path]) -> Any:
+    from warpwright.domains.transpile import extension  # and torch with it: whoever only asks has_cuda() waits for neither
+
+    return extension.compile_extension(text, names, file_name, folders=folders)
 
 
 def _texts(sources: Texts) -> list[str]:
