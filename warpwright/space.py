@@ -1,4 +1,6 @@
-"""The search space of a domain: a start IR, the techniques that are legal on it, and `lower`.
+"""What subsystems supply: a Domain reads programs and gives their search space, a Target evaluates candidates.
+
+A Space is a start IR, the techniques that are legal on it, and `lower`.
 
 A technique is a small checked rewrite. It never changes the IR it is given: `apply` returns a new one.
 """
@@ -6,10 +8,12 @@ A technique is a small checked rewrite. It never changes the IR it is given: `ap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from warpwright.base import Action, Candidate, Record
+from warpwright.base import Action, Candidate, Record, Scalar, Task
 from warpwright.errors import NotApplicable, UsageError
 
 IR = TypeVar("IR")
@@ -83,6 +87,9 @@ class Space(Generic[IR]):
     baselines: frozenset[str] = frozenset()
     """Names of the baselines that are timed anyway: a search does not propose what only makes one of them (`Traits.baseline`)."""
 
+    limited: str = ""
+    """Why the program could not be read, so that only changes to it as a whole are in this space; "" for a program that was."""
+
     def actions(self, ir: IR) -> list[Action]:
         """Return the legal actions on `ir`, in a fixed order."""
         return [action for technique in self.techniques for action in technique.sites(ir)]
@@ -148,4 +155,32 @@ class Evaluator(Protocol):
         ...
 
 
-__all__ = ["IR", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Technique", "Traits"]
+class Domain(Protocol):
+    """A small compiler for one kind of program: what it reads, and what may be done to it (docs/architecture.md)."""
+
+    @property
+    def name(self) -> str:
+        """What `Task.domain` and `DOMAINS` call it."""
+        ...
+
+    def describe(self, path: Path, options: Mapping[str, Scalar]) -> Task | None:
+        """Return the task that the file at `path` defines under `options`, without running it; None when file or options are not this domain's.
+
+        Raise TaskError for a file that is this domain's and defines no task.
+        """
+        ...
+
+    def space(self, task: Task, target: str) -> Space[Any]:
+        """Return what may be done to the task's program on `target`, such as cpu or cuda; raise UsageError where nothing may."""
+        ...
+
+
+class Target(Protocol):
+    """What builds, runs and times a kind of program."""
+
+    def evaluator(self, task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:
+        """Return the evaluator of one task on `device`, such as cpu or cuda:0; leaving it ends what it started."""
+        ...
+
+
+__all__ = ["IR", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Traits"]

@@ -1,36 +1,22 @@
 """torch.utils.cpp_extension for a machine without a GPU: CUDA sources are translated (domains/transpile) and run on the CPU.
 
-`adapt` makes a program that builds inline CUDA use this module in place of torch's, so that the same file is verified and timed on a laptop:
-right or wrong there is right or wrong on a GPU too, as far as the translation is exact; how fast it is there says nothing of a GPU.
+`domains/transpile/inline_cuda.py` makes a program that builds inline CUDA use this module in place of torch's, so that the same file is
+verified and timed on a laptop: right or wrong there is right or wrong on a GPU too, as far as the translation is exact; how fast it is there
+says nothing of a GPU.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from warpwright.errors import UsageError
 
-MODULE = "warpwright.targets.cuda_on_cpu"
-
 CUDA_HOME = None
 """As torch says it on a machine without the toolkit."""
 
 Texts = str | Sequence[str] | None
-
-
-def has_cuda(text: str) -> bool:
-    """Does this program text build CUDA kernels of its own?"""
-    return "cpp_extension" in text and ("__global__" in text or re.search(r"\bcuda_sources\b|\.cu\b", text) is not None)
-
-
-def adapt(text: str) -> str:
-    """Return the program text with torch.utils.cpp_extension replaced by this module, in every form of import. Lines keep their numbers."""
-    text = re.sub(r"\bfrom\s+torch\.utils\s+import\s+cpp_extension\b(?!\s+as)", "from warpwright.targets import cuda_on_cpu as cpp_extension", text)
-    text = re.sub(r"\bfrom\s+torch\.utils\s+import\s+cpp_extension\s+as\b", "from warpwright.targets import cuda_on_cpu as", text)
-    return re.sub(r"\btorch\.utils\.cpp_extension\b", MODULE, text)
 
 
 def load_inline(
