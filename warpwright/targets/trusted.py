@@ -21,7 +21,7 @@ from warpwright.timing import measure, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import timed, verify
 from warpwright.verifier.rejections import Rejected
-from warpwright.workers.giving_way import giving_way
+from warpwright.workers.device_yield import yielding
 from warpwright.workers.sandbox import Limits, Worker
 
 ORIGINAL = "eager"
@@ -62,7 +62,7 @@ class Workbench:
     @contextmanager
     def beside_others(self) -> Iterator[None]:
         """Hold the device beside others, to build and verify; give way to whoever wants to time."""
-        with self.lock.shared() as held, giving_way(held):
+        with self.lock.shared() as held, yielding(held):
             yield
 
     def building(self, source: Source) -> AbstractContextManager[None]:
@@ -170,7 +170,7 @@ class Trusted:
         if self.judge.device != "cpu":
             self.judge.forget()
             if self.worker is not None:
-                trust(self.worker.rest)
+                trust(self.worker.release_memory)
 
     def close(self) -> None:
         """End them."""
@@ -253,7 +253,7 @@ def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name:
     baseline.program = None if rejected else TrustedProgram(judge, worker, name)
     with bench.beside_others():
         baseline.verdict = rejected or _verify_baseline(bench.task, judge, worker, name)
-        trust(worker.rest)
+        trust(worker.release_memory)
     baseline.seconds = time.monotonic() - began
 
 

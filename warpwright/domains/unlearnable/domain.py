@@ -14,7 +14,7 @@ from typing import Any
 
 from warpwright.base import Precision, Scalar, Task, digest
 from warpwright.domains.unlearnable import tuning
-from warpwright.domains.unlearnable.operator import PADS, SCALES, Operator
+from warpwright.domains.unlearnable.cwc.operator import PADS, SCALES, Operator
 from warpwright.errors import TaskError
 from warpwright.space import Space
 
