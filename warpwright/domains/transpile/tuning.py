@@ -12,13 +12,14 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.transpile import choices
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.program import compile_text
 from warpwright.errors import NotApplicable, UsageError, WarpwrightError
-from warpwright.space import Space, Technique
+from warpwright.space import Space, Technique, Traits
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Translate:
     """The original -> the program that was given, its kernels translated by the rules."""
 
     name = "translate"
-    legality = "Q"
+    traits = Traits("Q")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield the one action, unless it is done."""
@@ -70,7 +71,7 @@ class Choose:
 
     name: str
     values: tuple[int, ...]
-    legality: str = "S"
+    traits: ClassVar[Traits] = Traits("S")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield each value for each kernel that changes the translation."""
