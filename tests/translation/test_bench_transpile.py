@@ -49,7 +49,7 @@ CANDIDATES = {
 @pytest.fixture(scope="module")
 def prepared() -> Prepared:
     made = prepare(ITEM)
-    assert not made.unscored and made.oracle == "float64" and len(made.cases) == 6
+    assert not made.unscored and made.oracle == "float64" and len(made.examples) == 6
     return made
 
 

@@ -165,7 +165,7 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
     defined = [k for k in source.kernels if k.defined]
     if wanted.tier == "fibers":
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined})
-    if "curandStatePhilox4_32_10" in source.text:  # each call moves a state behind a pointer: it can neither be recomputed nor left out
+    if "curandStatePhilox4_32_10" in source.text:  # each call moves a state through a pointer: it can neither be recomputed nor left out
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "random numbers that a state makes") for k in defined})
     functions = read()
     device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)])

@@ -11,7 +11,7 @@ from warpwright.domains.transpile.ir import Declare, DoWhile, For, Raw, Stmt, wa
 from warpwright.domains.transpile.printing import declarator, trip_count
 
 LONG = 16
-"""Rounds from which a loop makes a thread that much heavier: 256 of them are then worth a second thread of the machine."""
+"""Rounds from which a loop makes a thread that much heavier: 256 of them are then worth a second CPU thread."""
 
 
 def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None) -> str:

@@ -119,7 +119,7 @@ class Writer:
             self.open(f"if ({' && '.join(f'({self.printer.expr(m)})' for m in guards)})")
 
     def row_ends(self, limits: Bounds) -> tuple[str, str]:
-        """Return the first thread of a row, and the one behind its last."""
+        """Return the first thread of a row, and the one after its last."""
         return "first_x" if limits.low else "0", "last_x" if limits.high else self.row_length()
 
     def row_length(self) -> str:

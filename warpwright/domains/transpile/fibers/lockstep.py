@@ -1,7 +1,7 @@
 """Tier F for code of the time when the threads of a warp ran in lockstep: `volatile` shared memory and no `__syncwarp`.
 
 Each assignment to volatile memory becomes two steps, read and write, that all threads take together (`ww::step`): a thread that is ahead waits for
-those that are at an earlier place of the source, so threads meet again behind branches, loops and each turn of a loop. Code without `volatile` does
+those that are at an earlier place of the source, so threads meet again after branches, loops and each iteration. Code without `volatile` does
 not show that it counts on lockstep; when it is asked for, each assignment to memory that threads may share becomes such steps. A `do` loop that
 reads volatile memory steps once a turn, after all other steps: it may wait for a thread of its block.
 """
@@ -58,7 +58,7 @@ class _Stepped(FunctionPrinter):
 
     def is_stepped(self, target: Expr) -> bool:
         root = ir.target(target)
-        if root is None:  # behind a `*` or a call
+        if root is None:  # through a `*` or a call
             return self.everywhere
         if root.var is None or root.var not in self.variables:
             return False

@@ -45,7 +45,7 @@ class _Checked(FunctionPrinter):
         return "".join(p if isinstance(p, str) else inner for p in expr.parts)
 
     def is_place(self, expr: Expr) -> bool:
-        """Say whether an expression names a place in memory: by index, `*` or `->`, or a shared variable, perhaps with members behind."""
+        """Say whether an expression names a place in memory: by index, `*` or `->`, or a shared variable, perhaps with members after it."""
         if expr.kind == "index":
             return len(expr.children) == 2
         if expr.kind == "unary":

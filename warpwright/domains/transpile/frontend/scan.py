@@ -59,9 +59,9 @@ class Kernel:
     start: int
     """Offset of the template header or of the first specifier."""
     head_end: int
-    """Offset behind the closing parenthesis of the parameters."""
+    """Offset after the closing parenthesis of the parameters."""
     end: int
-    """Offset behind the body or the semicolon."""
+    """Offset after the body or the semicolon."""
     defined: bool
     bounds: str = ""
     """First argument of __launch_bounds__, as written."""
@@ -234,11 +234,11 @@ def _kernel(text: str, found: Sequence[Token], index: int, scopes: dict[int, str
     close = matching(found, at)
     inside = text[found[at].end : found[close].start]
     parameters = tuple(parameter(p, i) for i, p in enumerate(split_commas(inside)) if p and p != "void")
-    behind = close + 1
-    while behind < len(found) and found[behind].text not in ("{", ";"):
-        behind += 1
-    defined = behind < len(found) and found[behind].text == "{"
-    last = matching(found, behind, "{", "}") if defined else min(behind, len(found) - 1)
+    body = close + 1
+    while body < len(found) and found[body].text not in ("{", ";"):
+        body += 1
+    defined = body < len(found) and found[body].text == "{"
+    last = matching(found, body, "{", "}") if defined else min(body, len(found) - 1)
     first, template, names = _head(text, found, index)
     scope = scopes.get(index, "")
     return Kernel(name, template, names, parameters, found[first].start, found[close].end, found[last].end, defined, bounds, scope, found[at].start)
@@ -391,7 +391,7 @@ def c_blocks(found: Sequence[Token]) -> list[tuple[int, int]]:
 
 
 def _continues(found: Sequence[Token], start: int, close: int) -> bool:
-    """Say whether a declaration goes on behind its closing brace: a type or an initialiser does, up to the semicolon."""
+    """Say whether a declaration goes on after its closing brace: a type or an initialiser does, up to the semicolon."""
     while found[start].text == "template" and (header := angles(found, start + 1)) is not None:
         start = header + 1  # its defaults are no initialisers
     words = [t.text for t in found[start:close]]

@@ -131,7 +131,7 @@ def _amount(found: Sequence[Token], at: int, low: int) -> int | None:
 
 
 def _closes_templates(found: Sequence[Token], at: int, low: int) -> bool:
-    """Say whether the `>>` at the index ends two lists of template arguments: two `<` behind names are open, with nothing but types in between."""
+    """Say whether the `>>` at the index ends two lists of template arguments: two `<` after names are open, with nothing but types in between."""
     opened = 0
     while (at := at - 1) > low and opened < 2:
         token = found[at]
@@ -149,7 +149,7 @@ def _closes_templates(found: Sequence[Token], at: int, low: int) -> bool:
 
 
 def _end(found: Sequence[Token], first: int, high: int, assigns: bool) -> int:
-    """Return the index behind the last token of an amount that begins at `first`."""
+    """Return the index after the last token of an amount that begins at `first`."""
     at = first
     while at < high:
         text = found[at].text
@@ -165,7 +165,7 @@ def _end(found: Sequence[Token], first: int, high: int, assigns: bool) -> int:
 
 
 def _template(found: Sequence[Token], at: int) -> int | None:
-    """Return the index of the token that closes the template arguments that begin at the index: types, with a call or a name behind them."""
+    """Return the index of the token that closes the template arguments that begin at the index: types, with a call or a name after them."""
     closing = scan.angles(found, at) if found[at - 1].kind == "word" else None
     if closing is None or closing + 1 >= len(found) or found[closing + 1].text not in ("(", "::", "{"):
         return None

@@ -1,6 +1,6 @@
 """Cut a kernel at its barriers: a tree of regions (a loop over the threads each) under control that all threads share.
 
-Values that live in more than one region are kept in arrays with a place for each thread, recomputed where that is cheap, or stay scalar
+Values that live in more than one region are kept in per-thread arrays, recomputed where that is cheap, or stay scalar
 when they are uniform (MCUDA's deep fission, with the uniform and the cheap ones taken out).
 """
 
@@ -237,7 +237,7 @@ class _Builder(Strides):
         return out
 
     def around(self, run: list[Node], first: int, last: int) -> tuple[int, int]:
-        """Return which part of the run the group takes: its offers before the first meeting, the answers behind the last one."""
+        """Return which part of the run the group takes: its offers before the first meeting, the answers after the last one."""
         low = first
         while low > 0 and isinstance(run[low - 1], Region) and isinstance(run[low], Sync | Gather):
             region = run[low - 1]

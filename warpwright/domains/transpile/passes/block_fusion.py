@@ -1,9 +1,9 @@
 """Blocks that take the steps of a grid-stride loop together: what lies between two steps of one block is what its neighbours read.
 
 `for (i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) v += x[i];` reads 1 KiB in a row and then jumps by the width of
-the grid: the memory's prefetching is defeated. A group of neighbouring blocks goes through the kernel's beginning, up to its last such loop, side by
-side: each step reads some 16 KiB in a row. Behind it each block goes on alone. What a block holds in the beginning, private or shared, has a
-place for each block of the group. CUDA orders no block before another; within a block nothing moves, so that sums of floats keep their order.
+the grid: the memory's prefetching is defeated. A group of neighbouring blocks goes through the kernel's prologue, up to its last such loop, side by
+side: each step reads some 16 KiB in a row. After it each block goes on alone. What a block holds in that prologue, private or shared, is
+stored once per block of the group. CUDA orders no block before another; within a block nothing moves, so that sums of floats keep their order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FusedPrologue:
     nodes: int
     """How many of the plan's nodes."""
     arrays: frozenset[int]
-    """Keys of what has a place for each thread of each block."""
+    """Keys of what is stored once per thread of each block."""
     shared: frozenset[int]
     """Keys of the shared memory that each block of the group has for itself."""
 

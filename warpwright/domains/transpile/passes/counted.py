@@ -4,7 +4,7 @@
     int i = start; rest; while (i < n) { body; i += s; }    int i = start; rest; for (int i_2 = i; i_2 < n; i_2 += s) body
     i = start; while (i < n) { body; i = i + s; }           for (int i_2 = start; i_2 < n; i_2 += s) body
 
-and so with `for (; i < n; i += s)` and `for (i = start; i < n; i += s)`. Nothing may look at i behind the loop, nothing else in the body change it.
+and so with `for (; i < n; i += s)` and `for (i = start; i < n; i += s)`. Nothing may look at i after the loop, nothing else in the body change it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory that a thread adds up in becomes a local value: `y[i] = 0; for (k...) y[i] += a[...];` loads and stores y[i] once.
+"""Memory in which a thread accumulates becomes a local value: `y[i] = 0; for (k...) y[i] += a[...];` loads and stores y[i] once.
 
 It may when y is a `__restrict__` parameter, i is the same all along, and nothing else touches y on the way: no thread may look at y[i] before the
 next barrier. With the sum in a register, the loop over threads around it can be vectorised.
@@ -110,14 +110,14 @@ class _Keeper:
         return [self.inside(s) for s in stmts]
 
     def places(self, stmts: list[Stmt]) -> list[Expr]:
-        """Return the places that are stored to by a statement of the list, and again in a loop behind it."""
+        """Return the places that are stored to by a statement of the list, and again in a loop after it."""
         found: dict[int, Expr] = {}
         for at, stmt in enumerate(stmts):
             place = _stored(stmt)
             if place is None or (key := place.children[0].var) is None or key in found or not self.fits(place):
                 continue
-            behind = [inner for later in stmts[at + 1 :] if isinstance(later, For) for inner in ir.walk((later,))]
-            if any(_stores(inner, key) for inner in behind) and _only(stmts, place, at):
+            after = [inner for later in stmts[at + 1 :] if isinstance(later, For) for inner in ir.walk((later,))]
+            if any(_stores(inner, key) for inner in after) and _only(stmts, place, at):
                 found[key] = place
         return list(found.values())
 

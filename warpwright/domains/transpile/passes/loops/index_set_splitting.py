@@ -1,4 +1,4 @@
-"""Guards that leave few threads, such as `if (lane == 0) s[warp] = v;` behind what all threads do: they get a loop of their own over those threads.
+"""Guards that leave few threads, such as `if (lane == 0) s[warp] = v;` after what all threads do: they get a loop of their own over those threads.
 
 Inside the loop over all of them the compiler would mask the store, or leave the whole loop scalar.
 """
@@ -45,7 +45,7 @@ def split(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> tuple[list[Stm
 
 
 def _may_wait(key: int, plan: Plan, changed: Set[int]) -> bool:
-    """Is the variable the same behind the loop over all threads: unchanged by it, or with a place for each thread?"""
+    """Is the variable the same after the loop over all threads: unchanged by it, or in a per-thread array?"""
     return key not in changed or key in plan.arrays or plan.variables[key].space in ("shared", "dynamic")
 
 

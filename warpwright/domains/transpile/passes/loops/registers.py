@@ -18,7 +18,7 @@ from warpwright.domains.transpile.printing import Printer
 
 
 def suits(stmts: Sequence[Stmt], plan: Plan) -> For | None:
-    """Return the loop of a region that is nothing but one loop on float sums, each with a place for every thread; else None."""
+    """Return the loop of a region that is nothing but one loop on float sums that live in per-thread arrays; else None."""
     *head, last = stmts
     if not isinstance(last, For) or any(not isinstance(s, Declare) or s.var.key in plan.arrays for s in head) or not last.body:
         return None

@@ -1,6 +1,6 @@
 """How each region's loop over threads is written: the technique is chosen here, before anything is printed.
 
-In this order: split behind all but a last narrow `if`; without the guards of `c ? a[i] : 0`, where they hold for a whole block; one vectorised
+In this order: a last narrow `if` split off; without the guards of `c ? a[i] : 0`, where they hold for a whole block; one vectorised
 reduction; sums in registers; a row cut into segments; else a plain loop whose bounds are the guards.
 """
 

@@ -1,6 +1,6 @@
 """What the lanes of a warp do with one another's values, `v += __shfl_xor_sync(mask, v, 16)`, for the warp as a whole: in explicit vectors.
 
-The shuffle, the sum and the copy between two shuffles are calls of the runtime (`lanes.hpp`) on arrays with a place for each lane. Distances that the
+The shuffle, the sum and the copy between two shuffles are calls of the runtime (`lanes.hpp`) on per-lane arrays. Distances that the
 compiler knows leave them in registers from the first shuffle to the last. As loops of their own they met in memory, where a load of 64 bytes waits
 for stores of 32: a sum over a warp took 100 ns, and layernorm's time was that of its shuffles.
 """
