@@ -1,7 +1,8 @@
-"""Options and fixtures that all tests share: golden texts; notes of what this machine measured; threads that sleep while they wait."""
+"""What all tests share: golden texts, commands in this process, notes of what this machine measured, threads that sleep while they wait."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from functools import partial
@@ -20,8 +21,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --update-golden."""
+    """Add the options of these tests."""
     parser.addoption("--update-golden", action="store_true", help="write the golden texts instead of comparing with them")
+    parser.addoption("--as-shipped", action="store_true", help="compile translated kernels with the flags that users get, which takes long")
 
 
 @pytest.fixture
@@ -38,6 +40,25 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(), f"{name} changed; read the difference, then run with --update-golden"
 
     return compare
+
+
+@pytest.fixture
+def command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, dict[str, Any], str]]:
+    """Run a command in a folder of the test's own; return its exit code, its JSON and its standard error.
+
+    In this process: its fork server serves every command, where a process each time costs three imports of torch, 6 s of CPU time.
+    """
+    from warpwright import cli
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
+        code = cli.main([*arguments, "--json"])
+        out, err = capfd.readouterr()
+        assert out, err
+        return code, json.loads(out), err
+
+    return run
 
 
 @pytest.fixture

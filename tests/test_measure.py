@@ -267,7 +267,7 @@ def test_a_neighbour_that_stays_for_a_second_does_not_decide() -> None:
 
 
 def beside_a_neighbour(moves: bool, seed: int) -> str:
-    """Compare a program with itself where a neighbour makes calls on the first of two cores 1.6x as long; `moves`: each goes to the core it is told."""
+    """Compare a program with itself while a neighbour slows the first of two cores by 1.6x; `moves`: each goes to the core it is told."""
     machine = Machine(Random(seed), spread=0.04, outliers=0.0)
 
     class Placed(Fake):

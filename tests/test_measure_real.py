@@ -1,4 +1,4 @@
-"""The timer on real processes: what holds on every machine, however busy. Its rules are tested on simulated times (test_measure.py, test_sequential.py).
+"""The timer on real processes: what holds on every machine, however busy. test_measure.py and test_sequential.py prove its rules on simulated times.
 
 What depends on the machine is printed after the tests; the tests marked slow judge it, and want a machine with nothing else to do.
 """
@@ -57,7 +57,7 @@ def same_against_same(runs: int, seconds: float, empty: float, note: Note) -> Co
     seen: Counter[str] = Counter()
     for seed in range(runs):
         began = time.monotonic()
-        measured = versus("softmax", "softmax", seed, seconds, empty)
+        measured = versus("exponential", "exponential", seed, seconds, empty)
         assert_coherent(measured)
         seen[measured.verdict] += 1
         note(f"one program in two processes, run {seed}: {described(measured)}, {time.monotonic() - began:.1f} s; so far {dict(seen)}")
@@ -70,7 +70,7 @@ def test_the_same_program_is_not_always_called_different(empty: float, note: Not
     assert seen["FASTER"] + seen["SLOWER"] < 3
 
 
-@pytest.mark.parametrize(("candidate", "baseline", "verdict"), [("fourfold", "softmax", "SLOWER"), ("softmax", "fourfold", "FASTER")])
+@pytest.mark.parametrize(("candidate", "baseline", "verdict"), [("fourfold", "exponential", "SLOWER"), ("exponential", "fourfold", "FASTER")])
 def test_four_times_the_work_is_never_the_other_way_round(candidate: str, baseline: str, verdict: str, empty: float, note: Note) -> None:
     measured = versus(candidate, baseline, 1, 1.0, empty)
     note(f"{candidate} against {baseline}: {described(measured)}")
@@ -103,7 +103,7 @@ def busy_neighbour() -> Iterator[None]:
 @pytest.mark.usefixtures("busy_neighbour")
 def test_a_neighbour_on_one_core_makes_no_difference(empty: float, note: Note) -> None:
     """While each process stayed on its own core, the one beside the neighbour was 1.5x to 1.8x slower in every run."""
-    runs = [versus("softmax", "softmax", seed, 5.0, empty) for seed in range(3)]
+    runs = [versus("exponential", "exponential", seed, 5.0, empty) for seed in range(3)]
     for measured in runs:
         note(f"beside a neighbour on one core: {described(measured)}")
     assert sum(measured.verdict in ("FASTER", "SLOWER") for measured in runs) <= 1
@@ -112,7 +112,7 @@ def test_a_neighbour_on_one_core_makes_no_difference(empty: float, note: Note) -
 
 @pytest.mark.slow
 def test_four_times_the_work_is_seen(empty: float, note: Note) -> None:
-    for candidate, baseline, verdict, limit in (("fourfold", "softmax", "SLOWER", 1 / 3.2), ("softmax", "fourfold", "FASTER", 4.4)):
+    for candidate, baseline, verdict, limit in (("fourfold", "exponential", "SLOWER", 1 / 3.2), ("exponential", "fourfold", "FASTER", 4.4)):
         measured = versus(candidate, baseline, 1, 10.0, empty)
         note(f"{candidate} against {baseline}: {described(measured)}")
         assert measured.verdict == verdict and measured.interval[0] < limit

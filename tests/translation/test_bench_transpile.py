@@ -13,14 +13,16 @@ import pytest
 from warpwright import cli
 from warpwright.errors import UsageError
 from warpwright.llm import Replay, prompt_digest
-from warpwright.translation import bench, report
-from warpwright.translation import translators as candidates
-from warpwright.translation.items import Buffer, Item, Launch, parameters, written
-from warpwright.translation.judge import c_text as text
-from warpwright.translation.judge import judge
-from warpwright.translation.judge.judge import Answer, Row
+from warpwright.translation import bench, report, translators
+from warpwright.translation.c_source import parameters, stored_to
+from warpwright.translation.items import Buffer, Item
+from warpwright.translation.judge import variants
+from warpwright.translation.judge.build import Translation
+from warpwright.translation.judge.judge import Row, control, judge
+from warpwright.translation.judge.prepare import Prepared, prepare
+from warpwright.translation.launch import Launch
 from warpwright.translation.suites import hpctranseval, kernelbench_c
-from warpwright.translation.wiring import wire as wiring
+from warpwright.translation.wiring.wire import wire
 
 C = """void f(float* out, float* x, float* w) {
   #pragma omp parallel for
@@ -45,17 +47,17 @@ CANDIDATES = {
 
 
 @pytest.fixture(scope="module")
-def prepared() -> judge.Prepared:
-    made = judge.prepare(ITEM)
-    assert not made.unscored and made.oracle == "float64" and len(made.cases) == 6
+def prepared() -> Prepared:
+    made = prepare(ITEM)
+    assert not made.unscored and made.oracle == "float64" and len(made.examples) == 6
     return made
 
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("status", CANDIDATES)
-def test_what_becomes_of_a_candidate_is_data(prepared: judge.Prepared, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_becomes_of_a_candidate_is_data(prepared: Prepared, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warpwright.translation.judge.program.Program.call.__defaults__", (1, 2.0))
-    row = judge.judge(prepared, Answer("model", CANDIDATES[status]), 0.0, Random(0))
+    row = judge(prepared, Translation("model", CANDIDATES[status]), 0.0, Random(0))
     assert row.status == status, row.reason
     assert row.built == (status != "not_built") and row.counted == 1.0
 
@@ -70,27 +72,27 @@ def test_what_becomes_of_a_candidate_is_data(prepared: judge.Prepared, status: s
         ("expf(x[i])", "(x[i] > 1.0f ? 2.0f : expf(x[i]))", "range"),
     ],
 )
-def test_out_of_bounds_gaps_and_narrow_programs_are_wrong(prepared: judge.Prepared, old: str, new: str, reason: str) -> None:
-    row = judge.judge(prepared, Answer("model", C.replace(old, new)), 0.0, Random(0))
+def test_out_of_bounds_gaps_and_narrow_programs_are_wrong(prepared: Prepared, old: str, new: str, reason: str) -> None:
+    row = judge(prepared, Translation("model", C.replace(old, new)), 0.0, Random(0))
     assert row.status == "wrong" and reason in row.reason
 
 
 @pytest.mark.compiler
-def test_cpp_answers_are_built_too(prepared: judge.Prepared) -> None:
+def test_cpp_answers_are_built_too(prepared: Prepared) -> None:
     code = '#include <cmath>\nextern "C" ' + C.replace("expf(x[i])", "std::exp(x[i])").replace("float* out", "float* __restrict__ out")
-    assert judge.judge(prepared, Answer("model", code), 0.0, Random(0)).status == "ok"
+    assert judge(prepared, Translation("model", code), 0.0, Random(0)).status == "ok"
 
 
 @pytest.mark.compiler
-def test_the_control_is_one(prepared: judge.Prepared) -> None:
-    row = judge.control(prepared, 1.5, Random(0))
+def test_the_control_is_one(prepared: Prepared) -> None:
+    row = control(prepared, 1.5, Random(0))
     assert row.status == "ok" and row.verdict != "FASTER" and row.interval[0] <= 1.03 and row.interval[1] >= 0.97, row
 
 
 @pytest.mark.compiler
-def test_a_slower_program_is_seen_as_slower(prepared: judge.Prepared) -> None:
+def test_a_slower_program_is_seen_as_slower(prepared: Prepared) -> None:
     slow = C.replace("out[i] = (expf(x[i])", "float s = 0; for (volatile int k = 0; k < 40; ++k) s = expf(x[i]); out[i] = (s")
-    assert judge.judge(prepared, Answer("model", slow), 1.0, Random(0)).speedup < 0.5
+    assert judge(prepared, Translation("model", slow), 1.0, Random(0)).speedup < 0.5
 
 
 def row_of(item: str, status: Any, speedup: float = 0.0, source: str = "model") -> Row:
@@ -116,8 +118,8 @@ def test_a_control_off_by_more_than_three_percent_voids_the_run(control: float, 
 
 def test_roles_come_from_stores() -> None:
     assert parameters(C, "f") == [("out", "float32"), ("x", "float32"), ("w", "float32")]
-    assert written(C, ["out", "x", "w"]) == {"out"}
-    assert written("if (x[i] == y[i]) z[a[0]] += 1; atomicAdd((&(h[i])), 1);", list("xyzah")) == {"z", "h"}
+    assert stored_to(C, ["out", "x", "w"]) == {"out"}
+    assert stored_to("if (x[i] == y[i]) z[a[0]] += 1; atomicAdd((&(h[i])), 1);", list("xyzah")) == {"z", "h"}
     with pytest.raises(UsageError, match="pointers"):
         parameters("void f(int n, float* x)", "f")
 
@@ -147,7 +149,7 @@ def test_hpctranseval_is_read_and_wired(tmp_path: Path) -> None:
     (tmp_path / "ComputationGraph.json").write_text(json.dumps([ROW]))
     (item,) = hpctranseval.load(tmp_path)
     assert [(b.name, b.size, b.role) for b in item.buffers] == [("compute", 1472, "output"), ("ph_0", 1472, "input")]
-    wired = wiring.wire(judge.prepare(item))
+    wired = wire(prepare(item))
     assert not wired.unwired
     assert [(x.kernel, x.grid[0]) for x in wired.launches] == [("default_function_kernel", 23), ("default_function_kernel_1", 23)]
     assert list(wired.temporaries.values()) == [("float32", 1472)]
@@ -157,7 +159,7 @@ def test_hpctranseval_is_read_and_wired(tmp_path: Path) -> None:
 def test_a_kernel_without_a_guard_gets_room_and_the_answers_are_right() -> None:
     text = TWO.replace("  if (((((int)blockIdx.x) * 64) + ((int)threadIdx.x)) < 1472) {\n", "  {\n")
     odd = ROW | {"cuda_code": text, "input_shape": [[1459]], "output_shape": [[1459]], "c_code": str(ROW["c_code"]).replace("1472", "1459")}
-    wired = wiring.wire(judge.prepare(hpctranseval.item(odd, "odd", "graphs")))
+    wired = wire(prepare(hpctranseval.item(odd, "odd", "graphs")))
     assert not wired.unwired
     assert dict(wired.padded) == {"compute": 1472, "ph_0": 1472}
 
@@ -165,7 +167,7 @@ def test_a_kernel_without_a_guard_gets_room_and_the_answers_are_right() -> None:
 @pytest.mark.compiler
 def test_an_input_may_go_by_the_name_of_another() -> None:
     """Each kernel names its parameters anew: the second kernel's ph_0 is the second input."""
-    kernel = "extern \"C\" __global__ void __launch_bounds__(64) default_function_kernel"
+    kernel = 'extern "C" __global__ void __launch_bounds__(64) default_function_kernel'
     index = "((((int)blockIdx.x) * 64) + ((int)threadIdx.x))"
     cuda = (
         f"{kernel}(float* __restrict__ T_exp, float* __restrict__ ph_0) {{\n  T_exp[{index}] = __expf(ph_0[{index}]);\n}}\n"
@@ -177,7 +179,7 @@ def test_an_input_may_go_by_the_name_of_another() -> None:
         "    T_add[i] = expf(ph_0[i]) + 3.0f * ph_1[i];\n  }\n}\n"
     )
     item = hpctranseval.item(ROW | {"cuda_code": cuda, "c_code": c, "input_shape": [[64, 23], [64, 23]]}, "two", "graphs")
-    wired = wiring.wire(judge.prepare(item))
+    wired = wire(prepare(item))
     assert not wired.unwired
     assert [launch.args for launch in wired.launches][1][2] == "ph_1"
 
@@ -186,8 +188,8 @@ def test_an_input_may_go_by_the_name_of_another() -> None:
 def test_an_item_that_cannot_be_wired_says_why() -> None:
     lost = ROW | {"cuda_code": TWO.replace("ph_0", "other").replace("compute_1", "other_1")}
     item = hpctranseval.item({**lost, "input_shape": [[64, 23], [64, 23]]}, "lost", "graphs")
-    assert "could be what default_function_kernel stores" in wiring.wire(judge.Prepared(item, Path())).unwired
-    assert "no grid covers" in wiring.wire(judge.Prepared(replace(item, cuda=TWO.replace("< 1472", "< 72")), Path())).unwired
+    assert "could be what default_function_kernel stores" in wire(Prepared(item, Path())).unwired
+    assert "no grid covers" in wire(Prepared(replace(item, cuda=TWO.replace("< 1472", "< 72")), Path())).unwired
 
 
 def test_wrong_files_say_what_was_expected(tmp_path: Path) -> None:
@@ -211,8 +213,9 @@ def test_kernelbench_c_claims_translation_only(tmp_path: Path) -> None:
 
 
 def test_the_oracle_is_the_reference_in_double() -> None:
-    assert "#define expf exp" in text.in_double(C)
-    assert text.in_double(C.replace("expf(x[i])", "*(int*)&x[i]")) == "" and text.in_double(C.replace("expf(x[i])", "*(float *)(&(v_))")) == ""
+    assert "#define expf exp" in variants.in_double(C)
+    assert variants.in_double(C.replace("expf(x[i])", "*(int*)&x[i]")) == ""
+    assert variants.in_double(C.replace("expf(x[i])", "*(float *)(&(v_))")) == ""
 
 
 # --- models ----------------------------------------------------------------------------------------------------------------------------
@@ -220,12 +223,12 @@ def test_the_oracle_is_the_reference_in_double() -> None:
 
 def test_code_is_taken_out_of_an_answer() -> None:
     answer = f"Here:\n```c\nint helper;\n```\nand\n```c\n{C}```\nDone."
-    assert candidates.code_of(answer, "f") == C
-    assert candidates.code_of(C, "f") == C
+    assert translators.code_of(answer, "f") == C
+    assert translators.code_of(C, "f") == C
 
 
 def replay(tmp_path: Path, item: Item, answer: str, start: str = "") -> Replay:
-    key = prompt_digest("model", candidates.prompt(item, start))
+    key = prompt_digest("model", translators.prompt(item, start))
     (tmp_path / "replay.jsonl").write_text(json.dumps({"prompt": key, "model": "model", "answer": answer}) + "\n")
     return Replay(tmp_path / "replay.jsonl")
 
@@ -239,7 +242,7 @@ def test_a_replayed_model_stands_beside_the_compiler(tmp_path: Path) -> None:
 
 @pytest.mark.compiler
 def test_refining_starts_from_the_compilers_output(tmp_path: Path) -> None:
-    start = candidates.compile_item(ITEM).code
+    start = translators.compile_item(ITEM).code
     chat = replay(tmp_path, ITEM, f"```c\n{CANDIDATES['wrong']}```", start)
     settings = bench.Settings(seconds=0.0, refine=True)
     item, answers = bench.make_ready(ITEM, [chat], settings)
@@ -256,7 +259,7 @@ def test_no_answer_is_a_failure() -> None:
 
             raise ChatError("expected an answer, saw none")
 
-    answer = candidates.ask(Silent(), ITEM)
+    answer = translators.ask(Silent(), ITEM)
     assert answer.failure.startswith("no answer")
 
 

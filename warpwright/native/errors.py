@@ -2,6 +2,8 @@
 
     WarpwrightError
      +-- BuildError    the compiler refused a source that warpwright wrote
+
+A missing compiler is a UsageError.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run came to, as JSON and as markdown: every item counts in every mean, failures as the reference itself (1.0)."""
+"""The report of a run, as JSON and as markdown. Every scored item counts in every mean, a failure as the reference itself (1.0)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from warpwright.translation.judge.judge import Row
 
 CONTROL_BAND = 0.03
-"""By how much the geometric mean of the reference against itself may differ from 1. Beyond that the run says nothing of speed."""
+"""Largest distance from 1 of the reference timed against itself (geometric mean). Beyond it the run says nothing about speed."""
 
 
 def geomean(values: Sequence[float]) -> float:
-    """Return the geometric mean; 1 of nothing."""
+    """Return the geometric mean; 1 for no values."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else 1.0
 
 
 def summary(rows: Sequence[Row], compiler: Mapping[str, Row]) -> dict[str, Any]:
-    """Return the figures of one source over all its scored items. `compiler`: the deterministic compiler's row of each item."""
+    """Return the figures of one source over all its scored items. `compiler`: item -> the deterministic compiler's row."""
     scored = [row for row in rows if row.status != "unscored"]
     right = [row for row in scored if row.status == "ok"]
     timed = [row for row in right if row.speedup > 0]
@@ -39,12 +39,12 @@ def as_json(suite: str, rows: Sequence[Row], conditions: Mapping[str, Any]) -> d
     """Return the whole report as plain values."""
     sources = list(dict.fromkeys(row.source for row in rows))
     compiler = {row.item: row for row in rows if row.source == "compiler"}
-    found = {source: summary([row for row in rows if row.source == source], {} if source == "compiler" else compiler) for source in sources}
+    figures = {source: summary([row for row in rows if row.source == source], {} if source == "compiler" else compiler) for source in sources}
     controls = [row.counted for row in rows if row.source == "control" and row.speedup > 0]
     control = geomean(controls)
     return {
         "suite": suite, "conditions": dict(conditions), "control": control if controls else None,
-        "valid": bool(controls) and abs(control - 1) <= CONTROL_BAND, "sources": found,
+        "valid": bool(controls) and abs(control - 1) <= CONTROL_BAND, "sources": figures,
         "rows": [{**asdict(row), "interval": list(row.interval)} for row in rows],
     }  # fmt: skip
 

@@ -1,16 +1,15 @@
-"""Where candidates come from: a chat model, or the deterministic compiler, whose output stands behind the same prototype."""
+"""The translators that are judged: a chat model, or the deterministic compiler, whose output gets a function of the item's prototype."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from warpwright.domains import transpile
 from warpwright.errors import WarpwrightError
 from warpwright.llm import Chat, ChatError, Message
+from warpwright.translation.c_source import C_NAMES
 from warpwright.translation.items import Item
-from warpwright.translation.judge.c_text import behind_prototype
-from warpwright.translation.judge.judge import Answer
+from warpwright.translation.judge.build import Translation
 
 SYSTEM = (
     "You translate CUDA kernels into fast C for a CPU with many cores and wide vectors. Answer with one C11 function in one code block. "
@@ -19,7 +18,7 @@ SYSTEM = (
 
 
 def prompt(item: Item, start: str = "") -> list[Message]:
-    """Return the question for an item; `start` is a right translation to begin from."""
+    """Return the chat messages that ask for a translation; `start` is a right one to improve."""
     buffers = "\n".join(f"- {b.name}: {b.role}, {b.dtype}, {b.size} elements" for b in item.buffers)
     launches = "\n".join(f"- {x.kernel}<<<{x.grid}, {x.block}, {x.shared}>>>({', '.join(x.args)})" for x in item.launches)
     parts = [f"CUDA:\n```cuda\n{item.cuda.strip()}\n```"]
@@ -32,39 +31,54 @@ def prompt(item: Item, start: str = "") -> list[Message]:
 
 
 def code_of(answer: str, entry: str) -> str:
-    """Return the code of an answer: the code block that defines the function, the longest if several do; else the whole text."""
+    """Return the code in an answer: the longest code block that mentions the function, else the longest, else the whole text."""
     blocks = re.findall(r"```[\w+]*\n(.*?)```", answer, re.S)
     fitting = [block for block in blocks if re.search(rf"\b{re.escape(entry)}\s*\(", block)]
     return max(fitting or blocks or [answer], key=len)
 
 
-def ask(chat: Chat, item: Item, start: str = "") -> Answer:
-    """Return a model's candidate."""
+def ask(chat: Chat, item: Item, start: str = "") -> Translation:
+    """Return a model's translation."""
     source = f"{chat.name}{'+compiler' if start else ''}"
     try:
         code = code_of(chat.ask(prompt(item, start)), item.entry)
     except ChatError as error:
-        return Answer(source, "", failure=f"no answer: {error.message}")
-    return Answer(source, code)
+        return Translation(source, "", failure=f"no answer: {error.message}")
+    return Translation(source, code)
 
 
-def compile_item(item: Item) -> Answer:
-    """Return the deterministic compiler's candidate."""
+def compile_item(item: Item) -> Translation:
+    """Return the deterministic compiler's translation."""
     if item.unwired:
-        return Answer("compiler", "", failure=f"not wired: {item.unwired}")
+        return Translation("compiler", "", failure=f"not wired: {item.unwired}")
     try:
         program = transpile.compile_text(item.cuda, f"{item.name}.cu")
     except WarpwrightError as error:
-        return Answer("compiler", "", failure=f"refused: {error}")
+        return Translation("compiler", "", failure=f"refused: {error}")
     missing = [launch.kernel for launch in item.launches if launch.kernel not in program.exports]
     if missing:
-        return Answer("compiler", "", failure=f"the compiler exports no kernel {missing[0]}")
-    return Answer("compiler", behind_prototype(item, program.source, dict(program.exports)), "cpp")
+        return Translation("compiler", "", failure=f"the compiler exports no kernel {missing[0]}")
+    return Translation("compiler", _with_prototype(item, program.source, dict(program.exports)), "cpp")
 
 
-def tiers(item: Item) -> Sequence[str]:
-    """Return the tier of every kernel of an item, as the compiler chose; empty where it refuses."""
-    try:
-        return tuple(info.tier for info in transpile.compile_text(item.cuda, f"{item.name}.cu").kernels.values())
-    except WarpwrightError:
-        return ()
+def _with_prototype(item: Item, source: str, exports: dict[str, int]) -> str:
+    """Return the compiler's C++ followed by a function of the item's prototype that makes its launches."""
+    arguments = item.prototype.replace("restrict ", "__restrict__ ").replace("int32_t", "int")
+    lines = ["", "#include <cstdlib>", "#include <cstring>", f'extern "C" {arguments} {{']
+    lines += [_allocated(name, dtype, size) for name, (dtype, size) in item.temporaries.items()]
+    padded = [buffer for buffer in item.buffers if buffer.name in item.padded]
+    for buffer in padded:
+        lines.append(_allocated(f"padded_{buffer.name}", buffer.dtype, item.padded[buffer.name]))
+        lines.append(f"  memcpy(padded_{buffer.name}, {buffer.name}, {buffer.size} * sizeof *{buffer.name});")
+    for launch in item.launches:
+        shape = ", ".join(map(str, (*launch.grid, *launch.block)))
+        values = ", ".join(f"(void*)&{'padded_' * (name in item.padded)}{name}" for name in launch.args)
+        lines.append(f"  {{ unsigned shape[6] = {{{shape}}}; void* values[] = {{{values}}}; ")
+        lines.append(f"    if (ww_run_{exports[launch.kernel]}(shape, {launch.shared}, values)) abort(); }}")
+    lines += [f"  memcpy({b.name}, padded_{b.name}, {b.size} * sizeof *{b.name});" for b in padded if b.role == "output"]
+    return source + "\n".join([*lines, "}", ""])
+
+
+def _allocated(name: str, dtype: str, size: int) -> str:
+    kind, rounded = C_NAMES[dtype], f"({size} * sizeof({C_NAMES[dtype]}) + 63) / 64 * 64"
+    return f"  static {kind}* {name} = ({kind}*)memset(aligned_alloc(64, {rounded}), 0, {rounded});"

@@ -167,8 +167,11 @@ class Worker:
             raise self._forged(f"the answer to {op!r} does not carry the request's nonce")
         return reply
 
-    def go(self, timeout: float | None = None) -> float:
-        """Make one call of what was prepared; return its seconds by this process's clock. Raises CallRaised if the call did."""
+    def go(self, timeout: float | None = None, spin: float = 0.0) -> float:
+        """Make the turn that was prepared; return its seconds by this process's clock. Raises CallRaised if a call did.
+
+        `spin`: seconds for which to wait busily for the answer: asleep, this process would be woken 20 to 100 us after it on a virtual machine.
+        """
         nonce = os.urandom(8)
         token, wanted = b"g" + nonce, b"d" + nonce
         self._expect_silence()
@@ -177,6 +180,8 @@ class Worker:
         poll.register(self._reply, select.POLLIN)
         start, away = time.perf_counter_ns(), self.away
         self._send(token)
+        while spin and not poll.poll(0) and time.perf_counter_ns() - start < spin * 1e9:
+            pass
         ready = self._wait(poll, time.monotonic() + limit) if device_yield.held() else bool(poll.poll(limit * 1000))
         end = time.perf_counter_ns()
         if not ready:

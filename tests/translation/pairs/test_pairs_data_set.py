@@ -11,9 +11,8 @@ import pytest
 
 from warpwright import cli
 from warpwright.errors import MissingExtra, UsageError
-from warpwright.translation.pairs import data_set as write
+from warpwright.translation.pairs import data_set, worker
 from warpwright.translation.pairs import generate as generating
-from warpwright.translation.pairs import worker
 from warpwright.translation.pairs.data_set import Folder, read_pairs, split_of
 from warpwright.translation.pairs.dedup import identity, normalised, skeleton
 from warpwright.translation.pairs.draft import Options
@@ -84,7 +83,7 @@ def test_a_folder_is_not_overwritten_nor_mixed(tmp_path: Path) -> None:
 def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match=r"warpwright\[pairs\]"):
-        write.parquet()
+        data_set.parquet()
 
 
 CRASHES = """

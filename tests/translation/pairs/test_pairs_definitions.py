@@ -12,19 +12,22 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from warpwright.translation.errors import PairError, Rejected
 from warpwright.translation.pairs import check as checking
 from warpwright.translation.pairs.build import build_c, build_cuda
-from warpwright.translation.pairs.check import Rejected, Tolerance, check, run_guarded
-from warpwright.translation.pairs.definitions import random_graphs as graphs
-from warpwright.translation.pairs.definitions.expr import Buffer, Expr, Graph, PairError, Stage, call, const, graph, index
+from warpwright.translation.pairs.check import check, run_guarded
+from warpwright.translation.pairs.definitions import random_graphs
+from warpwright.translation.pairs.definitions.expr import Expr, Graph, Stage, Tensor, call, const, graph, index
 from warpwright.translation.pairs.definitions.functions import FUNCTIONS, UNARY
 from warpwright.translation.pairs.definitions.inputs import inputs_of
-from warpwright.translation.pairs.definitions.operators import OPERATORS, mapped
+from warpwright.translation.pairs.definitions.operators import OPERATORS
+from warpwright.translation.pairs.definitions.operators.table import mapped
 from warpwright.translation.pairs.definitions.reference import compile_reference, print_reference
 from warpwright.translation.pairs.draft import Draft, Options, make
 from warpwright.translation.pairs.printers.print_c import print_c
 from warpwright.translation.pairs.printers.print_cuda import print_cuda
 from warpwright.translation.pairs.printers.schedule import KernelSchedule, LoopSchedule, best_guess, draw_kernel, kernel_strategies
+from warpwright.translation.tolerance import Tolerance
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -158,16 +161,16 @@ def test_every_strategy_is_drawn() -> None:
     seen = set()
     for number in range(400):
         rng = Random(number)
-        made = graphs.random_graph(rng, steps=0)
+        made = random_graphs.random_graph(rng, steps=0)
         seen |= {draw_kernel(rng, stage, made).strategy for stage in made.stages}
     assert seen == {"thread", "thread2d", "vector", "transpose", "tile", "block", "warp", "shared"}
 
 
 def test_mutations_keep_graphs_whole() -> None:
     for number in range(12):
-        made = graphs.random_graph(Random(number), "softmax", steps=5)
+        made = random_graphs.random_graph(Random(number), "softmax", steps=5)
         outputs = reference_of(made, inputs_of(made, 1, "whole"))
-        assert [value.shape for value in outputs] == [made.buffer(name).shape for name in made.outputs]
+        assert [value.shape for value in outputs] == [made.tensor(name).shape for name in made.outputs]
         assert all(np.isfinite(value).all() for value in outputs)
 
 
@@ -179,12 +182,12 @@ def draft_of(made: Graph) -> Draft:
     return Draft(5, made, kernels, (loops,), print_cuda(made, kernels), (print_c(made, loops),), print_reference(made))
 
 
-X = Buffer("x0", (64, 3))
+X = Tensor("x0", (64, 3))
 VACUOUS = {
     "constant": mapped("v", "test", (X,), X.shape, lambda i, j: const(2.0) + 0.0 * X[i, j]),
     "copy": mapped("v", "test", (X,), X.shape, lambda i, j: X[i, j]),
     "not_finite": mapped("v", "test", (X,), X.shape, lambda i, j: call("acosh", X[i, j])),
-    "insensitive": mapped("v", "test", (X, Buffer("x1", (1,))), X.shape, lambda i, j: X[i, j] * 2.0 + 0.0 * Buffer("x1", (1,))[0]),
+    "insensitive": mapped("v", "test", (X, Tensor("x1", (1,))), X.shape, lambda i, j: X[i, j] * 2.0 + 0.0 * Tensor("x1", (1,))[0]),
     "ill_conditioned": mapped("v", "test", (X,), X.shape, lambda i, j: (X[i, j] + 1e6) - 1e6),
 }
 
@@ -221,7 +224,7 @@ def test_wrong_halves_are_rejected(old: str, new: str, kind: str) -> None:
 
 def test_integers_have_no_tolerance() -> None:
     made = OPERATORS["histogram"].make(Random(1))
-    case = checking._case(draft_of(made), "whole", 0)
+    case = checking._draw(draft_of(made), "whole", 0)
     assert checking._tolerance(made, [case], 0) == Tolerance(0.0, 0.0)
 
 
@@ -239,7 +242,7 @@ def test_bad_definitions_say_what_was_expected() -> None:
     with pytest.raises(PairError, match="scattered buffer"):
         graph("v", "test", (X,), (Stage("y", (("i", 3),), const(1.0), at=(index("i"),), scatter="add"),))
     with pytest.raises(PairError, match="operator of the table"):
-        graphs.random_graph(Random(0), "no_such")
+        random_graphs.random_graph(Random(0), "no_such")
 
 
 # --- golden text -----------------------------------------------------------------------------------------------------------------------
@@ -247,7 +250,7 @@ def test_bad_definitions_say_what_was_expected() -> None:
 
 def small_softmax() -> Graph:
     made = OPERATORS["softmax"].make(Random(0))
-    x = Buffer("x0", (6, 40))
+    x = Tensor("x0", (6, 40))
     stage = made.stages[0]
     over = tuple(replace(one, axes=(("k", 40),)) for one in stage.reductions)
     return graph("softmax", "normalisation", (x,), (replace(stage, axes=(("i", 6), ("j", 40)), reductions=over),))
@@ -259,7 +262,7 @@ def test_cuda_text(golden: Any) -> None:
 
 def test_c_text(golden: Any) -> None:
     k, i, j = index("k"), index("i"), index("j")
-    a, b = Buffer("x0", (8, 12)), Buffer("x1", (12, 20))
+    a, b = Tensor("x0", (8, 12)), Tensor("x1", (12, 20))
     from warpwright.translation.pairs.definitions.expr import Reduction, acc
 
     made = graph(

@@ -8,14 +8,13 @@ from itertools import islice
 import pytest
 
 from warpwright.translation.items import Buffer, Item
-from warpwright.translation.judge import judge
-from warpwright.translation.wiring import footprint, grids
-from warpwright.translation.wiring import loop_nests as stages
-from warpwright.translation.wiring import wire as wiring
+from warpwright.translation.judge.prepare import prepare
+from warpwright.translation.wiring import footprint, grids, loop_nests
 from warpwright.translation.wiring.dataflow import Search
 from warpwright.translation.wiring.footprint import Footprints
 from warpwright.translation.wiring.kernels import kernels_of
 from warpwright.translation.wiring.trial import Trial
+from warpwright.translation.wiring.wire import wire
 
 AT = "((((int)blockIdx.x) * 32) + ((int)threadIdx.x))"
 ROWS, COLUMNS = 24, 40
@@ -56,7 +55,7 @@ def item_of(cuda: str, c: str, **sizes: int) -> Item:
 @pytest.mark.compiler
 def test_temporaries_of_one_name_are_told_by_their_sizes() -> None:
     item = item_of(SOFTMAX, INLINED, T_out=SIZE, ph=SIZE)
-    wired = wiring.wire(judge.prepare(item))
+    wired = wire(prepare(item))
     assert not wired.unwired
     assert [launch.grid[0] for launch in wired.launches] == [30, 1, 30, 30]
     values, most = wired.launches[2].args
@@ -96,19 +95,19 @@ def test_a_wiring_is_read_off_a_reference_with_one_nest_for_each_kernel() -> Non
     item = item_of(GATES, NESTS, T_out=960, ph=960, ph_1=960)
     kernels = kernels_of(item.cuda)
     with Footprints(kernels, 10_000) as footprints:
-        wired = stages.wiring(item, kernels, footprints)
+        wired = loop_nests.wiring(item, kernels, footprints)
     assert not isinstance(wired, str)
     assert [launch.args for launch in wired.launches] == [
         ("own_T_mul", "ph_1"), ("own_T_mul_1", "ph"), ("own_T_mul_1", "own_T_mul"), ("T_out", "own_T_mul_1", "own_T_mul"),
     ]  # fmt: skip
     with Footprints(kernels, 10_000) as footprints:
-        assert "one loop nest" in str(stages.wiring(replace(item, c=INLINED), kernels, footprints))
+        assert "one loop nest" in str(loop_nests.wiring(replace(item, c=INLINED), kernels, footprints))
 
 
 @pytest.mark.compiler
 def test_a_search_finds_what_the_reference_says_among_others_that_fit() -> None:
     item = item_of(GATES, NESTS, T_out=960, ph=960, ph_1=960)
-    prepared, kernels = judge.prepare(item), kernels_of(item.cuda)
+    prepared, kernels = prepare(item), kernels_of(item.cuda)
     trial = Trial(prepared)
     with Footprints(kernels, 10_000) as footprints:
         found = list(islice(Search(item, kernels, footprints.launches).wirings(), 50))
@@ -120,8 +119,8 @@ def test_a_search_finds_what_the_reference_says_among_others_that_fit() -> None:
 @pytest.mark.compiler
 def test_what_no_kernel_writes_shows_in_a_trial() -> None:
     item = item_of(SOFTMAX, INLINED, T_out=SIZE, ph=SIZE)
-    prepared = judge.prepare(item)
-    wired = wiring.wire(prepared)
+    prepared = prepare(item)
+    wired = wire(prepared)
     short = replace(wired, launches=tuple(replace(one, grid=(29, 1, 1)) if one.kernel.endswith("_2") else one for one in wired.launches))
     gone = replace(wired, launches=wired.launches[1:])
     trial = Trial(prepared)

@@ -1,4 +1,4 @@
-"""A built program in a child process, seen from the parent: inputs go in and outputs come out through shared pages, time is the parent's."""
+"""A built program in a child process, seen from the parent: inputs and outputs go through shared pages, and the parent holds the clock."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from warpwright import repeat
 from warpwright.base import Verdict
 from warpwright.errors import UsageError, WorkerDied, WorkerTimeout
+from warpwright.translation.child import environment as child_environment
 from warpwright.translation.items import Buffer
 from warpwright.workers import isolation, placement
 from warpwright.workers.sandbox import FIRST_USER, USERS
@@ -32,15 +33,15 @@ GUARD_BYTES = 4096
 PATTERN = 0xA5
 START_SECONDS, CALL_SECONDS = 60.0, 60.0
 LEAST_SECONDS = 2e-3
-"""Of one timed go: a call is repeated until it takes this long, so that waking the child (about 30 us) is at most 2 % of it."""
+"""Least time of one timed sample: calls are repeated to reach it, so that waking the child (about 30 us) is at most 2 % of it."""
 MOST_GROWTH = 1.5
-"""Between the last two guesses of how often. With only two guesses, on a busy machine, programs of 1 us were timed as 10 to 20 us."""
+"""Calibration ends when two estimates of the count are closer than this. With two estimates alone, on a busy machine, 1 us was timed as 10 to 20."""
 
 
 class Program:
-    """A library's function in a child process. Buffers whose type is `float32` may be held as float64, for the oracle."""
+    """A function of a library in a child process. `double` stores float32 buffers as float64, for the oracle."""
 
-    def __init__(self, library: Path, entry: str, buffers: Sequence[Buffer], double: bool = False, trusted: bool = False, threads: int = 1) -> None:
+    def __init__(self, library: Path, entry: str, buffers: Sequence[Buffer], double: bool = False, threads: int = 1) -> None:
         if len(buffers) > repeat.MOST_PARAMETERS:
             raise UsageError(f"expected at most {repeat.MOST_PARAMETERS} parameters, saw {len(buffers)} of {entry}", "this program is left out")
         self.name, self.buffers, self.threads, self.count = entry, tuple(buffers), threads, 1
@@ -60,15 +61,12 @@ class Program:
         self.memory = np.frombuffer(self.pages, np.uint8)
         self.memory[:] = PATTERN
         helper = os.path.join(self.folder, "repeat.so")
-        for source, place in ((library, copy), (repeat.library(), helper)):
-            shutil.copyfile(source, place)
-            os.chmod(place, 0o755)
-        user = "trusted" if trusted else str(FIRST_USER + int.from_bytes(os.urandom(8)) % USERS) if isolation.can_change_user() else "same"
+        for source, target in ((library, copy), (repeat.library(), helper)):
+            shutil.copyfile(source, target)
+            os.chmod(target, 0o755)
+        user = str(FIRST_USER + int.from_bytes(os.urandom(8)) % USERS) if isolation.can_change_user() else "same"
         offsets = ",".join(str(self.offsets[b.name]) for b in buffers)
-        environment = {
-            **os.environ, "OMP_NUM_THREADS": str(threads), "OMP_STACKSIZE": "256M", "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])),
-        }  # fmt: skip
+        environment = child_environment(threads, OMP_STACKSIZE="256M", PYTHONDONTWRITEBYTECODE="1")
         command = [sys.executable, "-m", "warpwright.translation.judge.runner", copy, helper, entry, arena, offsets, user]
         self.child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, preexec_fn=_large_stack
@@ -82,13 +80,13 @@ class Program:
     # -- arrays
 
     def array(self, name: str) -> Array:
-        """Return a buffer, in place."""
+        """Return a buffer as a flat array, in place."""
         buffer = next(b for b in self.buffers if b.name == name)
         kind = self.types[name]
         return self.memory[self.offsets[name] : self.offsets[name] + buffer.size * kind.itemsize].view(kind)
 
     def fill(self, inputs: Mapping[str, Array]) -> None:
-        """Put inputs in place; outputs become NaN, or a pattern where they are integers."""
+        """Copy inputs into place; fill outputs with NaN, or with PATTERN where they are integers."""
         for buffer in self.buffers:
             array = self.array(buffer.name)
             if buffer.name in inputs:
@@ -103,7 +101,7 @@ class Program:
         return {b.name: self.array(b.name).copy() for b in self.buffers if b.role == "output"}
 
     def damage(self, inputs: Mapping[str, Array]) -> str:
-        """Return what the program did to memory that is not its own; empty when nothing."""
+        """Return what the program did to guard zones and inputs; empty where it did nothing."""
         end = 0
         for buffer in self.buffers:
             start = self.offsets[buffer.name]
@@ -111,14 +109,14 @@ class Program:
                 return f"wrote before {buffer.name}"
             end = start + buffer.size * self.types[buffer.name].itemsize
         if not (self.memory[end:] == PATTERN).all():
-            return f"wrote behind {self.buffers[-1].name}"
+            return f"wrote after {self.buffers[-1].name}"
         changed = [name for name, value in inputs.items() if not _same_bits(self.array(name), value.reshape(-1).astype(self.types[name]))]
         return f"changed its input {changed[0]}" if changed else ""
 
     # -- calls
 
     def call(self, count: int = 1, timeout: float = CALL_SECONDS) -> float:
-        """Call the function `count` times; return the seconds by this process's clock."""
+        """Call the function `count` times; return the seconds by this process's clock. Raises WorkerDied and WorkerTimeout."""
         assert self.child.stdin is not None
         start = time.perf_counter()
         try:
@@ -134,9 +132,9 @@ class Program:
         if not select.select([self.child.stdout], [], [], timeout)[0]:
             self.close()
             raise WorkerTimeout(f"expected the program to return within {timeout:g} s, saw no end; it was killed")
-        said = os.read(self.child.stdout.fileno(), 64)
-        if said != wanted:
-            raise self._died() if not said else WorkerDied(f"expected {wanted!r} from the program's process, saw {said!r}")
+        reply = os.read(self.child.stdout.fileno(), 64)
+        if reply != wanted:
+            raise self._died() if not reply else WorkerDied(f"expected {wanted!r} from the program's process, saw {reply!r}")
 
     def _died(self) -> WorkerDied:
         code = self.child.wait()
@@ -144,7 +142,7 @@ class Program:
         return WorkerDied(f"the program's process ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}")
 
     def calibrate(self) -> float:
-        """Set how often a go repeats the call; return the seconds of one call."""
+        """Set how many calls make one timed sample; return the seconds of one call."""
         self.call()
         self.count = 1
         while True:
@@ -152,20 +150,20 @@ class Program:
             wanted = max(1, math.ceil(LEAST_SECONDS / max(seconds, 1e-7)))
             if wanted <= MOST_GROWTH * self.count:
                 break
-            self.count = wanted  # too few: waking the child, or a neighbour, took a good part of it
+            self.count = wanted  # too few: waking the child, or another process, took much of the time
         self.count = wanted
         return seconds
 
-    # -- what `measure.compare` asks for
+    # -- the interface that `measure.compare` expects
 
     def prepare(self, inputs: Mapping[str, Array], place: float, /) -> None:
-        """Take inputs into place; a program of one thread stays on the core at `place`."""
+        """Copy inputs into place; a program of one thread stays on the core at `place`."""
         if self.threads == 1:
             placement.take(self.child.pid, place)
         self.fill(inputs)
 
     def go(self) -> float:
-        """Return the seconds of one call, the mean over a go."""
+        """Return the seconds of one call, the mean over one sample."""
         return self.call(self.count) / self.count
 
     def check(self) -> Verdict | None:
@@ -191,7 +189,7 @@ class Program:
 
 
 def _same_bits(one: Array, other: Array) -> bool:
-    """Whether two arrays are the same, NaN too."""
+    """Whether two arrays are the same bit by bit, NaN included."""
     return np.array_equal(np.ascontiguousarray(one).view(np.uint8), np.ascontiguousarray(other).view(np.uint8))
 
 

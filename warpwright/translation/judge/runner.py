@@ -2,9 +2,8 @@
 
     python -m warpwright.translation.judge.runner LIBRARY REPEAT ENTRY ARENA OFFSETS USER
 
-It reads requests of one line, `g COUNT`, has REPEAT, a library of ours, call the function COUNT times, and answers `d`.
-Inputs, outputs and guard zones are the parent's business: it has the same pages mapped, so that nothing that this process says is believed
-but that a call has ended.
+It reads requests of one line, `g COUNT`, calls the function COUNT times through REPEAT (warpwright.repeat's library), and replies `d`.
+Inputs, outputs and guard zones are the parent's business, which maps the same pages: all that it believes of this process is that a call has ended.
 """
 
 from __future__ import annotations
@@ -29,20 +28,19 @@ def main() -> None:
         pages = mmap.mmap(file.fileno(), 0)
     base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
     starts = [base + int(offset) for offset in offsets.split(",")]
-    places = (ctypes.c_void_p * len(starts))(*starts)
+    pointers = (ctypes.c_void_p * len(starts))(*starts)
     call = ctypes.CDLL(repeat).repeat
     call.restype = None
-    if user != "trusted":
-        isolation.limit_resources(MEMORY_BYTES, FILE_BYTES, None)
-        if user != "same":
-            isolation.change_user(int(user), read_all=False)
-        isolation.lock()
+    isolation.limit_resources(MEMORY_BYTES, FILE_BYTES, None)
+    if user != "same":
+        isolation.change_user(int(user), read_all=False)
+    isolation.lock()
     out = os.dup(1)
-    os.dup2(2, 1)  # what the program prints is no answer
+    os.dup2(2, 1)  # what the program prints is not a reply
     function = ctypes.CDLL(library)[entry]
     os.write(out, b"r")
     while request := sys.stdin.readline():
-        call(function, places, len(starts), ctypes.c_long(int(request.split()[1])))
+        call(function, pointers, len(starts), ctypes.c_long(int(request.split()[1])))
         os.write(out, b"d")
 
 

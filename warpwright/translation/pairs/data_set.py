@@ -1,4 +1,4 @@
-"""The data set's folder: parquet shards, the state that `--resume` reads, and a data card."""
+"""The folder of a data set: parquet shards, the state from which `--resume` continues, and a data card."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from warpwright.translation.pairs.draft import Options
 
 STATE = "state.json"
 TEST_SHARE = 0.1
-"""Of operator families that are held out. Whole operators are, so that a test pair is not a training pair of another size."""
+"""Share of the operators that are held out, whole, so that no test pair is a training pair of another size."""
 
 
 def parquet() -> tuple[Any, Any]:
-    """Return pyarrow and its parquet module."""
+    """Return pyarrow and its parquet module. Raises MissingExtra."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -35,13 +35,13 @@ def parquet() -> tuple[Any, Any]:
 
 
 def split_of(name: str) -> str:
-    """Return "test" for about a tenth of the operators, by their name, else "train"."""
+    """Return "test" for about a tenth of the operators, by a hash of the name, else "train"."""
     first = int(hashlib.sha256(name.removeprefix("graph_").encode()).hexdigest()[:8], 16)
     return "test" if first / 16**8 < TEST_SHARE else "train"
 
 
 def read_pairs(path: Path) -> list[dict[str, Any]]:
-    """Return the pairs of a parquet file, or of all shards of a folder."""
+    """Return the pairs of a parquet file, or of all shards of a folder. Raises UsageError where there are none."""
     _, files = parquet()
     shards = sorted(path.glob("part-*.parquet")) if path.is_dir() else [path]
     if not shards or not all(shard.exists() for shard in shards):
@@ -64,7 +64,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path, options: Options, resume: bool) -> Folder:
-        """Begin a data set, or go on with one."""
+        """Begin a data set, or resume one. Raises UsageError where the folder or the options do not fit."""
         parquet()
         state = path / STATE
         if state.exists() != resume:
@@ -73,16 +73,16 @@ class Folder:
         make_folder(path)
         if not resume:
             return cls(path, options)
-        said = json.loads(state.read_text())
-        if said["options"] != json.loads(json.dumps(asdict(options))):
+        saved = json.loads(state.read_text())
+        if saved["options"] != json.loads(json.dumps(asdict(options))):
             raise UsageError(
-                f"expected the options that the data set was begun with, {said['options']}, saw {asdict(options)}", "give the same --seed"
+                f"expected the options that the data set was begun with, {saved['options']}, saw {asdict(options)}", "give the same --seed"
             )
-        known = {row["id"] for row in read_pairs(path)} if said["shards"] else set()
-        return cls(path, options, said["next"], said["total"], said["shards"], Counter(said["rejected"]), known)
+        known = {row["id"] for row in read_pairs(path)} if saved["shards"] else set()
+        return cls(path, options, saved["next"], saved["total"], saved["shards"], Counter(saved["rejected"]), known)
 
     def add(self, pair: Mapping[str, Any], shard: int) -> None:
-        """Take a pair in; every `shard` of them are written."""
+        """Add a pair; write a shard when `shard` of them are pending."""
         self.known.add(pair["id"])
         self.pending.append({**pair, "split": split_of(pair["name"])})
         self.total += 1
@@ -90,7 +90,7 @@ class Folder:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is pending, then the state: a run that is killed in between writes the shard again."""
+        """Write the pending pairs, then the state: a run that is killed in between writes the shard again."""
         if self.pending:
             arrow, files = parquet()
             name = self.path / f"part-{self.shards:05d}.parquet"
@@ -106,7 +106,7 @@ class Folder:
         os.replace(temporary, self.path / STATE)
 
     def card(self, rejected: Mapping[str, int]) -> None:
-        """Write the data card, README.md."""
+        """Add to the counts of rejected drafts, and write the data card, README.md."""
         self.rejected.update(rejected)
         self.flush()
         if self.shards:

@@ -1,4 +1,4 @@
-"""A draft: everything that is printed of one pair, before anything of it has run."""
+"""A draft: everything that is printed for one pair, before any of it has run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpwright.translation.pairs.printers.print_cuda import CudaProgram, print_
 from warpwright.translation.pairs.printers.schedule import KernelSchedule, LoopSchedule, draw
 
 MOST_WORK = 2_000_000
-"""Evaluations of bodies: numpy needs about 20 ms for them."""
+"""Evaluations of stage bodies in one graph: numpy needs about 20 ms for them."""
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,21 @@ class Options:
 
     seed: int = 0
     tune: int = 4
-    """Loop schedules of the C half that are timed against one another; 1: no search."""
+    """Number of loop schedules of the C half to time against one another; 1: no search."""
     operators: tuple[str, ...] = ()
-    """Start from these only; empty: from all."""
+    """Operators to start from; empty: all."""
     verify_cuda: bool = True
 
 
 @dataclass(frozen=True)
 class Draft:
-    """One pair as text. Index and seed make it again."""
+    """One pair as text; its index and the seed reproduce it."""
 
     index: int
     graph: Graph
     kernels: tuple[KernelSchedule, ...]
     loops: tuple[tuple[LoopSchedule, ...], ...]
-    """Candidates of the C half, the usual guess first."""
+    """Candidates for the C half, the default schedule first."""
     cuda: CudaProgram
     c: tuple[str, ...]
     """One text for each of `loops`."""
@@ -49,15 +49,15 @@ class Draft:
 
 
 def make(index: int, options: Options) -> Draft | None:
-    """Return the draft of a number, the same for the same seed and options; None when the graph drawn is too large."""
+    """Return the draft number `index` of these options, the same each time; None when the graph drawn is too large."""
     rng = Random(f"{options.seed}/{index}")
     graph = random_graph(rng, rng.choice(options.operators) if options.operators else "")
     if graph.work > MOST_WORK:
         return None
     kernels, loops = draw(rng, graph, options.tune)
     texts = tuple(print_c(graph, one) for one in loops)
-    unlike = dict(zip(texts, loops, strict=True))
-    return Draft(index, graph, kernels, tuple(unlike.values()), print_cuda(graph, kernels), tuple(unlike), print_reference(graph))
+    distinct = dict(zip(texts, loops, strict=True))
+    return Draft(index, graph, kernels, tuple(distinct.values()), print_cuda(graph, kernels), tuple(distinct), print_reference(graph))
 
 
 def renamed(draft: Draft, prefix: str) -> Draft:

@@ -1,4 +1,4 @@
-"""Generate pairs into a folder: batches to child processes, results in the order of their numbers, duplicates out, shards written.
+"""Generate pairs into a folder: batches go to child processes, results come back in order, duplicates are dropped, shards are written.
 
 The same seed gives the same pairs in the same order, whatever the number of processes; only measured times, and with them the choice
 among the C candidates, differ between runs.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -21,32 +20,33 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.errors import UsageError
+from warpwright.translation.child import environment as child_environment
 from warpwright.translation.pairs.data_set import Folder
 from warpwright.translation.pairs.draft import Options
 
 BATCH = 12
-"""Drafts built together: enough to share the compiler's start-up, few enough to lose little to a crash."""
+"""Drafts built together: enough to share the compiler's start-up, few enough to lose little in a crash."""
 
 BATCH_SECONDS = 240.0
 BATCHES_OF_A_WORKER = 40
-"""Then it is replaced, since libraries stay loaded."""
+"""After so many a worker is replaced, since libraries stay loaded."""
 
 SHARD = 200
 
-Told = Callable[[str], None]
+Tell = Callable[[str], None]
 
 
 @dataclass
 class Result:
-    """What a run came to."""
+    """The outcome of a run."""
 
     pairs: int = 0
     drafts: int = 0
     seconds: float = 0.0
     rejected: Counter[str] = field(default_factory=Counter)
-    """Class of reason -> how many."""
+    """Class of reason -> number of drafts."""
     reasons: list[str] = field(default_factory=list)
-    """The first 20 that are faults of the generator: wrong, not_built, crashed, out_of_bounds."""
+    """The first 20 reasons that are faults of the generator (FAULTS)."""
 
     @property
     def per_minute(self) -> float:
@@ -58,9 +58,9 @@ FAULTS = frozenset({"wrong", "not_built", "crashed", "timeout", "out_of_bounds",
 
 
 def generate(
-    folder: Path, count: int | None, minutes: float | None, options: Options, jobs: int, resume: bool, threads: int = 1, tell: Told = lambda _: None
+    folder: Path, count: int | None, minutes: float | None, options: Options, jobs: int, resume: bool, threads: int = 1, tell: Tell = lambda _: None
 ) -> Result:
-    """Write verified pairs until there are `count`, or `minutes` are over, or both are None and the user interrupts."""
+    """Write verified pairs until there are `count`, or `minutes` are over; with neither, until the user interrupts. Raises UsageError."""
     target = Folder.open(folder, options, resume)
     result, began = Result(), time.monotonic()
     if count is not None and target.total >= count:
@@ -69,8 +69,8 @@ def generate(
     end = began + 60 * minutes if minutes is not None else float("inf")
     pool = _Pool(options, jobs, threads, target.next_index)
     try:
-        for said in pool.in_order():
-            _take(said, target, result)
+        for outcome in pool.in_order():
+            _take(outcome, target, result)
             result.seconds = time.monotonic() - began
             if result.drafts % 50 == 0:
                 tell(f"{result.pairs} pairs of {result.drafts} drafts, {result.per_minute:.0f} a minute")
@@ -83,35 +83,33 @@ def generate(
     return result
 
 
-def _take(said: dict[str, Any], target: Folder, result: Result) -> None:
+def _take(outcome: dict[str, Any], target: Folder, result: Result) -> None:
     result.drafts += 1
-    target.next_index = said["index"] + 1
-    if "pair" not in said:
-        kind = said["rejected"].partition(":")[0]
-    elif said["pair"]["id"] in target.known:
+    target.next_index = outcome["index"] + 1
+    if "pair" not in outcome:
+        kind = outcome["rejected"].partition(":")[0]
+    elif outcome["pair"]["id"] in target.known:
         kind = "duplicate"
     else:
-        target.add(said["pair"], SHARD)
+        target.add(outcome["pair"], SHARD)
         result.pairs += 1
         return
     result.rejected[kind] += 1
     if kind in FAULTS and len(result.reasons) < 20:
-        result.reasons.append(f"{said['index']}: {said['rejected']}")
+        result.reasons.append(f"{outcome['index']}: {outcome['rejected']}")
 
 
 # --- the child processes ---------------------------------------------------------------------------------------------------------------
 
 
 class _Pool:
-    """Threads, each with a child process at a time, that take batches of numbers in turn."""
+    """Threads that take batches of indices in turn, each with one child process at a time."""
 
     def __init__(self, options: Options, jobs: int, threads: int, first: int) -> None:
         if jobs < 1 or threads < 1:
             raise UsageError(f"expected at least one process and one thread, saw {jobs} and {threads}")
         self.options, self.first = options, first
-        self.environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}
-        paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
-        self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        self.environment = child_environment(threads, OPENBLAS_NUM_THREADS="1")
         self.results: queue.Queue[dict[str, Any] | BaseException] = queue.Queue(maxsize=4 * BATCH * jobs)
         self.lock, self.next, self.closed = threading.Lock(), first, False
         self.children: set[subprocess.Popen[str]] = set()
@@ -119,20 +117,20 @@ class _Pool:
             threading.Thread(target=self._serve, daemon=True).start()
 
     def in_order(self) -> Iterator[dict[str, Any]]:
-        """Yield results by their numbers."""
+        """Yield outcomes in the order of their indices. Raises what a thread of the pool raised."""
         waiting: dict[int, dict[str, Any]] = {}
         index = self.first
         while True:
-            said = self.results.get()
-            if isinstance(said, BaseException):
-                raise said
-            waiting[said["index"]] = said
+            outcome = self.results.get()
+            if isinstance(outcome, BaseException):
+                raise outcome
+            waiting[outcome["index"]] = outcome
             while index in waiting:
                 yield waiting.pop(index)
                 index += 1
 
     def close(self) -> None:
-        """Stop: children are killed, and what they had not finished is forgotten."""
+        """Kill the children and drop what they had not finished."""
         self.closed = True
         for child in tuple(self.children):
             with contextlib.suppress(OSError):
@@ -171,7 +169,7 @@ class _Pool:
             self.children.discard(child)
 
     def _batch(self, child: subprocess.Popen[str], indices: list[int]) -> list[int]:
-        """Have a batch done; return the numbers that are left when the child died, without the one that killed it."""
+        """Have a batch done; return the indices that are left where the child died, without the one that killed it."""
         left, running, over = set(indices), -1, threading.Event()
 
         def expire() -> None:
@@ -185,23 +183,23 @@ class _Pool:
             child.stdin.write(json.dumps({"options": asdict(self.options), "indices": indices}) + "\n")
             child.stdin.flush()
             for line in child.stdout:
-                said = json.loads(line)
-                if "done" in said:
+                outcome = json.loads(line)
+                if "done" in outcome:
                     return []
-                if "begin" in said:
-                    running = said["begin"]
+                if "begin" in outcome:
+                    running = outcome["begin"]
                     continue
-                left.discard(said["index"])
+                left.discard(outcome["index"])
                 running = -1
-                self.results.put(said)
+                self.results.put(outcome)
         except BrokenPipeError:
-            pass  # it died before it took the batch: the code below tells which draft did it
+            pass  # it died before it read the batch: below, halving finds the draft that did it
         finally:
             timer.cancel()
         if self.closed:
             return []
         if running < 0:
-            if len(left) > 1:  # died while it built: halve the batch until one is alone
+            if len(left) > 1:  # it died while building: halve the batch until one draft is left
                 half = sorted(left)[: len(left) // 2]
                 rest = self._batch_alone(half)
                 return sorted((left - set(half)) | set(rest))

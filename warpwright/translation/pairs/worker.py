@@ -1,4 +1,4 @@
-"""A child process that makes, builds and checks batches of drafts: a pair that crashes takes down this process, not the run.
+"""A child process that draws, builds and checks batches of drafts: a pair that crashes takes down this process, not the run.
 
 One JSON line in: {"options": ..., "indices": [...]}. Lines out: {"begin": index} before a draft's code runs, then {"index", "pair"} or
 {"index", "rejected"}, and {"done": true} at the end of the batch.
@@ -14,18 +14,18 @@ from dataclasses import asdict
 from typing import Any
 
 from warpwright.errors import WarpwrightError
+from warpwright.translation.errors import Rejected
 from warpwright.translation.pairs.build import build_c, build_cuda
-from warpwright.translation.pairs.check import Checked, Rejected, check
+from warpwright.translation.pairs.check import Checked, check
 from warpwright.translation.pairs.dedup import identity, skeleton
 from warpwright.translation.pairs.draft import Draft, Options, make
-from warpwright.translation.pairs.printers.print_cuda import launches_json
 
 FORMAT = 1
-"""Of a pair's record; raise it with every change of its fields."""
+"""Version of a pair's record: raise it with every change of its fields."""
 
 
 def work(indices: Sequence[int], options: Options) -> Iterator[dict[str, Any]]:
-    """Yield what became of each draft."""
+    """Yield the outcome of each draft."""
     drafts = []
     for index in indices:
         draft = make(index, options)
@@ -56,15 +56,15 @@ def record(draft: Draft, checked: Checked, options: Options) -> dict[str, Any]:
     graph = draft.graph
     roles = {**dict.fromkeys(graph.temporaries, "temporary"), **dict.fromkeys(graph.outputs, "output"), **{b.name: "input" for b in graph.inputs}}
     buffers = []
-    for buffer in (*graph.inputs, *graph.shapes.values()):
-        row = {"name": buffer.name, "role": roles[buffer.name], "dtype": buffer.dtype, "shape": list(buffer.shape)}
-        domain = {"low": buffer.low, "high": buffer.high, "values": buffer.values} if row["role"] == "input" else {}
+    for tensor in (*graph.inputs, *graph.shapes.values()):
+        row = {"name": tensor.name, "role": roles[tensor.name], "dtype": tensor.dtype, "shape": list(tensor.shape)}
+        domain = {"low": tensor.low, "high": tensor.high, "values": tensor.values} if row["role"] == "input" else {}
         buffers.append({**row, **domain})
     c = draft.c[checked.best]
     return {
         "id": identity(draft.cuda.text, c), "skeleton": skeleton(draft.cuda.text), "format": FORMAT, "seed": options.seed, "index": draft.index,
         "name": graph.name, "family": graph.family, "provenance": list(graph.provenance), "cuda": draft.cuda.text, "c": c, "c_entry": draft.entry,
-        "reference": draft.reference, "launches": json.dumps(launches_json(draft.cuda)), "buffers": json.dumps(buffers),
+        "reference": draft.reference, "launches": json.dumps([one.as_json() for one in draft.cuda.launches]), "buffers": json.dumps(buffers),
         "cases": json.dumps([{"seed": seed, "range": where} for seed, where in checked.seeds]),
         "absolute_tolerance": [one.absolute for one in checked.tolerances], "relative_tolerance": [one.relative for one in checked.tolerances],
         "cuda_schedule": json.dumps([asdict(one) for one in draft.kernels]),
@@ -74,19 +74,19 @@ def record(draft: Draft, checked: Checked, options: Options) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def options_of(given: Mapping[str, Any]) -> Options:
+def options_of(fields: Mapping[str, Any]) -> Options:
     """Read options from JSON."""
-    return Options(**{**given, "operators": tuple(given["operators"])})
+    return Options(**{**fields, "operators": tuple(fields["operators"])})
 
 
 def main() -> None:
-    """Answer batches until standard input ends. Whatever a program prints goes to standard error."""
+    """Serve batches until standard input ends. Whatever a program prints goes to standard error."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
-        given = json.loads(line)
-        for said in work(given["indices"], options_of(given["options"])):
-            print(json.dumps(said), file=out, flush=True)
+        batch = json.loads(line)
+        for outcome in work(batch["indices"], options_of(batch["options"])):
+            print(json.dumps(outcome), file=out, flush=True)
         print('{"done": true}', file=out, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""HPCTransEval's JSON files as items. Sizes by parameter are recovered by a recording run; kernels are wired in `wiring`."""
+"""The JSON files of HPCTransEval as items. The sizes of parameters are recovered by a recording run; launches by `wiring`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.errors import UsageError
-from warpwright.translation.items import Buffer, Item, parameters, written
+from warpwright.translation.c_source import parameters, stored_to
+from warpwright.translation.items import Buffer, Item
 from warpwright.translation.wiring.probe import c_sizes
 
 ENTRY = "default_function_kernel"
 FILES = ("IndependentOperator", "ComputationGraph", "ModelBuildingBlock")
 SLACK_ELEMENTS = 4096
+"""Room for accesses past the end while sizes are being recovered."""
 
 
 def load(path: Path, only: str = "", limit: int | None = None, tell: Any = lambda _: None) -> list[Item]:
-    """Return the items of a HPCTransEval folder (with IndependentOperator.json, ...) or of one of its files."""
+    """Return the items of an HPCTransEval folder (with IndependentOperator.json, ...) or of one of its files. Raises UsageError."""
     files = [path] if path.is_file() else [path / f"{name}.json" for name in FILES if (path / f"{name}.json").exists()]
     if not files and (path / "HPCTransEval").is_dir():
         return load(path / "HPCTransEval", only, limit, tell)
@@ -54,7 +56,7 @@ def _name(row: Mapping[str, Any], number: int) -> str:
 
 
 def item(row: Mapping[str, Any], name: str, family: str) -> Item:
-    """Return one object as an item; where it cannot be used, the item says why."""
+    """Return one object of a file as an item; where it cannot be used, the item says why."""
     c, cuda = str(row["c_code"]), str(row["cuda_code"])
     base = Item(name, "hpctranseval", family, cuda, c, ENTRY)
     try:
@@ -67,7 +69,7 @@ def item(row: Mapping[str, Any], name: str, family: str) -> Item:
     extents = {} if isinstance(sizes, str) else dict(sizes)
     if isinstance(sizes, str):
         sizes = {name: max(counts) for name, _ in listed}
-    stored = written(c, [name for name, _ in listed])
+    stored = stored_to(c, [name for name, _ in listed])
     bound = _smallest_index_bound(row)
     buffers = []
     for parameter, dtype in listed:
@@ -84,11 +86,11 @@ def _without(base: Item, why: str) -> Item:
 
 
 def _is_index(c: str, name: str) -> bool:
-    """Whether a value of the parameter is used as an index: it occurs inside the brackets of another access, cast to an integer."""
+    """Whether values of the parameter are used as indices: the text casts them to integers."""
     return bool(re.search(rf"\(int(32_t)?\)\s*{re.escape(name)}\[", c))
 
 
 def _smallest_index_bound(row: Mapping[str, Any]) -> int:
-    """Return a bound that indices into any dimension of the first input respect."""
+    """Return an upper bound of indices that is valid in every dimension of the first input with more than one."""
     shapes = [shape for shape in row["input_shape"] if len(shape) > 1] or [[1]]
     return max(1, min(int(e) for e in shapes[0]))

@@ -1,7 +1,7 @@
-"""What the kernels of an item touch, found by running them with recording pointers: all kernels in one library, in one process.
+"""What the kernels of an item touch, recovered by running them with recording pointers: all kernels in one library, in one process.
 
-The smallest grid along one axis that covers what is wanted of a buffer, and the largest index of every parameter under it. A kernel that takes
-too long to be run whole is sampled: the number of blocks then follows from what one block stores.
+The result is the smallest grid along one axis that covers the wanted elements of a buffer, with the largest index of every parameter under it.
+A kernel that takes too long to run whole is sampled: the number of blocks then follows from what one block stores.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ import numpy as np
 
 from warpwright import native
 from warpwright.errors import WarpwrightError, WorkerError
+from warpwright.translation.errors import one_line
 from warpwright.translation.items import Buffer
-from warpwright.translation.judge.c_text import one_line
 from warpwright.translation.judge.program import Program
 from warpwright.translation.wiring import grids
+from warpwright.translation.wiring.grids import Coverage
 from warpwright.translation.wiring.kernels import Kernel
 from warpwright.translation.wiring.probe import COMMON, CUDA, PROBE_SECONDS, bad_of, call_of, recording, recording_pointers
 
 FLAGS = ("-O2", "-std=gnu++17", "-shared", "-fPIC", "-w", "-fpermissive")
 WHOLE_SECONDS = 4.0
-"""For running a kernel whole; one that takes longer is sampled."""
+"""Limit for running a kernel whole; one that takes longer is sampled."""
 
 SAMPLES = 48
 MOST_BLOCKS = 1 << 20
 IDLE_BLOCKS = 512
-"""Blocks in a row that touch nothing new of the target, after which the rest is taken to do so too."""
+"""After so many blocks in a row that touch no new element of the target, the remaining blocks are assumed to touch none."""
 
 
 class Footprints:
-    """Launches of the kernels of one item. Use as a context manager."""
+    """Grids of the kernels of one item, with what they cover. A context manager."""
 
     def __init__(self, kernels: Sequence[Kernel], capacity: int) -> None:
         self.kernels, self.capacity = tuple(kernels), capacity
-        self.known: dict[tuple[int, str, int], list[grids.Launch] | str] = {}
+        self.known: dict[tuple[int, str, int], list[Coverage] | str] = {}
         self.covers: dict[tuple[int, str], int] = {}
-        """Elements of a parameter that a kernel touched when it was last run: all that it can where no grid covered more."""
+        """(kernel, parameter) -> elements that the last run touched: the most that any grid covers, where none covered the wanted size."""
         self.program: Program | None = None
         self.results = 4 + max(len(kernel.parameters) for kernel in kernels)
         self.library = native.build(_text(self.kernels, capacity), flags=FLAGS)
@@ -49,8 +50,8 @@ class Footprints:
         if self.program is not None:
             self.program.close()
 
-    def launches(self, number: int, target: str, size: int) -> list[grids.Launch] | str:
-        """Return the launches of a kernel that touch the first `size` elements of a parameter, or why there is none."""
+    def launches(self, number: int, target: str, size: int) -> list[Coverage] | str:
+        """Return the grids under which a kernel touches exactly the first `size` elements of a parameter, or why there is none."""
         key = (number, target, size)
         if key not in self.known:
             kernel = self.kernels[number]
@@ -58,11 +59,11 @@ class Footprints:
                 probed = (kernel.text, kernel.name, kernel.parameters, kernel.block, target, size, self.capacity)
                 self.known[key] = grids.launches_along_axes(*probed)
             else:
-                found = self._one_axis(number, target, size)
-                self.known[key] = found if isinstance(found, str) else [found]
+                coverage = self._one_axis(number, target, size)
+                self.known[key] = coverage if isinstance(coverage, str) else [coverage]
         return self.known[key]
 
-    def _one_axis(self, number: int, target: str, size: int) -> grids.Launch | str:
+    def _one_axis(self, number: int, target: str, size: int) -> Coverage | str:
         kernel = self.kernels[number]
         try:
             whole = self._run(number, target, size, 0, MOST_BLOCKS, 1, WHOLE_SECONDS)
@@ -73,14 +74,14 @@ class Footprints:
             return f"no grid for {kernel.name}: {one_line(error)}"
         self.covers[number, target] = count
         if count != size or whole[2]:
-            far = ", far beside a buffer too" if whole[2] else ""
+            far = ", far outside a buffer too" if whole[2] else ""
             return f"no grid for {kernel.name}: no grid covers the {size} elements of {target}: {count} covered{far}"
-        return (blocks, 1, 1), (kernel.block, 1, 1), {name: whole[4 + at] for at, (name, _) in enumerate(kernel.parameters)}
+        return Coverage((blocks, 1, 1), (kernel.block, 1, 1), {name: whole[4 + at] for at, (name, _) in enumerate(kernel.parameters)})
 
     def _sampled(self, number: int, target: str, size: int) -> tuple[list[int], int, int]:
-        """Return a run of some blocks of the grid, the elements of the target that it covers, and the blocks.
+        """Return the results of running a sample of the blocks, the elements of the target that the grid covers, and its number of blocks.
 
-        Blocks are taken to store as much as the block before them until one stores less, as under a guard; where that is, is halved for.
+        Each block is assumed to store as many elements as the one before it until one stores fewer, as under a guard; bisection finds that block.
         """
 
         def share(block: int) -> int:
@@ -89,9 +90,9 @@ class Footprints:
         total = blocks = 0
         shares: list[tuple[int, int]] = []
         while total < size and (each := share(blocks)):
-            end = blocks + -(-(size - total) // each)  # where the rest is covered if all blocks store so much
+            end = blocks + -(-(size - total) // each)  # the rest is covered by here if all blocks store as much
             low, high = blocks, end - 1
-            while low < high:  # the last block that does
+            while low < high:  # the last block that stores as much
                 middle = (low + high + 1) // 2
                 low, high = (middle, high) if share(middle) == each else (low, middle - 1)
             shares.append((low + 1 - blocks, each))
@@ -100,12 +101,12 @@ class Footprints:
         some = self._run(number, target, size, 0, max(1, blocks), step, PROBE_SECONDS)
         last = self._run(number, target, size, max(0, blocks - 1), max(1, blocks), 1, PROBE_SECONDS)
         each_of = [each for count, each in shares for _ in range(count)]
-        apart = some[1] == sum(each_of[::step])  # blocks that store to the same elements are not told by what each stores
+        disjoint = some[1] == sum(each_of[::step])  # counts of single blocks do not show whether blocks store to the same elements
         joined = [*some[:2], some[2] | last[2], 0, *(max(a, b) for a, b in zip(some[4:], last[4:], strict=True))]
-        return joined, total if apart else min(total, size - 1), blocks
+        return joined, total if disjoint else min(total, size - 1), blocks
 
     def _run(self, number: int, target: str, size: int, first: int, end: int, step: int, seconds: float) -> list[int]:
-        """Return blocks run, elements of the target touched, whether one lay far out, whether time ended it, and the largest index + 1 of each."""
+        """Return blocks run, elements of the target touched, whether an access was far outside, whether time ran out, and each largest index + 1."""
         if self.program is None:
             buffers = [Buffer("request", "int64", 8, "input"), Buffer("results", "int64", self.results, "output")]
             self.program = Program(self.library, "probe", buffers)

@@ -1,7 +1,7 @@
-"""The wiring read off the reference: where C has one loop nest for each CUDA kernel, both run the same operators in the same order and memory.
+"""Read the wiring off the reference: where C has one loop nest for each CUDA kernel, both run the same operators in the same order and memory.
 
-Each nest's arrays are then the kernel's parameters: those stored to, those updated and those read, of the same name but for its number, in the order
-in which the two texts mention them.
+The arrays of each nest are then the kernel's parameters. Stored, updated and read ones are paired by name without the number, then in the order in
+which the two texts mention them.
 """
 
 from __future__ import annotations
@@ -10,35 +10,36 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.translation.items import Item, written
-from warpwright.translation.pairs.printers.print_cuda import Launch
-from warpwright.translation.wiring import grids
+from warpwright.translation.c_source import base_of, mentions, stored_to
+from warpwright.translation.items import Item
+from warpwright.translation.launch import Launch
 from warpwright.translation.wiring.footprint import Footprints
-from warpwright.translation.wiring.kernels import Kernel, base_of
+from warpwright.translation.wiring.grids import Coverage
+from warpwright.translation.wiring.kernels import Kernel
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One outer loop nest of the reference: arrays stored to and arrays only read, in the order of mention."""
+class LoopNest:
+    """One outer loop nest of the reference: the arrays that it stores to and those that it only reads, in the order of mention."""
 
     stores: tuple[str, ...]
     reads: tuple[str, ...]
 
 
-def stages_of(item: Item) -> list[Stage]:
+def loop_nests_of(item: Item) -> list[LoopNest]:
     """Return the outer loop nests of the reference."""
     body = item.c[item.c.find("{", item.c.find(item.entry)) + 1 : item.c.rfind("}")]
     arrays = [b.name for b in item.buffers] + re.findall(r"^ {0,4}\w+ (\w+)\[\d+\];", body, re.M)
-    found = []
-    for text in _nests(body):
+    nests = []
+    for text in _nest_texts(body):
         names = _mentioned(text, arrays)
-        stores = written(text, names)
-        found.append(Stage(tuple(n for n in names if n in stores), tuple(n for n in names if n not in stores)))
-    return found
+        stores = stored_to(text, names)
+        nests.append(LoopNest(tuple(n for n in names if n in stores), tuple(n for n in names if n not in stores)))
+    return nests
 
 
-def _nests(body: str) -> list[str]:
-    found, depth, start = [], 0, 0
+def _nest_texts(body: str) -> list[str]:
+    texts, depth, start = [], 0, 0
     for brace in re.finditer(r"[{}]", body):
         if brace[0] == "{":
             start = body.rfind("for", 0, brace.start()) if depth == 0 else start
@@ -46,27 +47,27 @@ def _nests(body: str) -> list[str]:
         else:
             depth -= 1
             if depth == 0:
-                found.append(body[start : brace.end()])
-    return found
+                texts.append(body[start : brace.end()])
+    return texts
 
 
 def _mentioned(text: str, names: Sequence[str]) -> list[str]:
     """Return those of the names that are indexed in the text, in the order of their first mention."""
-    places = {name: found.start() for name in names if (found := re.search(rf"(?<![\w.]){re.escape(name)}\s*\[", text))}
-    return sorted(places, key=lambda name: places[name])
+    first = {name: places[0].start() for name in names if (places := mentions(text, name))}
+    return sorted(first, key=lambda name: first[name])
 
 
 def bindings(item: Item, kernels: Sequence[Kernel]) -> list[dict[str, str]] | None:
-    """Return, for each kernel, parameter -> array of the reference; None where the two do not go together."""
-    stages = stages_of(item)
-    if len(stages) != len(kernels):
+    """Return, for each kernel, parameter -> array of the reference; None where the two do not match."""
+    nests = loop_nests_of(item)
+    if len(nests) != len(kernels):
         return None
     bound = []
-    for kernel, stage in zip(kernels, stages, strict=True):
+    for kernel, nest in zip(kernels, nests, strict=True):
         body = kernel.text.partition("{")[2]
         order = _mentioned(body, [name for name, _ in kernel.parameters])
-        stored = _paired([n for n in order if n in kernel.stores], stage.stores)
-        read = _paired([n for n in order if n not in kernel.stores], stage.reads)
+        stored = _paired([n for n in order if n in kernel.stores], nest.stores)
+        read = _paired([n for n in order if n not in kernel.stores], nest.reads)
         if stored is None or read is None or len(order) != len(kernel.parameters):
             return None
         bound.append({**stored, **read})
@@ -74,15 +75,15 @@ def bindings(item: Item, kernels: Sequence[Kernel]) -> list[dict[str, str]] | No
 
 
 def _paired(parameters: Sequence[str], arrays: Sequence[str]) -> dict[str, str] | None:
-    """Pair parameters with arrays of the same name but for its number, and what is left in order."""
+    """Pair parameters with arrays of the same name apart from its number, and the rest in order; None where the numbers differ."""
     if len(parameters) != len(arrays):
         return None
     left, pairs = list(arrays), dict[str, str]()
     for name in parameters:
-        alike = next((array for array in left if base_of(array) == base_of(name)), None)
-        if alike is not None:
-            pairs[name] = alike
-            left.remove(alike)
+        namesake = next((array for array in left if base_of(array) == base_of(name)), None)
+        if namesake is not None:
+            pairs[name] = namesake
+            left.remove(namesake)
     return {**pairs, **dict(zip((n for n in parameters if n not in pairs), left, strict=True))}
 
 
@@ -98,35 +99,35 @@ def wiring(item: Item, kernels: Sequence[Kernel], footprints: Footprints) -> Ite
     needed: dict[str, int] = {b.name: b.size for b in item.buffers if b.role == "output"}
     touched: dict[str, int] = {}
     kinds: dict[str, str] = {}
-    made: list[Launch] = []
+    backwards: list[Launch] = []
     for number, (kernel, binding) in reversed(list(enumerate(zip(kernels, bound, strict=True)))):
-        launch = _launch(number, kernel, binding, needed, footprints)
-        if isinstance(launch, str):
-            return launch
-        left = {name for name in kernel.stores - kernel.updates if launch[2][name] < needed.get(binding[name], 0)}
+        coverage = _coverage(number, kernel, binding, needed, footprints)
+        if isinstance(coverage, str):
+            return coverage
+        left = {name for name in kernel.stores - kernel.updates if coverage.extents[name] < needed.get(binding[name], 0)}
         for name, dtype in kernel.parameters:
             array = binding[name]
-            touched[array] = max(touched.get(array, 1), launch[2][name])
+            touched[array] = max(touched.get(array, 1), coverage.extents[name])
             kinds[array] = dtype
             if name in kernel.stores - kernel.updates - left:
                 needed.pop(array, None)
         for name, _ in kernel.parameters:
             if name in kernel.updates or name not in kernel.stores:
-                needed[binding[name]] = max(needed.get(binding[name], 0), launch[2][name])
-        made.append(Launch(kernel.name, launch[0], launch[1], tuple(binding[name] for name, _ in kernel.parameters)))
+                needed[binding[name]] = max(needed.get(binding[name], 0), coverage.extents[name])
+        backwards.append(Launch(kernel.name, coverage.grid, coverage.block, tuple(binding[name] for name, _ in kernel.parameters)))
     temporaries = {f"own_{name}": (kinds[name], size) for name, size in touched.items() if name not in own}
     padded = {name: size for name, size in touched.items() if size > own.get(name, size)}
-    launches = [replace(one, args=tuple(name if name in own else f"own_{name}" for name in one.args)) for one in reversed(made)]
+    launches = [replace(one, args=tuple(name if name in own else f"own_{name}" for name in one.args)) for one in reversed(backwards)]
     return replace(item, launches=tuple(launches), temporaries=temporaries, padded=padded)
 
 
-def _launch(number: int, kernel: Kernel, binding: Mapping[str, str], needed: Mapping[str, int], footprints: Footprints) -> grids.Launch | str:
+def _coverage(number: int, kernel: Kernel, binding: Mapping[str, str], needed: Mapping[str, int], footprints: Footprints) -> Coverage | str:
     stored = [name for name, _ in kernel.parameters if name in kernel.stores and needed.get(binding[name])]
     if not stored:
         return f"nothing reads what {kernel.name} stores"
     target = min(stored, key=lambda name: name in kernel.updates)
-    found = footprints.launches(number, target, needed[binding[target]])
+    coverages = footprints.launches(number, target, needed[binding[target]])
     most = footprints.covers.get((number, target), 0)
-    if isinstance(found, str) and 0 < most < needed[binding[target]]:
-        found = footprints.launches(number, target, most)
-    return found if isinstance(found, str) else found[0]
+    if isinstance(coverages, str) and 0 < most < needed[binding[target]]:
+        coverages = footprints.launches(number, target, most)
+    return coverages if isinstance(coverages, str) else coverages[0]

@@ -1,6 +1,6 @@
-"""Find out by running how large each buffer is: a program whose parameters are replaced by recording pointers tells the largest index of each.
+"""Recover the size of each buffer by running: a program whose parameters are replaced by recording pointers reports the largest index of each.
 
-The benchmark's files give no sizes by parameter. Grids are found in the same way (`footprint`, `grids`).
+HPCTransEval's files do not say which parameter has which size. Grids are recovered in the same way (`footprint`, `grids`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from warpwright import native
 from warpwright.errors import WarpwrightError
-from warpwright.translation.items import C_NAMES, Buffer
-from warpwright.translation.judge.c_text import one_line
+from warpwright.translation.c_source import C_NAMES
+from warpwright.translation.errors import one_line
+from warpwright.translation.items import Buffer
 from warpwright.translation.judge.program import Program
 
 FLAGS = ("-O1", "-std=gnu++17", "-shared", "-fPIC", "-w", "-fpermissive")
@@ -29,7 +30,7 @@ template <class T> struct Recorded {
   T& operator[](long i) {
     if (i < 0 || i >= size) { bad = 1; none = T(1); return none; }
     if (i > top) top = i;
-    if (!seen[i]) { seen[i] = 1; data[i] = value; count += i < wanted; }  // filled where it is touched: whole, it takes a second
+    if (!seen[i]) { seen[i] = 1; data[i] = value; count += i < wanted; }  // filled on first touch: filling all of it takes a second
     return data[i];
   }
 };
@@ -75,7 +76,7 @@ def recording(text: str, entry: str, parameters: Sequence[tuple[str, str]]) -> s
 
 
 def recording_pointers(parameters: Sequence[tuple[str, str]], capacity: int, wanted: Mapping[str, int]) -> list[str]:
-    """Return the C++ lines that make the recording pointers; of those in `wanted` only so many elements are counted."""
+    """Return the C++ lines that declare the recording pointers. `wanted`: parameter -> how many elements from the first are counted when touched."""
     return [
         f"  auto {name} = recorded<{C_NAMES[dtype]}>({capacity}, {'0.5f' if dtype.startswith('f') else '0'}, {wanted.get(name, capacity)});"
         for name, dtype in parameters
@@ -83,7 +84,7 @@ def recording_pointers(parameters: Sequence[tuple[str, str]], capacity: int, wan
 
 
 def kernel_with_recording(text: str, kernel: str, parameters: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the C++ text of a CUDA kernel that takes recording pointers, with what it needs before it."""
+    """Return the C++ text of a CUDA kernel that takes recording pointers, after the definitions that it needs."""
     return [COMMON, CUDA, recording(text.replace('extern "C"', ""), kernel, parameters)]
 
 
@@ -93,22 +94,22 @@ def call_of(function: str, parameters: Sequence[tuple[str, str]]) -> str:
 
 
 def bad_of(parameters: Sequence[tuple[str, str]]) -> str:
-    """Return the C++ expression that is above 0 if an access was far out of a recording pointer's buffer."""
+    """Return the C++ expression that is above 0 if an access was outside a recording pointer's memory."""
     return " + ".join(f"{name}.bad" for name, _ in parameters)
 
 
 def c_sizes(c: str, entry: str, parameters: Sequence[tuple[str, str]], capacity: int) -> dict[str, int] | str:
-    """Return the largest index + 1 of every parameter of a C function, or why that is not known."""
+    """Return the largest index + 1 of every parameter of a C function, or why it could not be recovered."""
     body = recording(c.replace("restrict ", ""), entry, parameters)
     lines = [COMMON, body, 'extern "C" void probe(long* results_) {', *recording_pointers(parameters, capacity, {})]
     lines += [f"  {call_of(entry, parameters)};"]
     for number, (name, _) in enumerate(parameters):
         lines.append(f"  results_[{2 * number}] = {name}.top + 1; results_[{2 * number + 1}] = {name}.bad;")
-    found = _run("\n".join([*lines, "}", ""]), 2 * len(parameters))
-    if isinstance(found, str):
-        return found
-    bad = [name for number, (name, _) in enumerate(parameters) if found[2 * number + 1]]
-    return f"{bad[0]} is read or written beyond {capacity} elements" if bad else {n: found[2 * k] for k, (n, _) in enumerate(parameters)}
+    results = _run("\n".join([*lines, "}", ""]), 2 * len(parameters))
+    if isinstance(results, str):
+        return results
+    bad = [name for number, (name, _) in enumerate(parameters) if results[2 * number + 1]]
+    return f"{bad[0]} is read or written beyond {capacity} elements" if bad else {n: results[2 * k] for k, (n, _) in enumerate(parameters)}
 
 
 def _run(text: str, results: int) -> list[int] | str:
@@ -117,7 +118,6 @@ def _run(text: str, results: int) -> list[int] | str:
         with Program(library, "probe", [Buffer("results", "int64", results, "output")]) as program:
             program.fill({})
             program.call(timeout=PROBE_SECONDS)
-            found = [int(value) for value in program.outputs()["results"]]
-        return found
+            return [int(value) for value in program.outputs()["results"]]
     except WarpwrightError as error:
         return one_line(error)

@@ -1,6 +1,6 @@
-"""Try wirings without building again: the translated kernels behind one function that reads from a buffer which to launch, how, on what.
+"""Try wirings without building again: the translated kernels in one library, with a function that reads the launches from a buffer.
 
-Temporaries hold NaN before the first launch, so that what no kernel writes shows in the answers.
+Temporaries hold NaN before the first launch, so that elements which no kernel writes show in the answers.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ import numpy as np
 from warpwright import native
 from warpwright.domains import transpile
 from warpwright.errors import WorkerError
-from warpwright.translation.items import C_NAMES, Buffer, Item
-from warpwright.translation.judge import c_text as text
-from warpwright.translation.judge.judge import Prepared, wrong
+from warpwright.translation.c_source import C_NAMES
+from warpwright.translation.items import Buffer, Item
+from warpwright.translation.judge import variants
+from warpwright.translation.judge.judge import wrong
+from warpwright.translation.judge.prepare import Prepared
 from warpwright.translation.judge.program import Program
 
 MOST_NUMBERS = 1 << 14
+"""Size of that buffer."""
+
 TRIAL_SECONDS = 60.0
-"""Of one run of all kernels."""
+"""Limit of one run of all kernels."""
 
 
 class Trial:
@@ -29,7 +33,7 @@ class Trial:
         self.prepared, item = prepared, prepared.item
         program = transpile.compile_text(item.cuda, f"{item.name}.cu")
         self.exports = dict(program.exports)
-        self.library: Path = native.build(_text(item, program.source, self.exports), flags=text.CPP_FLAGS)
+        self.library: Path = native.build(_text(item, program.source, self.exports), flags=variants.CPP_FLAGS)
         self.buffers = (*item.buffers, Buffer("plan_", "int64", MOST_NUMBERS, "input"))
         self.program: Program | None = None
 
@@ -39,30 +43,30 @@ class Trial:
             self.program.close()
 
     def fault(self, wired: Item) -> str:
-        """Return what is wrong with the answers of a wired item; empty when they are the reference's, on every case."""
+        """Return what is wrong with the answers of a wired item; empty where they are the reference's on every example."""
         plan = np.zeros(MOST_NUMBERS, np.int64)
         numbers = _plan(wired, list(self.exports))
         if len(numbers) > MOST_NUMBERS:
             return "it has too many launches"
         plan[: len(numbers)] = numbers
-        for case in self.prepared.cases:
+        for example in self.prepared.examples:
             if self.program is None:
                 self.program = Program(self.library, "trial_", self.buffers)
-            self.program.fill({**case.inputs, "plan_": plan})
+            self.program.fill({**example.inputs, "plan_": plan})
             try:
                 self.program.call(timeout=TRIAL_SECONDS)
-                found = wrong(self.program, case)
+                fault = wrong(self.program, example)
             except WorkerError as error:
                 self.program.close()
                 self.program = None
                 return error.message
-            if found:
-                return found
+            if fault:
+                return fault
         return ""
 
 
 def _plan(wired: Item, kernels: list[str]) -> list[int]:
-    """Return sizes in bytes of the item's buffers (with room) and of temporaries, then one record a launch: kernel, shape, buffer numbers."""
+    """Return the bytes of the item's buffers (padded) and of its temporaries, then one record a launch: kernel, grid, block, buffer numbers."""
     sizes = {b.name: (b.dtype, max(b.size, wired.padded.get(b.name, 0))) for b in wired.buffers} | dict(wired.temporaries)
     numbers = {name: at for at, name in enumerate(sizes)}
     plan = [len(sizes), *(size * np.dtype(dtype).itemsize for dtype, size in sizes.values()), len(wired.launches)]
@@ -92,4 +96,3 @@ def _text(item: Item, source: str, exports: dict[str, int]) -> str:
         "  for (long i = 0; i < count_; ++i) free(held_[i]);", "  free(held_);", "}", "",
     ]  # fmt: skip
     return source + "\n".join(["", *lines])
-

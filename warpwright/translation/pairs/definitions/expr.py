@@ -1,4 +1,4 @@
-"""Tensor expressions: an iteration space, reductions inside it, and a body; a graph is a list of such stages over named buffers."""
+"""Tensor expressions: an iteration space, reductions inside it, and a body; a graph is a list of such stages over named tensors."""
 
 from __future__ import annotations
 
@@ -7,26 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from warpwright.errors import WarpwrightError
+from warpwright.translation.errors import PairError
 from warpwright.translation.pairs.definitions.functions import FUNCTIONS, Interval
 
 Kind = Literal["const", "index", "load", "acc", "call"]
 Combine = Literal["sum", "prod", "max", "min", "argmax", "argmin"]
 Values = Literal["uniform", "index", "permutation"]
-DTYPES: Mapping[str, str] = {"float32": "float", "int32": "int", "int8": "signed char"}
-"""Element type to its C and CUDA name."""
-
 Axis = tuple[str, int]
 """Name and extent."""
 
 
-class PairError(WarpwrightError):
-    """A definition, a schedule or a printed program that the generator itself got wrong."""
-
-
 @dataclass(frozen=True)
 class Expr:
-    """A scalar expression. `value`: the constant, the name of an axis, buffer or reduction, or the function's name."""
+    """A scalar expression. `value`: the constant, the name of an axis, tensor or reduction, or the function's name."""
 
     kind: Kind
     value: str | float | int
@@ -104,18 +97,18 @@ def acc(name: str, dtype: str = "float32") -> Expr:
 
 
 def call(name: str, *args: Expr | float | int) -> Expr:
-    """Return a function of `functions.FUNCTIONS` applied to `args`."""
+    """Return a function of `functions.FUNCTIONS` applied to `args`. Raises PairError where there is none of that name and arity."""
     if name not in FUNCTIONS or FUNCTIONS[name].arity != len(args):
         raise PairError(f"expected a known function with its number of arguments, saw {name} of {len(args)}")
     whole = name in _INTEGER or name in _TRUTH
-    given = tuple(a if isinstance(a, Expr) else const(a, "int32" if whole else "float32") for a in args)
+    typed = tuple(a if isinstance(a, Expr) else const(a, "int32" if whole else "float32") for a in args)
     if name in _TRUTH:
-        return Expr("call", name, given, "bool")
+        return Expr("call", name, typed, "bool")
     if name in _INTEGER:
-        return Expr("call", name, given, "int32")
+        return Expr("call", name, typed, "int32")
     if name == "clamp_int8":
-        return Expr("call", name, given, "int8")
-    return Expr("call", name, given, given[1].dtype if name == "select" else "float32")
+        return Expr("call", name, typed, "int8")
+    return Expr("call", name, typed, typed[1].dtype if name == "select" else "float32")
 
 
 def select(condition: Expr, yes: Expr, no: Expr | float) -> Expr:
@@ -128,9 +121,17 @@ def within(value: Expr, extent: int) -> Expr:
     return call("and", call("le", 0, value), call("lt", value, extent))
 
 
+def conjunction(*conditions: Expr) -> Expr:
+    """Return whether all conditions hold."""
+    whole = conditions[0]
+    for one in conditions[1:]:
+        whole = call("and", whole, one)
+    return whole
+
+
 @dataclass(frozen=True)
-class Buffer:
-    """A dense row-major array. `low`, `high`: the input domain; for indices, low <= value < high."""
+class Tensor:
+    """A dense row-major array. `low`, `high`: the domain that inputs are drawn from; for indices, low <= value < high."""
 
     name: str
     shape: tuple[int, ...]
@@ -146,10 +147,10 @@ class Buffer:
 
     def __getitem__(self, at: Expr | tuple[Expr | int, ...]) -> Expr:
         """Return the element at `at`, one expression per dimension."""
-        given = at if isinstance(at, tuple) else (at,)
-        if len(given) != len(self.shape):
-            raise PairError(f"expected {len(self.shape)} indices of {self.name}, saw {len(given)}")
-        return Expr("load", self.name, tuple(a if isinstance(a, Expr) else const(a, "int32") for a in given), self.dtype)
+        indices = at if isinstance(at, tuple) else (at,)
+        if len(indices) != len(self.shape):
+            raise PairError(f"expected {len(self.shape)} indices of {self.name}, saw {len(indices)}")
+        return Expr("load", self.name, tuple(a if isinstance(a, Expr) else const(a, "int32") for a in indices), self.dtype)
 
     @property
     def interval(self) -> Interval:
@@ -191,7 +192,7 @@ class Stage:
 
     @property
     def outer(self) -> tuple[Axis, ...]:
-        """The axes that the reductions depend on; all others are repeated with the same reduction values."""
+        """The axes that the reductions depend on: the reduction values are the same along all others."""
         used = {name for reduction in self.reductions for name in names(reduction.body, "index")}
         return tuple(axis for axis in self.axes if axis[0] in used)
 
@@ -211,20 +212,20 @@ class Stage:
 
 @dataclass(frozen=True)
 class Graph:
-    """A program: input buffers, stages in order, and which buffers are outputs. Everything else is temporary."""
+    """A program: input tensors, stages in order, and which tensors are outputs. All others are temporaries."""
 
     name: str
     family: str
-    inputs: tuple[Buffer, ...]
+    inputs: tuple[Tensor, ...]
     stages: tuple[Stage, ...]
     outputs: tuple[str, ...]
-    shapes: Mapping[str, Buffer] = field(default_factory=dict)
-    """Buffers that stages write, by name; filled by `graph()`."""
+    shapes: Mapping[str, Tensor] = field(default_factory=dict)
+    """Tensors that stages write, by name; filled by `graph()`."""
     provenance: tuple[str, ...] = ()
-    """How the graph was made: its operators and mutations in order."""
+    """The operator and the mutations that led to this graph, in order."""
 
-    def buffer(self, name: str) -> Buffer:
-        """Return a buffer by name."""
+    def tensor(self, name: str) -> Tensor:
+        """Return a tensor by name. Raises KeyError for an unknown one."""
         for one in self.inputs:
             if one.name == name:
                 return one
@@ -232,7 +233,7 @@ class Graph:
 
     @property
     def temporaries(self) -> tuple[str, ...]:
-        """Buffers that are neither inputs nor outputs."""
+        """Tensors that are neither inputs nor outputs."""
         return tuple(name for name in self.shapes if name not in self.outputs)
 
     @property
@@ -242,22 +243,21 @@ class Graph:
 
 
 def graph(
-    name: str, family: str, inputs: tuple[Buffer, ...], stages: tuple[Stage, ...], outputs: tuple[str, ...] = (), scattered: tuple[Buffer, ...] = ()
+    name: str, family: str, inputs: tuple[Tensor, ...], stages: tuple[Stage, ...], outputs: tuple[str, ...] = (), scattered: tuple[Tensor, ...] = ()
 ) -> Graph:
-    """Return a checked graph. `scattered` gives the shapes of buffers that are written by scatters only."""
-    shapes: dict[str, Buffer] = {one.name: one for one in scattered}
+    """Return a checked graph. `scattered` holds the tensors that only scatters write. Raises PairError or KeyError for an unknown tensor."""
+    shapes: dict[str, Tensor] = {one.name: one for one in scattered}
     for stage in stages:
         if stage.scatter:
             if stage.out not in shapes:
                 raise PairError(f"expected the scattered buffer {stage.out} to exist before it is scattered to")
             continue
-        shapes[stage.out] = Buffer(stage.out, tuple(extent for _, extent in stage.axes), _stored(stage.body.dtype))
-    made = Graph(name, family, inputs, stages, outputs or (stages[-1].out,), shapes, (name,))
+        shapes[stage.out] = Tensor(stage.out, tuple(extent for _, extent in stage.axes), _stored(stage.body.dtype))
+    checked = Graph(name, family, inputs, stages, outputs or (stages[-1].out,), shapes, (name,))
     for stage in stages:
-        for expr in bodies(stage):
-            for buffer in names(expr, "load"):
-                made.buffer(buffer)
-    return made
+        for tensor in loads(stage):
+            checked.tensor(tensor)
+    return checked
 
 
 def _stored(dtype: str) -> str:
@@ -284,8 +284,8 @@ def names(expr: Expr, kind: Kind) -> tuple[str, ...]:
 def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     """Return the expression with `rule` applied from the leaves up; a rule returns None where it does not apply."""
     args = tuple(rewrite(arg, rule) for arg in expr.args)
-    made = expr if args == expr.args else replace(expr, args=args)
-    return rule(made) or made
+    rebuilt = expr if args == expr.args else replace(expr, args=args)
+    return rule(rebuilt) or rebuilt
 
 
 def substitute(expr: Expr, by: Mapping[str, Expr]) -> Expr:
@@ -294,5 +294,5 @@ def substitute(expr: Expr, by: Mapping[str, Expr]) -> Expr:
 
 
 def loads(stage: Stage) -> tuple[str, ...]:
-    """Return the buffers that a stage reads, each once, in order."""
+    """Return the tensors that a stage reads, each once, in order."""
     return tuple(dict.fromkeys(name for expr in bodies(stage) for name in names(expr, "load")))

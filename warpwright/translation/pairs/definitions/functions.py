@@ -1,4 +1,4 @@
-"""Scalar functions: how each is written in C, CUDA and numpy, where it is defined, and which values it takes.
+"""Scalar functions: how each is written in C, CUDA and numpy, its domain and its range.
 
 `{0}`, `{1}` stand for the arguments. Domains are closed intervals well inside the mathematical domain, so that float32 stays accurate.
 """
@@ -22,14 +22,14 @@ class Function:
     numpy: str
     arity: int = 1
     domain: Interval = EVERYWHERE
-    """Of the first argument (all arguments of a function of several, unless `domain2` is given)."""
+    """Of the first argument, and of all others unless `domain2` is set."""
     domain2: Interval | None = None
     range: Callable[[Interval], Interval] = lambda interval: interval
-    """Values taken for a first argument in an interval."""
+    """Interval of the first argument -> interval of the values."""
     exact: bool = True
-    """Continuous: float32 and float64 answers are close for close arguments. False: only for arguments that are exact."""
+    """Whether the function is continuous, so that close arguments give close values. False (floor, sign): exact arguments only."""
     cuda: str = ""
-    """Where CUDA has another spelling than C."""
+    """The spelling in CUDA where it differs from C."""
 
     @property
     def device(self) -> str:

@@ -1,4 +1,4 @@
-"""Numpy text of a graph: the reference, made from the definition alone (no schedule), run in float64 or float32."""
+"""Numpy text of a graph: the reference. It follows from the definition alone, without a schedule, and runs in float64 or float32."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def print_reference(graph: Graph) -> str:
     lines += [f"    {b.name} = {b.name}.astype({_NUMPY[b.dtype]})" for b in graph.inputs]
     for name in dict.fromkeys(stage.out for stage in graph.stages if stage.scatter):
         if all(s.out != name for s in graph.stages if not s.scatter):
-            lines.append(f"    {name} = np.zeros({graph.buffer(name).shape}, {_NUMPY[graph.buffer(name).dtype]})")
+            lines.append(f"    {name} = np.zeros({graph.tensor(name).shape}, {_NUMPY[graph.tensor(name).dtype]})")
     for stage in graph.stages:
         lines += [f"    {line}" for line in _stage(stage, graph)]
     return HEAD + "\n\n" + "\n".join([*lines, f"    return ({', '.join(graph.outputs)},)", ""])
@@ -64,7 +64,7 @@ def _stage(stage: Stage, graph: Graph) -> list[str]:
         return [*lines, write]
     if stage.scan:
         return [*lines, f"{stage.out} = {_SCAN[stage.scan].format(full(stage.body))}"]
-    return [*lines, f"{stage.out} = np.array({full(stage.body)}, dtype={_NUMPY[graph.buffer(stage.out).dtype]})"]
+    return [*lines, f"{stage.out} = np.array({full(stage.body)}, dtype={_NUMPY[graph.tensor(stage.out).dtype]})"]
 
 
 def _grid(axes: Sequence[Axis]) -> list[str]:
@@ -75,7 +75,7 @@ def _grid(axes: Sequence[Axis]) -> list[str]:
 def _express(expr: Expr, graph: Graph, axes: Sequence[Axis], deep: int, guarded: bool = False) -> str:
     """Return numpy text over `axes`, the last `deep` of which are a reduction's.
 
-    Below a select, places are clipped into the array, since numpy evaluates both sides.
+    Inside a select, indices are clipped into the array, since numpy evaluates both sides.
     """
     if expr.kind == "const":
         return repr(expr.value)
@@ -90,18 +90,18 @@ def _express(expr: Expr, graph: Graph, axes: Sequence[Axis], deep: int, guarded:
 
 
 def _load(expr: Expr, graph: Graph, axes: Sequence[Axis], deep: int, guarded: bool) -> str:
-    """Return a load; one whose places are whole axes is a view, which costs no gather."""
-    shape, extents = graph.buffer(str(expr.value)).shape, dict(axes)
+    """Return the text of a load; one whose indices are whole axes is a view, which costs no gather."""
+    shape, extents = graph.tensor(str(expr.value)).shape, dict(axes)
     at = [str(a.value) if a.kind == "index" else "" for a in expr.args]
     if all(at) and len(set(at)) == len(at) and all(extents[name] == s for name, s in zip(at, shape, strict=True)):
         kept = [name for name, _ in axes if name in at]
         turned = tuple(at.index(name) for name in kept)
         text = str(expr.value) if turned == tuple(range(len(at))) else f"{expr.value}.transpose({turned})"
         return text if len(kept) == len(axes) else f"{text}[{', '.join(':' if name in at else 'None' for name, _ in axes)}]"
-    places = [_express(a, graph, axes, deep, guarded) for a in expr.args]
+    positions = [_express(a, graph, axes, deep, guarded) for a in expr.args]
     if guarded:
-        places = [f"np.clip({place}, 0, {s - 1})" for place, s in zip(places, shape, strict=True)]
-    return f"{expr.value}[{', '.join(places)}]"
+        positions = [f"np.clip({position}, 0, {s - 1})" for position, s in zip(positions, shape, strict=True)]
+    return f"{expr.value}[{', '.join(positions)}]"
 
 
 def compile_reference(text: str) -> Callable[..., tuple[Array, ...]]:

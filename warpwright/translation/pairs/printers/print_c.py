@@ -1,11 +1,12 @@
-"""C11 text of a graph, parallel with OpenMP: one loop nest a stage, after its schedule."""
+"""C11 text of a graph, parallel with OpenMP: one loop nest a stage, as its schedule says."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from warpwright.translation.pairs.definitions.expr import Axis, Graph, PairError, Reduction, Stage, index, substitute
+from warpwright.translation.errors import PairError
+from warpwright.translation.pairs.definitions.expr import Axis, Graph, Reduction, Stage, index, substitute
 from warpwright.translation.pairs.printers.schedule import LoopSchedule
 from warpwright.translation.pairs.printers.text import Scope, accumulate, c_type, express, flat_place, indent, keep_best, scope, start_of, stored
 
@@ -14,14 +15,14 @@ _OPENMP = {"sum": "+", "prod": "*", "max": "max", "min": "min"}
 
 
 def print_c(graph: Graph, schedules: Sequence[LoopSchedule], name: str = "") -> str:
-    """Return the C half: one function of the inputs, then the outputs."""
+    """Return the C half: one function whose parameters are the inputs, then the outputs."""
     inputs = [f"const {c_type(b.dtype)}* restrict {b.name}" for b in graph.inputs]
-    outputs = [f"{c_type(graph.buffer(n).dtype)}* restrict {n}" for n in graph.outputs]
+    outputs = [f"{c_type(graph.tensor(n).dtype)}* restrict {n}" for n in graph.outputs]
     lines = []
     for temporary in graph.temporaries:
-        buffer = graph.buffer(temporary)
-        kind = c_type(buffer.dtype)
-        lines.append(f"{kind}* restrict {temporary} = ({kind}*)malloc({buffer.size} * sizeof({kind}));")
+        tensor = graph.tensor(temporary)
+        kind = c_type(tensor.dtype)
+        lines.append(f"{kind}* restrict {temporary} = ({kind}*)malloc({tensor.size} * sizeof({kind}));")
     for stage, schedule in zip(graph.stages, schedules, strict=True):
         body = _STRATEGIES[schedule.strategy](stage, graph, schedule)
         lines += ["{", *indent(body), "}"] if _declares(body) else body
@@ -30,7 +31,7 @@ def print_c(graph: Graph, schedules: Sequence[LoopSchedule], name: str = "") -> 
 
 
 def _declares(lines: Sequence[str]) -> bool:
-    """Whether lines declare variables outside any loop, which a second stage could declare again."""
+    """Whether lines declare variables outside any loop: they need a block of their own, as a second stage may use the same names."""
     return any(line.startswith(("float ", "int ")) for line in lines)
 
 
@@ -49,7 +50,7 @@ def _parallel(axes: Sequence[Axis], collapse: int) -> list[str]:
 
 
 def _store(stage: Stage, graph: Graph, inside: Scope) -> str:
-    value, shape = express(stage.body, inside), graph.buffer(stage.out).shape
+    value, shape = express(stage.body, inside), graph.tensor(stage.out).shape
     if not stage.scatter:
         return stored(stage.out, shape, [index(name) for name, _ in stage.axes], value, inside)
     target = stored(stage.out, shape, stage.at, "", inside).partition(" = ")[0]
@@ -74,7 +75,7 @@ def _serial(one: Reduction, inside: Scope, schedule: LoopSchedule, parallel: boo
 
 
 def _loops(stage: Stage, graph: Graph, schedule: LoopSchedule) -> list[str]:
-    """Loops in the order of the axes; rows in parallel, reductions and the rest of each row inside."""
+    """Loops in the order of the axes; rows in parallel, the reductions and remaining axes of each row inside."""
     inside = scope(graph, False)
     if stage.scan:
         return _scan(stage, graph, schedule, inside)
@@ -94,19 +95,19 @@ def _scan(stage: Stage, graph: Graph, schedule: LoopSchedule, inside: Scope) -> 
     if not stage.scan:
         raise PairError(f"expected a scan, saw the stage that writes {stage.out}")
     one = Reduction("running", (stage.axes[-1],), stage.scan, stage.body)
-    shape = graph.buffer(stage.out).shape
+    shape = graph.tensor(stage.out).shape
     keep = stored(stage.out, shape, [index(name) for name, _ in stage.axes], "running", inside)
     row = [f"float running = {start_of(one)};", *_nest(stage.axes[-1:], [accumulate(one, "running", express(stage.body, inside), False), keep])]
     return _nest(stage.axes[:-1], row, _parallel(stage.axes[:-1], schedule.collapse))
 
 
 def _atomic(stage: Stage, graph: Graph, schedule: LoopSchedule) -> list[str]:
-    """A scatter in parallel, each addition atomic."""
+    """A parallel scatter with atomic additions."""
     return _nest(stage.axes, ["#pragma omp atomic", _store(stage, graph, scope(graph, False))], _parallel(stage.axes, 1))
 
 
 def _lanes(stage: Stage, graph: Graph, schedule: LoopSchedule) -> list[str]:
-    """Accumulate `rows` x `lanes` outputs at once: the last output axis in vectors, its rows in registers."""
+    """Accumulate `rows` x `lanes` outputs at once: the last output axis in vectors, the rows in registers."""
     (last, width), before = stage.outer[-1], list(stage.outer[:-1])
     rows = schedule.rows if before else 1
     lanes = min(schedule.lanes, width)
@@ -140,7 +141,7 @@ def _over_rows(rows: int, body: list[str]) -> list[str]:
 
 
 def _shifted(stage: Stage, name: str, blocked: str, rows: int) -> Stage:
-    """Return the stage with an axis written as block * rows + r, where it is used; the stored place comes along."""
+    """Return the stage with one axis written as block * rows + row, in its bodies and in its store."""
     by = {name: index(blocked) * rows + index("row")}
     parts = tuple(Reduction(r.name, r.axes, r.combine, substitute(r.body, by)) for r in stage.reductions)
     at = tuple(by.get(axis, index(axis)) for axis, _ in stage.axes)
@@ -151,5 +152,5 @@ _STRATEGIES: Mapping[str, Callable[[Stage, Graph, LoopSchedule], list[str]]] = {
 
 
 def entry(graph: Graph) -> str:
-    """Return the name of the C function; never that of a library function, as `abs` would be."""
+    """Return the name of the C function, prefixed so that it is never a library function such as `abs`."""
     return f"op_{graph.name}"

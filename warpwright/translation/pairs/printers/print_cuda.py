@@ -1,4 +1,4 @@
-"""CUDA text of a graph: one kernel a stage, after its schedule, with the launches that run it."""
+"""CUDA text of a graph: one kernel a stage, as its schedule says, with the launches that run it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.translation.pairs.definitions.expr import Axis, Graph, PairError, Reduction, Stage, index, loads
+from warpwright.translation.errors import PairError
+from warpwright.translation.launch import Dim3, Launch
+from warpwright.translation.pairs.definitions.expr import Axis, Graph, Reduction, Stage, index, loads
 from warpwright.translation.pairs.printers.schedule import KernelSchedule, permutation_of, product_of
 from warpwright.translation.pairs.printers.text import (
     Scope,
@@ -26,20 +28,8 @@ from warpwright.translation.pairs.printers.text import (
 
 
 @dataclass(frozen=True)
-class Launch:
-    """One kernel launch. `args`: buffer names in the order of the kernel's parameters."""
-
-    kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    args: tuple[str, ...]
-    shared: int = 0
-    """Bytes of dynamic shared memory."""
-
-
-@dataclass(frozen=True)
 class CudaProgram:
-    """CUDA text and how to run it."""
+    """CUDA text and the launches that run it, in order."""
 
     text: str
     launches: tuple[Launch, ...]
@@ -47,11 +37,11 @@ class CudaProgram:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A kernel's body and its grid."""
+    """The body of a kernel, with its grid and block."""
 
     lines: list[str]
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: Dim3
+    block: Dim3
 
 
 def print_cuda(graph: Graph, schedules: Sequence[KernelSchedule]) -> CudaProgram:
@@ -62,7 +52,7 @@ def print_cuda(graph: Graph, schedules: Sequence[KernelSchedule]) -> CudaProgram
         kernel = _STRATEGIES[schedule.strategy](stage, graph, schedule)
         read = loads(stage)
         args = (*(n for n in read if n != stage.out), stage.out)
-        parameters = ", ".join(f"{'' if n == stage.out else 'const '}{c_type(graph.buffer(n).dtype)}* __restrict__ {n}" for n in args)
+        parameters = ", ".join(f"{'' if n == stage.out else 'const '}{c_type(graph.tensor(n).dtype)}* __restrict__ {n}" for n in args)
         threads = math.prod(kernel.block)
         head = f'extern "C" __global__ void __launch_bounds__({threads}) {name}({parameters}) {{'
         texts.append("\n".join([head, *indent(kernel.lines), "}"]))
@@ -101,7 +91,7 @@ def _serial(one: Reduction, inside: Scope, unroll: int = 0) -> list[str]:
 
 def _store(stage: Stage, graph: Graph, inside: Scope) -> str:
     value = express(stage.body, inside)
-    shape = graph.buffer(stage.out).shape
+    shape = graph.tensor(stage.out).shape
     if not stage.scatter:
         return stored(stage.out, shape, [index(name) for name, _ in stage.axes], value, inside)
     target = stored(stage.out, shape, stage.at, "", inside).partition(" = ")[0]
@@ -109,7 +99,7 @@ def _store(stage: Stage, graph: Graph, inside: Scope) -> str:
 
 
 def _counted(total: int, schedule: KernelSchedule, body: list[str], variable: str = "t") -> tuple[list[str], int]:
-    """Return a loop or a guard that gives each thread its points, and the number of blocks."""
+    """Return a grid-stride loop or a guard that assigns points to threads, and the number of blocks."""
     threads = schedule.block[0]
     first = f"(int)(blockIdx.x * {threads} + threadIdx.x)"
     if schedule.grid_stride > 1:
@@ -124,7 +114,7 @@ def _counted(total: int, schedule: KernelSchedule, body: list[str], variable: st
 
 
 def _thread(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
-    """One thread a point; a thread of a row-wise stage takes a whole row."""
+    """One thread a point; in a row-wise stage, one thread a row."""
     inside = scope(graph, True)
     if stage.scan:
         points, work = stage.axes[:-1], _scan_row(stage, graph, inside)
@@ -141,7 +131,7 @@ def _thread(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
 def _scan_row(stage: Stage, graph: Graph, inside: Scope) -> list[str]:
     axis, extent = stage.axes[-1]
     one = _scan_reduction(stage)
-    keep = stored(stage.out, graph.buffer(stage.out).shape, [index(name) for name, _ in stage.axes], "running", inside)
+    keep = stored(stage.out, graph.tensor(stage.out).shape, [index(name) for name, _ in stage.axes], "running", inside)
     step = accumulate(one, "running", express(stage.body, inside), True)
     return [f"float running = {start_of(one)};", *_loops(((axis, extent),), [step, keep])]
 
@@ -177,14 +167,14 @@ def _vector(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
 
 
 def _transpose(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
-    """Read rows and write rows, turned in a shared tile; one column of padding keeps the banks apart."""
-    found = permutation_of(stage)
-    if found is None:
+    """Read rows and write rows, transposed in a shared tile; one column of padding avoids bank conflicts."""
+    axes = permutation_of(stage)
+    if axes is None:
         raise PairError(f"expected a permutation of axes, saw {stage.body}")
-    read, written = found
+    read, written = axes
     extent, (_, by) = dict(stage.axes), schedule.block
-    rest = tuple(axis for axis in stage.axes if axis[0] not in found)
-    inside, kind = scope(graph, True), c_type(graph.buffer(stage.out).dtype)
+    rest = tuple(axis for axis in stage.axes if axis[0] not in axes)
+    inside, kind = scope(graph, True), c_type(graph.tensor(stage.out).dtype)
     lines = [f"__shared__ {kind} tile[32][33];", *(declare("(int)blockIdx.z", rest) if rest else [])]
     lines += [
         f"for (int r = threadIdx.y; r < 32; r += {by}) {{",
@@ -201,17 +191,17 @@ def _transpose(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
         f"  int {read} = blockIdx.x * 32 + r;",
         f"  int {written} = blockIdx.y * 32 + threadIdx.x;",
     ]
-    keep = stored(stage.out, graph.buffer(stage.out).shape, [index(name) for name, _ in stage.axes], "tile[threadIdx.x][r]", inside)
+    keep = stored(stage.out, graph.tensor(stage.out).shape, [index(name) for name, _ in stage.axes], "tile[threadIdx.x][r]", inside)
     lines += [f"  if ({read} < {extent[read]} && {written} < {extent[written]}) {keep}", "}"]
     return _Kernel(lines, (_blocks(extent[read], 32), _blocks(extent[written], 32), _count(rest)), (32, by, 1))
 
 
 def _tile(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
     """A product of matrices through shared tiles; a thread computes `rows` outputs of one column."""
-    found = product_of(stage)
-    if found is None:
+    factors = product_of(stage)
+    if factors is None:
         raise PairError(f"expected a product of matrices, saw {stage.body}")
-    (a, b), one, rest = found, stage.reductions[0], stage.axes[:-2]
+    (a, b), one, rest = factors, stage.reductions[0], stage.axes[:-2]
     (i, m), (j, n), (k, depth) = stage.axes[-2], stage.axes[-1], one.axes[0]
     t, rows = schedule.block[0], schedule.rows
     step, kind = t // rows, c_type(one.dtype)
@@ -252,7 +242,7 @@ def _strided(axes: Sequence[Axis], body: list[str], first: str, step: int) -> li
 
 
 def _block_sum(one: Reduction, threads: int, shuffle: bool) -> list[str]:
-    """Return the lines that combine one value of every thread of a block, for all threads to have."""
+    """Return the lines that reduce one value of every thread of a block; all threads get the result."""
     name, start, tid = one.name, start_of(one), "threadIdx.x"
 
     def join(a: str, b: str) -> str:
@@ -277,7 +267,7 @@ def _block_sum(one: Reduction, threads: int, shuffle: bool) -> list[str]:
 
 
 def _block_best(one: Reduction, threads: int) -> list[str]:
-    """Return the lines that find the best value of a block and its first place."""
+    """Return the lines that find the best value of a block and its first position."""
     name, tid, sign = one.name, "threadIdx.x", ">" if one.combine == "argmax" else "<"
     mine, other = f"shared_{name}[{tid}]", f"shared_{name}[{tid} + half]"
     at, far = f"place_{name}[{tid}]", f"place_{name}[{tid} + half]"
@@ -320,7 +310,7 @@ def _block(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
 
 
 def _block_scan(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
-    """One block a row: log2(threads) steps, each adding the value that lies twice as far back."""
+    """One block a row: log2(threads) steps, each combining with the value twice as far back as the step before."""
     threads, one, inside = schedule.block[0], _scan_reduction(stage), scope(graph, True)
     axis, extent = stage.axes[-1]
     lines = [f"__shared__ float row[{threads}];", *declare("(int)blockIdx.x", stage.axes[:-1]), f"int {axis} = threadIdx.x;"]
@@ -331,7 +321,7 @@ def _block_scan(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel
         "  __syncthreads();",
     ]
     lines += [f"  running = {combined(one.combine, 'before', 'running', True)};", f"  row[{axis}] = running;", "  __syncthreads();", "}"]
-    keep = stored(stage.out, graph.buffer(stage.out).shape, [index(name) for name, _ in stage.axes], "running", inside)
+    keep = stored(stage.out, graph.tensor(stage.out).shape, [index(name) for name, _ in stage.axes], "running", inside)
     return _Kernel([*lines, f"if ({axis} < {extent}) {keep}"], (_count(stage.axes[:-1]), 1, 1), (threads, 1, 1))
 
 
@@ -352,8 +342,8 @@ def _warp(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
 
 def _shared(stage: Stage, graph: Graph, schedule: KernelSchedule) -> _Kernel:
     """A scatter into a copy of the output in shared memory, added to the output at the end."""
-    inside, threads, size = scope(graph, True), schedule.block[0], graph.buffer(stage.out).size
-    kind = graph.buffer(stage.out).dtype
+    inside, threads, size = scope(graph, True), schedule.block[0], graph.tensor(stage.out).size
+    kind = graph.tensor(stage.out).dtype
     lines = [
         f"__shared__ {c_type(kind)} part[{size}];",
         *_strided((("b", size),), [f"part[b] = {number(0, kind)};"], "threadIdx.x", threads),
@@ -369,8 +359,3 @@ _STRATEGIES: Mapping[str, Callable[[Stage, Graph, KernelSchedule], _Kernel]] = {
     "thread": _thread, "thread2d": _thread2d, "vector": _vector, "transpose": _transpose,
     "tile": _tile, "block": _block, "warp": _warp, "shared": _shared,
 }  # fmt: skip
-
-
-def launches_json(program: CudaProgram) -> list[dict[str, object]]:
-    """Return the launches as plain values."""
-    return [{"kernel": x.kernel, "grid": list(x.grid), "block": list(x.block), "shared": x.shared, "args": list(x.args)} for x in program.launches]

@@ -1,17 +1,16 @@
-"""Schedules: how each stage becomes a CUDA kernel and a C loop nest. A strategy is drawn only where its predicate says that it applies."""
+"""Schedules: how each stage becomes a CUDA kernel and a C loop nest. A strategy is drawn only where its predicate holds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from warpwright.translation.pairs.definitions.expr import Expr, Graph, Stage, names, walk
 
 MOST_SHARED_ELEMENTS = 4096
-"""Of a shared array that a kernel declares: 16 KiB of float32, a third of what every GPU has."""
+"""Of a __shared__ array: 16 KiB of float32, a third of what every GPU offers."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +20,12 @@ class KernelSchedule:
     strategy: str = "thread"
     block: tuple[int, int] = (256, 1)
     grid_stride: int = 1
-    """Elements a thread takes in a grid-stride loop; 1: no loop."""
+    """Elements that a thread computes in a grid-stride loop; 1: no loop."""
     shuffle: bool = False
-    """Reduce by warp shuffles instead of a tree in shared memory."""
+    """Whether to reduce by warp shuffles instead of a tree in shared memory."""
     unroll: int = 0
     rows: int = 1
-    """Output rows a thread computes, of a tiled product."""
+    """Output rows that a thread of a tiled product computes."""
 
 
 @dataclass(frozen=True)
@@ -37,24 +36,12 @@ class LoopSchedule:
     collapse: int = 1
     simd: bool = True
     lanes: int = 16
-    """Outputs of the last axis that are accumulated together (strategy `lanes`)."""
+    """Outputs along the last axis that are accumulated together (strategy `lanes`)."""
     rows: int = 1
     unroll: int = 0
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """One schedule for each stage of a graph, for each half."""
-
-    kernels: tuple[KernelSchedule, ...]
-    loops: tuple[LoopSchedule, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-
-# --- what applies to a stage -----------------------------------------------------------------------------------------------------------
+# --- predicates -----------------------------------------------------------------------------------------------------------
 
 
 def product_of(stage: Stage) -> tuple[Expr, Expr] | None:
@@ -85,15 +72,15 @@ def permutation_of(stage: Stage) -> tuple[str, str] | None:
 
 
 def flat(stage: Stage, graph: Graph) -> bool:
-    """Whether every load is at the very place that is stored to, all float32, and the size is a multiple of 4."""
+    """Whether the stage is elementwise on float32: every load has the indices of the store, and the size is a multiple of 4."""
     at = tuple(name for name, _ in stage.axes)
     if stage.reductions or stage.scan or stage.scatter or stage.body.dtype != "float32" or names(stage.body, "index") != at:
         return False
-    found = [node for node in walk(stage.body) if node.kind == "load"]
-    same = all(tuple(str(arg.value) for arg in node.args) == at and node.dtype == "float32" for node in found)
-    inside = all(arg.kind == "index" for node in found for arg in node.args)
-    bare = sum(node.kind == "index" for node in walk(stage.body)) == len(found) * len(at)
-    return bool(found) and same and inside and bare and math.prod(e for _, e in stage.axes) % 4 == 0
+    reads = [node for node in walk(stage.body) if node.kind == "load"]
+    same = all(tuple(str(arg.value) for arg in node.args) == at and node.dtype == "float32" for node in reads)
+    inside = all(arg.kind == "index" for node in reads for arg in node.args)
+    bare = sum(node.kind == "index" for node in walk(stage.body)) == len(reads) * len(at)
+    return bool(reads) and same and inside and bare and math.prod(e for _, e in stage.axes) % 4 == 0
 
 
 def _plain_reductions(stage: Stage) -> bool:
@@ -105,26 +92,26 @@ def _long_reductions(stage: Stage) -> bool:
 
 
 def kernel_strategies(stage: Stage, graph: Graph) -> tuple[str, ...]:
-    """Return the strategies that apply, each name as often as it is to be drawn."""
+    """Return the strategies that apply to the CUDA half, each repeated as often as it is to be drawn."""
     if stage.scan:
         return ("thread", "block", "block") if stage.axes[-1][1] <= 1024 else ("thread",)
     if stage.scatter:
-        small = stage.scatter == "add" and len(stage.at) == 1 and graph.buffer(stage.out).size <= MOST_SHARED_ELEMENTS
+        small = stage.scatter == "add" and len(stage.at) == 1 and graph.tensor(stage.out).size <= MOST_SHARED_ELEMENTS
         return ("thread", "shared", "shared") if small else ("thread",)
-    found = ["thread"]
+    applicable = ["thread"]
     if (len(stage.axes) >= 2 and not stage.inner) or (not stage.reductions and len(stage.axes) >= 2):
-        found.append("thread2d")
+        applicable.append("thread2d")
     if flat(stage, graph):
-        found += ["vector"] * 2
+        applicable += ["vector"] * 2
     if permutation_of(stage):
-        found += ["transpose"] * 3
+        applicable += ["transpose"] * 3
     if product_of(stage):
-        found += ["tile"] * 5
+        applicable += ["tile"] * 5
     elif _long_reductions(stage):
-        found += ["block"] * 4
+        applicable += ["block"] * 4
         if _plain_reductions(stage):
-            found += ["warp"] * 3
-    return tuple(found)
+            applicable += ["warp"] * 3
+    return tuple(applicable)
 
 
 def loop_strategies(stage: Stage) -> tuple[str, ...]:
@@ -151,7 +138,7 @@ def _block(rng: Random, strategy: str) -> tuple[int, int]:
 
 
 def draw_kernel(rng: Random, stage: Stage, graph: Graph) -> KernelSchedule:
-    """Draw how a stage becomes a kernel."""
+    """Draw the CUDA schedule of a stage."""
     strategy = rng.choice(kernel_strategies(stage, graph))
     block = _block(rng, strategy)
     if strategy == "block" and stage.scan:
@@ -163,7 +150,7 @@ def draw_kernel(rng: Random, stage: Stage, graph: Graph) -> KernelSchedule:
 
 
 def draw_loops(rng: Random, stage: Stage) -> LoopSchedule:
-    """Draw how a stage becomes a loop nest."""
+    """Draw the C schedule of a stage."""
     strategy = rng.choice(loop_strategies(stage))
     rows = 1
     if strategy == "lanes" and len(stage.outer) >= 2:
@@ -173,14 +160,14 @@ def draw_loops(rng: Random, stage: Stage) -> LoopSchedule:
 
 
 def best_guess(stage: Stage) -> LoopSchedule:
-    """Return the loop nest that is usually good: vectors over the last output axis, two rows of them where that divides."""
+    """Return the default C schedule, which is usually good: vectors along the last output axis, four rows of them where 4 divides."""
     strategy = loop_strategies(stage)[-1]
     rows = 4 if strategy == "lanes" and len(stage.outer) >= 2 and stage.outer[-2][1] % 4 == 0 else 1
     return LoopSchedule("loops" if strategy == "atomic" else strategy, 1, True, 16, rows, 0)
 
 
 def draw(rng: Random, graph: Graph, candidates: int) -> tuple[tuple[KernelSchedule, ...], tuple[tuple[LoopSchedule, ...], ...]]:
-    """Draw one kernel schedule and `candidates` different loop schedules, the first of them the usual guess."""
+    """Draw one CUDA schedule and up to `candidates` different C schedules, the default first; one entry for each stage."""
     kernels = tuple(draw_kernel(rng, stage, graph) for stage in graph.stages)
     loops = [tuple(best_guess(stage) for stage in graph.stages)]
     for _ in range(4 * candidates):

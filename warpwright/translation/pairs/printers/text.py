@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from warpwright.translation.pairs.definitions.expr import DTYPES, Axis, Combine, Expr, Graph, Reduction
+from warpwright.translation.c_source import C_NAMES
+from warpwright.translation.pairs.definitions.expr import Axis, Combine, Expr, Graph, Reduction
 from warpwright.translation.pairs.definitions.functions import FUNCTIONS
 
 LARGEST = {"float32": "3.402823466e+38f", "int32": "2147483647"}
@@ -14,22 +15,22 @@ LARGEST = {"float32": "3.402823466e+38f", "int32": "2147483647"}
 
 @dataclass(frozen=True)
 class Scope:
-    """Names that an expression's leaves stand for. An axis or a reduction that is not listed stands for itself."""
+    """The text of an expression's leaves. An axis or a reduction that is not listed is printed by its own name."""
 
     graph: Graph
     cuda: bool
     axes: Mapping[str, str]
     loads: Mapping[str, str]
-    """Whole loads that are held in a variable, by buffer name."""
+    """Loads that a variable holds already, by tensor name."""
     accs: Mapping[str, str]
 
     def having(self, axes: Mapping[str, str] | None = None, accs: Mapping[str, str] | None = None, loads: Mapping[str, str] | None = None) -> Scope:
-        """Return the scope with more names."""
+        """Return the scope with more texts."""
         return replace(self, axes={**self.axes, **(axes or {})}, accs={**self.accs, **(accs or {})}, loads={**self.loads, **(loads or {})})
 
 
 def scope(graph: Graph, cuda: bool) -> Scope:
-    """Return the scope in which everything stands for itself."""
+    """Return the scope in which every leaf is printed by its own name."""
     return Scope(graph, cuda, {}, {}, {})
 
 
@@ -51,21 +52,21 @@ def express(expr: Expr, inside: Scope) -> str:
         return inside.accs.get(str(expr.value), str(expr.value))
     if expr.kind == "load":
         held = inside.loads.get(str(expr.value))
-        return held or f"{expr.value}[{offset(expr.args, inside.graph.buffer(str(expr.value)).shape, inside)}]"
+        return held or f"{expr.value}[{offset(expr.args, inside.graph.tensor(str(expr.value)).shape, inside)}]"
     function = FUNCTIONS[str(expr.value)]
     return (function.device if inside.cuda else function.c).format(*(express(arg, inside) for arg in expr.args))
 
 
 def offset(at: Sequence[Expr], shape: Sequence[int], inside: Scope) -> str:
-    """Return the row-major offset of a place."""
+    """Return the row-major offset of the element at these indices."""
     terms: list[str] = []
     constant = 0
-    for d, place in enumerate(at):
+    for d, position in enumerate(at):
         stride = math.prod(shape[d + 1 :])
-        if place.kind == "const":
-            constant += int(place.value) * stride
+        if position.kind == "const":
+            constant += int(position.value) * stride
             continue
-        text = express(place, inside)
+        text = express(position, inside)
         terms.append(text if stride == 1 else f"{text} * {stride}")
     if constant or not terms:
         terms.append(str(constant))
@@ -74,7 +75,7 @@ def offset(at: Sequence[Expr], shape: Sequence[int], inside: Scope) -> str:
 
 def c_type(dtype: str) -> str:
     """Return the C name of an element type."""
-    return DTYPES[dtype]
+    return C_NAMES[dtype]
 
 
 def start_of(one: Reduction) -> str:
@@ -97,7 +98,7 @@ def combined(how: Combine, a: str, b: str, cuda: bool, dtype: str = "float32") -
 
 
 def accumulate(one: Reduction, into: str, value: str, cuda: bool) -> str:
-    """Return the statement that takes one value in. (For an argmax see `keep_best`.)"""
+    """Return the statement that combines one value into the accumulator. (For an argmax see `keep_best`.)"""
     if one.combine in ("sum", "prod"):
         return f"{into} {'+' if one.combine == 'sum' else '*'}= {value};"
     if cuda and one.dtype == "float32":
@@ -119,21 +120,21 @@ def flat_place(axes: Sequence[Axis], inside: Scope) -> str:
 
 def split(flat: str, axes: Sequence[Axis]) -> dict[str, str]:
     """Return the text of every axis, given the variable that counts the points of `axes` in row-major order."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for d, (name, extent) in enumerate(axes):
         stride = math.prod(e for _, e in axes[d + 1 :])
         text = flat if stride == 1 else f"{flat} / {stride}"
-        found[name] = text if d == 0 else f"({text}) % {extent}" if stride > 1 else f"{text} % {extent}"
-    return found
+        texts[name] = text if d == 0 else f"({text}) % {extent}" if stride > 1 else f"{text} % {extent}"
+    return texts
 
 
 def declare(flat: str, axes: Sequence[Axis]) -> list[str]:
-    """Return declarations of the axes of a flat counter; an axis of extent 1 is 0."""
+    """Return declarations of the axes, computed from a flat counter."""
     return [f"int {name} = {text};" for name, text in split(flat, axes).items()]
 
 
 def indent(lines: Sequence[str], levels: int = 1) -> list[str]:
-    """Return lines moved to the right."""
+    """Return the lines indented by two spaces a level."""
     return [("  " * levels + line) if line else line for line in lines]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from warpwright.domains import transpile
 
-BITONIC = """__global__ void k(const {type}* __restrict__ a, {type}* __restrict__ out, int n) {{
+BITONIC = """__global__ void {name}(const {type}* __restrict__ a, {type}* __restrict__ out, int n) {{
   __shared__ {type} s[512];
   {index} t = threadIdx.x, base = blockIdx.x * blockDim.x;
   for (int i = t; i < 512; i += blockDim.x) s[i] = 0;
@@ -32,23 +32,39 @@ NETWORKS = {
 }
 
 
+KINDS = {"float": (np.float32, "int"), "int": (np.int32, "unsigned"), "double": (np.float64, "int")}
+"""Of the elements, with the type of the index."""
+
+
+def kernel(network: str, kind: str) -> str:
+    return f"{network}_{kind}".replace(" ", "_")
+
+
+@pytest.fixture(scope="module")
+def tiers() -> list[dict[str, transpile.LoadedKernel]]:
+    """Every network for every kind, by vectors and by fibers."""
+    texts = [
+        BITONIC.format(name=kernel(network, kind), type=kind, index=index, body=body.replace("float", kind))
+        for network, body in NETWORKS.items() for kind, (_, index) in KINDS.items()
+    ]  # fmt: skip
+    return [transpile.compile_text("\n".join(texts), tier=tier).load() for tier in ("vectors", "fibers")]
+
+
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks_agree_with_fibers(name: str) -> None:
+def test_networks_agree_with_fibers(name: str, tiers: list[dict[str, transpile.LoadedKernel]]) -> None:
     rng = np.random.default_rng(0)
-    for kind, numpy_kind, index in (("float", np.float32, "int"), ("int", np.int32, "unsigned"), ("double", np.float64, "int")):
-        text = BITONIC.format(type=kind, index=index, body=NETWORKS[name].replace("float", kind))
+    for kind, (numpy_kind, _) in KINDS.items():
         a = (rng.standard_normal(4 * 512) * 99).astype(numpy_kind)
-        kernels = [transpile.compile_text(text, tier=tier).load() for tier in ("vectors", "fibers")]
         for block in (512, 64, 8, 24):
             seen, expected = (np.zeros_like(a) for _ in range(2))
-            for made, out in zip(kernels, (seen, expected), strict=True):
-                made["k"][4, block](a, out, 0)
+            for made, out in zip(tiers, (seen, expected), strict=True):
+                made[kernel(name, kind)][4, block](a, out, 0)
             assert np.array_equal(seen, expected), (name, kind, block)
 
 
 def source(body: str) -> str:
-    return transpile.compile_text(BITONIC.format(type="float", index="int", body=body)).source.partition("k_block")[2]
+    return transpile.compile_text(BITONIC.format(name="k", type="float", index="int", body=body)).source.partition("k_block")[2]
 
 
 def test_distances_that_are_powers_of_two_cut_rows() -> None:
@@ -60,7 +76,8 @@ def test_close_pairs_are_a_loop_over_pairs_of_stretches() -> None:
     """Distances of 1, 2 and 4 are known to the compiler there; rows that are not whole pairs, and sums that begin inside of one, stay general."""
     for name in ("values", "butterfly"):
         assert "ww::at_distance((long)(j), [&](const auto distance) {" in source(NETWORKS[name]), name
-    text = transpile.compile_text(BITONIC.format(type="int", index="unsigned", body=NETWORKS["temporary"])).source.partition("k_block")[2]
+    text = transpile.compile_text(BITONIC.format(name="k", type="int", index="unsigned", body=NETWORKS["temporary"])).source
+    text = text.partition("k_block")[2]
     for exchange in (source(NETWORKS["in place"]), text):  # the guard of the threads stands outside, the comparison of values has no branch
         assert "ww::at_distance" in exchange and "ww::chosen(taken, v, s[" in exchange and "continue;" in exchange
     assert "dim_x % (2 * (long)(j)) == 0 && ww::is_bit((long)(k), 2 * (long)(j))" in source(NETWORKS["values"])
