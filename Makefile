@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BUDGET ?= 8s
+TESTERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 1 + os.cpu_count()))')
 
 .PHONY: demo test test-slow check bench lines clean
 
@@ -11,14 +12,13 @@ demo: $(VENV)/.installed
 	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --jobs 2 --archive .warpwright/demo.db
 	$(BIN)/warpwright report --archive .warpwright/demo.db --html --out .warpwright/demo.html
 
-# First what computes, or only starts processes, three at a time: on two cores about half of the time of two was
-# waiting. Then what times them, alone. On a busy machine a test with processes may fail once: it is run again, and a third failure counts.
+# One process more than cores: tests wait for their workers. No test depends on its neighbours (CONTRIBUTING.md), and none is run again.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 3 --dist worksteal --reruns 2 --reruns-delay 2 -m "not slow and not quiet"
-	$(BIN)/python -m pytest --reruns 2 --reruns-delay 2 -m "quiet and not slow" $$(grep -rl --include="test_*.py" "mark.quiet" tests)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal
 
 test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest --as-shipped -n $(TESTERS) --dist worksteal tests/domains/transpile
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

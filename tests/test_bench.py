@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from warpwright import bench, loop
+from warpwright import bench
 from warpwright.archive import Archive
-from warpwright.base import Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict
+from warpwright.base import BASELINE, Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict
 from warpwright.errors import UsageError
 from warpwright.tasks import taskfile
 
@@ -65,7 +65,7 @@ class FakeEvaluator:
         pass
 
     def baselines(self) -> Sequence[Candidate]:
-        return [Candidate(Source("python", (("eager.py", "eager"),)), "cpu", proposer=f"{loop.BASELINE}eager")]
+        return [Candidate(Source("python", (("eager.py", "eager"),)), "cpu", proposer=f"{BASELINE}eager")]
 
     def evaluate_baselines(self) -> Iterator[Record]:
         for candidate in self.baselines():

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import warpwright
-from warpwright import bench, cli, executor, loop
+from warpwright import bench, cli, executor
 from warpwright.archive import Archive
-from warpwright.base import Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict
+from warpwright.base import BASELINE, Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict, now
 
 ROOT = Path(__file__).parents[1]
 
@@ -63,7 +63,7 @@ class StandIn:
         return None
 
     def baselines(self) -> Sequence[Candidate]:
-        return [Candidate(Source("python", (("eager.py", "class ModelNew: ..."),)), "cpu", proposer=f"{loop.BASELINE}eager")]
+        return [Candidate(Source("python", (("eager.py", "class ModelNew: ..."),)), "cpu", proposer=f"{BASELINE}eager")]
 
     def evaluate_baselines(self) -> Iterator[Record]:
         status = "unscored" if StandIn.status == "unscored" else "ok"
@@ -79,7 +79,7 @@ class StandIn:
 
     def record(self, candidate: Candidate, seconds: float, status: Any) -> Record:
         verdict = Verdict(status == "ok", status, "", "normal", Errors(1e-7, 1e-7, 1e-7), Errors(2e-7, 1e-7, 1e-7))
-        record = Record(self.task, candidate, self.device, status, verdict, versions=self.versions, when=loop.now())
+        record = Record(self.task, candidate, self.device, status, verdict, versions=self.versions, when=now())
         if status != "ok":
             return replace(record, detail="expected 1, saw 2")
         eager, ours = (Timing((value, value), value, value, value) for value in (1.0, seconds))

@@ -66,7 +66,7 @@ def test_every_cuda_cheat_has_an_analogue_for_the_cpu() -> None:
 
 def test_every_check_of_the_verifier_has_a_cheat() -> None:
     named = {check for program in CHEATS for check in program.checks}
-    elsewhere = {"build", "raised", "timeout"}  # tests/test_survival.py
+    elsewhere = {"build", "raised", "timeout"}  # tests/workers/test_survival.py
     assert set(CHECKS) - named - elsewhere == set()
 
 

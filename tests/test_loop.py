@@ -12,9 +12,9 @@ import pytest
 from toy_space import BEST, STEPS, TASK, Step, Toy, measured, program, toy
 
 from warpwright.archive import Archive
-from warpwright.base import Action, Budget, Build, Candidate, Record, Source
+from warpwright.base import BASELINE, FAILED, Action, Budget, Build, Candidate, Record, Source, failed, is_baseline, target_of
 from warpwright.errors import ArchiveError, CaptureError, NotApplicable, UsageError, WorkerDied, WorkerProtocol, WorkerTimeout
-from warpwright.loop import BASELINE, FAILED, ablate, best, failed, is_baseline, optimize, target_of
+from warpwright.loop import ablate, best, optimize
 
 COLLAPSE, PRUNE, MERGE = Action("collapse"), Action("prune"), Action("merge")
 

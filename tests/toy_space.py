@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from warpwright.base import Action, Candidate, Comparison, Measurement, Record, Source, Task, Timing, Verdict
+from warpwright.base import BASELINE, Action, Candidate, Comparison, Measurement, Record, Source, Task, Timing, Verdict
 from warpwright.errors import NotApplicable
-from warpwright.loop import BASELINE
 from warpwright.space import Space
 
 Factors = frozenset[str]

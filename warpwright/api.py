@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpwright import bench, loop
 from warpwright.archive import Archive
-from warpwright.base import Budget, Candidate, Precision, Record, Source, Task
+from warpwright.base import BASELINE, Budget, Candidate, Precision, Record, Source, Task, is_baseline, target_of
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
 from warpwright.files import make_folder
@@ -55,7 +55,7 @@ def optimize_task(
 
     start: a file with a ModelNew that builds CUDA kernels: what is tried then is how these are translated for the CPU (domains/transpile/tuning.py).
     """
-    begun = _start(start, loop.target_of(settings.device)) if start is not None else ""
+    begun = _start(start, target_of(settings.device)) if start is not None else ""
     folder = make_folder(out if out is not None else OUT / task.name)
     records: list[Record] = []
 
@@ -90,14 +90,14 @@ def _search(task: Task, settings: bench.Settings, archive: Archive, remember: On
     budget = Budget.parse(settings.budget)
     reserve = ABLATION_SHARE * budget.seconds if budget.seconds is not None else None
     start_fork_server()
-    space, why_not = bench.open_space(task, loop.target_of(settings.device), begun)
+    space, why_not = bench.open_space(task, target_of(settings.device), begun)
     limited = replace(budget, seconds=budget.seconds - reserve) if budget.seconds is not None and reserve is not None else budget
     with bench.local_evaluator(settings, task) as evaluator:
         outcome = loop.optimize(task, space, evaluator, settings.search, limited, archive, remember, seed=settings.seed)
         if outcome.failure is not None:
             raise outcome.failure
         best = outcome.best
-        if best is not None and not loop.is_baseline(best) and best.candidate.actions and not outcome.interrupted:
+        if best is not None and not is_baseline(best) and best.candidate.actions and not outcome.interrupted:
             for ablation in loop.ablate(best, space, evaluator, archive, reserve):
                 remember(ablation.without)
     if why_not is not None:
@@ -163,7 +163,7 @@ def replay(record: Record) -> tuple[Candidate, str]:
     recorded = record.candidate
     if not recorded.actions:
         return recorded, "the program has no recipe: its recorded text is measured"
-    space, why_not = bench.open_space(record.task, loop.target_of(record.device))
+    space, why_not = bench.open_space(record.task, target_of(record.device))
     if why_not is not None:
         return recorded, f"the recipe cannot be replayed ({why_not}): the recorded text is measured"
     if not {action.technique for action in recorded.actions} <= {technique.name for technique in space.techniques}:
@@ -231,7 +231,7 @@ def optimize_module(
     result = optimize_task(task, settings, archive, folder)
     if result.interrupted:
         raise KeyboardInterrupt
-    if result.best is None or result.best.candidate.proposer == f"{loop.BASELINE}eager":
+    if result.best is None or result.best.candidate.proposer == f"{BASELINE}eager":
         return module
     return _load_program(folder / "optimized.py", result.best.candidate.source.entry, module)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from typing import Any, Literal
 
-from warpwright.errors import UsageError
+from warpwright.errors import CaptureError, NotApplicable, UsageError, WarpwrightError, WorkerDied, WorkerError, WorkerTimeout
 
 Status = Literal["ok", "not_built", "wrong", "cheated", "crashed", "timeout", "unscored"]
 """What became of a candidate (or, for `unscored`, why its task gives no score)."""
@@ -28,6 +30,21 @@ Precision = Literal["strict", "tf32", "bf16"]
 PRECISIONS: tuple[Precision, ...] = ("strict", "tf32", "bf16")
 
 Scalar = bool | int | float | str
+
+BASELINE = "baseline:"
+"""A baseline is a candidate of the proposer `baseline:NAME`."""
+
+FAILED = "failed"
+"""Key in the versions of a record of our own failure, which no later run takes for an answer."""
+
+STATUS_OF: tuple[tuple[type[BaseException], Status], ...] = (
+    (WorkerTimeout, "timeout"),
+    (WorkerDied, "crashed"),
+    (WorkerError, "crashed"),
+    (NotApplicable, "not_built"),
+    (CaptureError, "not_built"),
+)
+"""What an exception says about the candidate; any other exception while one is made is `not_built`."""
 
 
 def digest(*parts: str) -> str:
@@ -252,6 +269,28 @@ class Record:
     def speedup(self) -> float:
         """Speed-up over the best baseline; 0.0 for whatever did not pass."""
         return self.measurement.speedup if self.status == "ok" and self.measurement is not None else 0.0
+
+
+def is_baseline(record: Record) -> bool:
+    """Is this the record of a baseline program?"""
+    return record.candidate.proposer.startswith(BASELINE)
+
+
+def failed(task: Task, candidate: Candidate, device: str, error: Exception, seconds: float = 0.0) -> Record:
+    """Return the record of a candidate whose evaluation raised `error`: the one place where exceptions become statuses."""
+    status: Status = next((status for kind, status in STATUS_OF if isinstance(error, kind)), "not_built")
+    reason = str(error) if isinstance(error, WarpwrightError) else "".join(traceback.format_exception(error))[-2000:]
+    return Record(task, candidate, device, status, Verdict(False, status, reason), detail=reason, seconds=seconds, when=now())
+
+
+def target_of(device: str) -> str:
+    """Return "cpu" or "cuda" for a device such as cuda:0."""
+    return device.partition(":")[0]
+
+
+def now() -> str:
+    """Return the time, UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True)

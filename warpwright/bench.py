@@ -21,11 +21,11 @@ from typing import Any
 
 from warpwright import loop
 from warpwright.archive import Archive
-from warpwright.base import Budget, Precision, Record, Task, digest
+from warpwright.base import FAILED, Budget, Precision, Record, Task, digest, is_baseline, target_of
 from warpwright.errors import TaskError, UsageError, WarpwrightError
 from warpwright.files import make_folder
 from warpwright.reports import report
-from warpwright.space import Space
+from warpwright.space import Measuring, Space
 from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers.fork_server import start_fork_server
@@ -235,12 +235,9 @@ def run_job(job: Mapping[str, Any], evaluators: Evaluators | None = None) -> Lin
 
 def local_evaluator(settings: Settings, task: Task) -> Any:
     """Return the evaluator that works with processes on this machine."""
-    from warpwright.evaluator import LocalEvaluator
+    from warpwright.targets.local import LocalEvaluator
 
-    return LocalEvaluator(
-        task, settings.device, settings.baselines or None, seconds_per_candidate=settings.timing_seconds, seed=settings.seed,
-        worthwhile=WORTHWHILE,
-    )  # fmt: skip
+    return LocalEvaluator(task, settings.device, Measuring(settings.baselines, settings.timing_seconds, settings.seed, WORTHWHILE))
 
 
 def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -> tuple[Line, bool]:
@@ -248,7 +245,7 @@ def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -
     if evaluators is local_evaluator:
         start_fork_server()
     with DeviceLock(work.settings.device).host():  # another job that is timing on these cores is not disturbed
-        space, why_not = open_space(task, loop.target_of(work.settings.device))
+        space, why_not = open_space(task, target_of(work.settings.device))
     deadline = work.deadline
     with evaluators(work.settings, task) as evaluator:
         outcome = loop.optimize(
@@ -265,7 +262,7 @@ def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -
     line["captured"] = why_not is None
     line["reason"] = line["reason"] or (f"not captured: {why_not}" if why_not else "")
     line["artifact"] = _write_program(outcome.best, work.programs)
-    failed = any(loop.FAILED in record.versions for record in outcome.records)
+    failed = any(FAILED in record.versions for record in outcome.records)
     return line, not outcome.interrupted and outcome.failure is None and not failed
 
 
@@ -305,9 +302,9 @@ def outcome_line(outcome: loop.Outcome) -> Line:
     """Return the line that says what the loop came to. A baseline that is its task's best program stands at exactly 1."""
     best = outcome.best
     line = report.line(outcome.task.name, outcome.records, chosen=best)
-    if best is not None and loop.is_baseline(best) and best.measurement is not None:
+    if best is not None and is_baseline(best) and best.measurement is not None:
         line["recipe"] = [best.candidate.proposer]
         line["verdict"] = "SAME"
         line["speedup"] |= {"best": 1.0, "interval": [1.0, 1.0]}
-    tried = Counter(record.status for record in outcome.records if not loop.is_baseline(record))
+    tried = Counter(record.status for record in outcome.records if not is_baseline(record))
     return {**line, "candidates": dict(tried), "stopped": outcome.stopped}

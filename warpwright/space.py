@@ -5,11 +5,11 @@ A technique is a small checked rewrite. It never changes the IR it is given: `ap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from warpwright.base import Action, Candidate
+from warpwright.base import Action, Candidate, Record
 from warpwright.errors import NotApplicable, UsageError
 
 IR = TypeVar("IR")
@@ -82,4 +82,37 @@ class Space(Generic[IR]):
         return self.lower(self.replay(actions), tuple(actions))
 
 
-__all__ = ["IR", "NotApplicable", "Space", "Technique"]
+@dataclass(frozen=True)
+class Measuring:
+    """How a target measures the programs of one task."""
+
+    baselines: tuple[str, ...] = ()
+    """Names of the baselines that a program is timed beside; empty: all that the device has. The original is always one of them."""
+    seconds: float = 10.0
+    """At most this long is one candidate timed."""
+    seed: int = 0
+    worthwhile: float = 0.0
+    """A speed-up that is surely below it is measured no further: it does not interest a search."""
+
+
+class Evaluator(Protocol):
+    """Whatever turns candidates into records: workers on this machine, or a stand-in."""
+
+    device: str
+    versions: Mapping[str, str]
+    """Versions that the records will carry; an archived record is taken for an answer only if it carries the same."""
+
+    def baselines(self) -> Sequence[Candidate]:
+        """Return the programs every candidate is timed beside, without starting anything."""
+        ...
+
+    def evaluate_baselines(self) -> Iterable[Record]:
+        """Yield the records of `baselines()`, in their order. When the task can give no score all are `unscored`."""
+        ...
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
+        """Yield one record for each candidate, in their order, each as soon as it is known."""
+        ...
+
+
+__all__ = ["IR", "Evaluator", "Measuring", "NotApplicable", "Space", "Technique"]

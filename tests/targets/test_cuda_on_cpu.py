@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from warpwright.targets import cuda_on_cpu
 
 MODULE = cuda_on_cpu.MODULE
+Run = Callable[..., tuple[int, dict[str, Any], str]]
 
 FORMS = [
     ("from torch.utils.cpp_extension import load_inline", f"from {MODULE} import load_inline"),
@@ -72,13 +71,11 @@ class ModelNew(torch.nn.Module):
 @pytest.mark.compiler
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("offset", "status", "code"), [("1.0f", "ok", 0), ("1.001f", "wrong", 1)])
-def test_a_cuda_candidate_is_audited_without_a_gpu(tmp_path: Path, offset: str, status: str, code: int) -> None:
+def test_a_cuda_candidate_is_audited_without_a_gpu(command: Run, offset: str, status: str, code: int) -> None:
     pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
-    (tmp_path / "task.py").write_text(TASK)
-    (tmp_path / "candidate.py").write_text(CANDIDATE.replace("OFFSET", offset))
-    command = [sys.executable, "-m", "warpwright.cli", "audit", "candidate.py", "--task", "task.py", "--target", "cpu", "--baselines", "eager"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([*command, "--archive", "a.db", "--json"], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=280)
-    assert done.returncode == code, done.stderr[-2000:]
-    assert json.loads(done.stdout)["status"] == status
-    assert "translated and run on the CPU" in done.stderr
+    Path("task.py").write_text(TASK)
+    Path("candidate.py").write_text(CANDIDATE.replace("OFFSET", offset))
+    seen, said, err = command("audit", "candidate.py", "--task", "task.py", "--target", "cpu", "--baselines", "eager", "--archive", "a.db")
+    assert seen == code, err[-2000:]
+    assert said["status"] == status
+    assert "translated and run on the CPU" in err

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from warpwright import api, bench, doctor, loop
 from warpwright.archive import Archive
-from warpwright.base import PRECISIONS, Budget, Record, Task
+from warpwright.base import PRECISIONS, Budget, Record, Task, target_of
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments, Verb, console, positive, print_json, tell
 from warpwright.errors import UsageError
 from warpwright.reports import report
@@ -43,7 +43,7 @@ def audit(given: Arguments) -> int:
     """Put a foreign program through the verifier and the timer."""
     task = _task(given)
     settings = _settings(given)
-    candidate = api.program(given.candidate, loop.target_of(settings.device), given.candidate_entry)
+    candidate = api.program(given.candidate, target_of(settings.device), given.candidate_entry)
     if cuda_on_cpu.MODULE in candidate.source.text:
         given.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
     with Progress(given.console, None) as progress, Archive(given.archive) as archive:

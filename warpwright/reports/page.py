@@ -9,8 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from warpwright.base import Measurement, Record, Timing
-from warpwright.loop import BASELINE, is_baseline
+from warpwright.base import BASELINE, Measurement, Record, Timing, is_baseline
 from warpwright.loop import best as recommended
 from warpwright.reports import plots, report
 

@@ -3,7 +3,7 @@
     FILE.wanted    whoever wants to time holds it alone, from his asking until he is done: it keeps newcomers out
     FILE.lock      held together by those who build and verify, alone by the one who times
 
-Those who build look now and then (`giving_way`) whether somebody wants to time; they stop their workers, step aside, and go on when he is
+Those who build look now and then (`device_yield`) whether somebody wants to time; they stop their workers, step aside, and go on when he is
 done. Without that he would have to wait for the longest build of all, up to minutes of autotuning. Everything is held through `flock`, so
 that the kernel gives it back when its holder is killed.
 """

@@ -9,7 +9,7 @@ from typing import Any
 from warpwright.base import Verdict
 from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.verifier.checks import CHECKS
-from warpwright.verifier.judge import Comparison, Judge, Shipment
+from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.sandbox import CallRaised, Worker
 
 

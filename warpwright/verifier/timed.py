@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from warpwright.base import Case, Verdict
 from warpwright.verifier.aftermath import Aftermath
-from warpwright.verifier.judge import TIMED_STATE, Comparison, Judge, Shipment
+from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
 from warpwright.verifier.ledger import Ledger
 from warpwright.verifier.rejections import Rejected, as_rejections, census, good, load_state, prepare_call, rejection
 from warpwright.workers import placement

@@ -22,7 +22,7 @@ from typing import Any
 from warpwright.base import Build, Case, Source, Task, Verdict
 from warpwright.verifier.aftermath import Aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
-from warpwright.verifier.judge import TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
+from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
 from warpwright.verifier.rejections import Rejected, as_rejections, census, good, load_state, prepare_call, rejection
 from warpwright.workers.sandbox import Activity, CallRaised, Limits, Worker
 
@@ -39,6 +39,7 @@ WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work g
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
 SETTLE_TRIES = 4
+POISONS = (0x11, 0x66, 0x66, 0x11, 0x11, 0x66)  # three times each, so that dice are not taken for memory; not in turns, as the addresses are
 FORBIDDEN_TEXT = (
     (r"/proc/[^\s\"']*/mem\b", "the memory of a process"),
     (r"\bprocess_vm_(read|write)v\b", "the memory of another process"),
@@ -202,15 +203,15 @@ class _Verification:
             load_state(self.judge, self.worker, self.entry, which)
         shipment = self.judge.ship(case)
         with as_rejections(case.name):
-            self.after = self.once(shipment, slot)
             for _ in range(SETTLE_TRIES):
-                if not self.after.worked_on:
+                self.after = self.once(shipment, slot)
+                worked_on = self.after.worked_on
+                if not worked_on:
                     break
                 if self.judge.facts["mutated_state"]:
                     load_state(self.judge, self.worker, self.entry, which)
-                self.after = self.once(shipment, slot)
             else:
-                raise Rejected(rejection("background", self.after.worked_on, case.name))
+                raise Rejected(rejection("background", worked_on, case.name))
             if watched:
                 self.idle(case.name)
                 self.after.expect_same_memory()
@@ -245,12 +246,13 @@ class _Verification:
         return Comparison(name, comparison.reason, comparison.excess, comparison.errors, comparison.original)
 
     def depends_on_memory(self, shipment: Shipment) -> bool:
-        exports = []
-        for poison in (0x11, 0x66) * 3:  # three times, so that dice are not taken for memory
+        exports: dict[int, list[Any]] = {0x11: [], 0x66: []}
+        for poison in POISONS:
             prepare_call(self.worker, self.entry, shipment, slot="new", poison=poison)
             self.worker.go()
-            exports.append(self.judge.digest(self.export(), self.worker))
-        return exports[0] != exports[1] and exports[0] == exports[2] == exports[4] and exports[1] == exports[3] == exports[5]
+            exports[poison].append(self.judge.digest(self.export(), self.worker))
+        one, other = exports.values()
+        return one == one[:1] * 3 and other == other[:1] * 3 and one[0] != other[0]
 
     def kept(self, case: Case) -> None:
         """The output of an earlier call has to be what it was."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,12 +27,19 @@ def short_traceback(error: BaseException, lines: int = 16) -> str:
     return "\n".join(line[:LINE] for line in kept)
 
 
-def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None) -> None:
+def serve_requests(
+    request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None,
+    patience: Callable[[], float] = lambda: 0.0,
+) -> None:  # fmt: skip
     """Answer requests until the parent closes the pipe. `call` is the timed call: nine bytes in, nine and what it returns out.
 
-    What an operation raises goes back as {"error", "kind"}; only SystemExit inside an operation is an error like any other.
+    `patience`: seconds for which to wait busily for the next request, asked after each answer. What an operation raises goes back as
+    {"error", "kind"}; only SystemExit inside an operation is an error like any other.
     """
     read, write, dumps, loads = os.read, os.write, json.dumps, json.loads  # kept: a candidate may replace the modules' attributes
+    clock, poll = time.perf_counter, select.poll()
+    poll.register(request_fd, select.POLLIN)
+    ready = poll.poll
     failure = ""
 
     def send(data: bytes) -> None:
@@ -38,6 +47,11 @@ def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Oper
             data = data[write(reply_fd, data) :]
 
     while True:
+        seconds = patience()
+        if seconds:
+            end = clock() + seconds
+            while not ready(0) and clock() < end:
+                pass
         data = read(request_fd, 256)
         if not data:
             return

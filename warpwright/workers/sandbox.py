@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.workers import giving_way
+from warpwright.workers import device_yield
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.procfs import descendants, parent_of, peek_memory, state_of, thread_seconds, threads_of
 
@@ -131,7 +131,7 @@ class Worker:
         self.blocks: tuple[Block, ...] = ()
         """Where the last call's output lies."""
         self.call_seconds = 0.0
-        giving_way.living.add(self)
+        device_yield.living.add(self)
 
     def _start(self, server: ForkServer, user: int | None, limited: bool) -> None:
         control, guard_control = socket.socketpair()
@@ -167,8 +167,11 @@ class Worker:
             raise self._forged(f"the answer to {op!r} does not carry the request's nonce")
         return reply
 
-    def go(self, timeout: float | None = None) -> float:
-        """Make one call of what was prepared; return its seconds by this process's clock. Raises CallRaised if the call did."""
+    def go(self, timeout: float | None = None, spin: float = 0.0) -> float:
+        """Make the turn that was prepared; return its seconds by this process's clock. Raises CallRaised if a call did.
+
+        `spin`: seconds for which to wait busily for the answer: asleep, this process would be woken 20 to 100 us after it on a virtual machine.
+        """
         nonce = os.urandom(8)
         token, wanted = b"g" + nonce, b"d" + nonce
         self._expect_silence()
@@ -177,7 +180,9 @@ class Worker:
         poll.register(self._reply, select.POLLIN)
         start, away = time.perf_counter_ns(), self.away
         self._send(token)
-        ready = self._wait(poll, time.monotonic() + limit) if giving_way.held() else bool(poll.poll(limit * 1000))
+        while spin and not poll.poll(0) and time.perf_counter_ns() - start < spin * 1e9:
+            pass
+        ready = self._wait(poll, time.monotonic() + limit) if device_yield.held() else bool(poll.poll(limit * 1000))
         end = time.perf_counter_ns()
         if not ready:
             raise self._timed_out("a call", limit)
@@ -210,11 +215,11 @@ class Worker:
     def _wait(self, poll: select.poll, deadline: float) -> bool:
         """Wait until the worker has written something, or the time is up; whoever wants to time goes first."""
         while True:
-            away = giving_way.give_way(self)
+            away = device_yield.yield_to_timer(self)
             self.away += away
             deadline += away
             left = max(0.0, deadline - time.monotonic())
-            if poll.poll(min(left, GLANCE_SECONDS if giving_way.held() else left) * 1000):
+            if poll.poll(min(left, GLANCE_SECONDS if device_yield.held() else left) * 1000):
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -250,10 +255,10 @@ class Worker:
             if size > REPLY_BYTES or b"\n" in data:
                 raise self._forged(f"the answer to {op!r} is longer than one line of {REPLY_BYTES} bytes")
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Have a runner on a GPU let go of inputs, outputs and cached memory."""
         if self.device != "cpu" and self.alive:
-            self.request("rest")
+            self.request("release_memory")
 
     def trim(self) -> None:
         """Have a worker on a GPU give back memory that it only caches. Raises WorkerError, as any request does."""

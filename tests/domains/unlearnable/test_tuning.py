@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from warpwright.base import Action
-from warpwright.domains.unlearnable.backends import Tuning
-from warpwright.domains.unlearnable.operator import PADS, SCALES, Operator, reference
+from warpwright.domains.unlearnable.cwc.backends import Tuning
+from warpwright.domains.unlearnable.cwc.operator import PADS, SCALES, Operator, reference
 from warpwright.domains.unlearnable.tuning import TECHNIQUES, Plan, Work, space, task_text
 from warpwright.errors import NotApplicable
 

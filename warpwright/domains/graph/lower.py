@@ -22,6 +22,7 @@ from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.emit import expression
 from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, nest, placeholders, role, type_text, value, written
 from warpwright.errors import NotApplicable
+from warpwright.native import standalone
 
 
 @dataclass(frozen=True)
@@ -230,8 +231,7 @@ def _kernels(ir: GraphIR) -> list[str]:
     parts = []
     if compiled:
         source = head() + "\n" + "\n".join(kernel.text for kernel in compiled)
-        counts = ", ".join(f'"{kernel.__name__}": {kernel.pointers}' for kernel in compiled)
-        parts.append(template.KERNEL_LOADER.replace("@SOURCE", source).replace("@COUNTS", counts))
+        parts.append(standalone.loader(source, {kernel.__name__: kernel.pointers for kernel in compiled}))
     return [*parts, *(target.python_text().strip("\n") + "\n\n" for target in targets.values())]
 
 

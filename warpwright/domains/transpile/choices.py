@@ -28,9 +28,9 @@ class Choices:
     unroll: int = -1
     """Times that serial loops inside a loop over threads are unrolled. Rule: the compiler's."""
     coalesce: int = -1
-    """1: blocks that allow it run as one row (`coalesce.py`); 0: block by block. Rule: 1."""
+    """1: blocks that allow it run as one row (`flatten_blocks.py`); 0: block by block. Rule: 1."""
     recompute: int = -1
-    """Values of up to so many operations are computed again behind a barrier, larger ones kept in an array with a place for each thread. Rule: 24."""
+    """Values of up to so many operations are recomputed after a barrier, larger ones kept in a per-thread array. Rule: 24."""
 
     def text(self) -> str:
         """Return what differs from the rules, as it stands in the comment."""

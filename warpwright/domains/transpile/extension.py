@@ -20,8 +20,8 @@ import torch
 
 from warpwright import native
 from warpwright.domains.transpile.errors import LaunchFailed, Refusal
+from warpwright.domains.transpile.launch.runtime_text import runtime
 from warpwright.domains.transpile.program import Program, compile_text
-from warpwright.domains.transpile.runtime_text import runtime
 from warpwright.errors import UsageError
 
 AXES = 12

@@ -13,6 +13,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+Shape = tuple[int, int, int]
+"""Threads of a block along x, y and z."""
+
 KINDS = ("name", "member", "call", "index", "binary", "assign", "unary", "conditional", "literal", "cast", "paren", "type", "lambda", "lane", "other")
 
 
@@ -353,7 +356,7 @@ def plain(text: str) -> str:
 
 
 def target(expr: Expr) -> Expr | None:
-    """Return the name at the root of an assignable expression: `a` of `a[i].x`, `(a)`; None behind a pointer's `*` or a call."""
+    """Return the name at the root of an assignable expression: `a` of `a[i].x`, `(a)`; None through a pointer's `*` or a call."""
     if expr.kind == "name":
         return expr
     if expr.kind in ("index", "member", "paren", "cast") and expr.children:

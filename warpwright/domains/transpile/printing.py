@@ -32,8 +32,6 @@ class Printer:
     """How names and calls print in the kernel at hand."""
 
     variables: Mapping[int, Var]
-    arrays: set[int] = field(default_factory=set)
-    """Keys that print with a place for the thread behind them."""
     calls: Mapping[str, str] = field(default_factory=dict)
     """Function -> what to call instead."""
     leave: str = ""

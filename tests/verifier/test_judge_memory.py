@@ -1,0 +1,61 @@
+"""A judge that runs out of GPU memory: what others only cache is given back, and the request is made once more."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from corpus import task
+
+from warpwright.base import Case, to_json
+from warpwright.verifier.judge_client import MOST_TRIMS, Judge, JudgeFailed
+from warpwright.verifier.judge_worker import JudgeWorker
+
+OUT = {"error": "... CUDA out of memory", "kind": "OutOfMemoryError", "message": "CUDA out of memory"}
+
+
+class Neighbour:
+    """A worker that holds memory on the same GPU."""
+
+    trimmed = 0
+
+    def trim(self) -> None:
+        self.trimmed += 1
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2])
+def test_out_of_memory(failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    neighbour, left = Neighbour(), [OUT] * failures
+    with Judge(task("relu"), "cpu") as judge:
+        ask = judge.worker.request
+        monkeypatch.setattr(judge.worker, "request", lambda op, **named: left.pop() if left and op != "trim" else ask(op, **named))
+        judge.probe(neighbour)  # type: ignore[arg-type]
+        if failures < 2:
+            assert judge.viable(judge.warm_up, 0)
+        else:
+            with pytest.raises(JudgeFailed, match="out of memory"):
+                judge.viable(judge.warm_up, 0)
+        assert neighbour.trimmed == (failures > 0)
+
+
+def test_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that keeps the memory cannot have the baselines allocate anew before each of their calls."""
+    neighbour = Neighbour()
+    with Judge(task("relu"), "cpu") as judge:
+        judge.probe(neighbour)  # type: ignore[arg-type]
+        monkeypatch.setattr(judge.worker, "request", lambda *given, **named: OUT)
+        for _ in range(2 * MOST_TRIMS):
+            with pytest.raises(JudgeFailed, match="out of memory"):
+                judge.viable(judge.warm_up, 0)
+        assert neighbour.trimmed == MOST_TRIMS
+
+
+def test_a_judge_that_let_go_of_its_answers_makes_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = {"device": "cpu", "exchange": "", "isolation": {}}
+    judging = JudgeWorker(order)
+    judging.open(to_json(task("relu")), "7", False)
+    case = asdict(Case("nominal", 3))
+    assert not judging.viable(case, 0)["problem"] and judging.original is not None and judging.original.answers
+    judging.trim()
+    assert not judging.original.answers and judging.original.held is None
+    assert not judging.viable(case, 0)["problem"] and judging.original.answers

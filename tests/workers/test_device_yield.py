@@ -1,0 +1,107 @@
+"""Whoever builds gives way to whoever times: in the middle of a build, with the build's processes stopped and its time limits standing still.
+
+The build is busy until the timer, which gets the device only if the build steps aside, has let it go on: no test depends on how fast anything is.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("torch")
+
+from built_worker import build
+
+from warpwright.timing.device_lock import DeviceLock
+from warpwright.workers import device_yield, sandbox
+from warpwright.workers.sandbox import Limits, Worker
+
+BUSY = """
+import os
+import torch
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        open("busy", "w").close()
+        while not os.path.exists("done"):
+            pass
+
+    def forward(self, x):
+        return x + 1
+"""
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> DeviceLock:
+    return DeviceLock("cpu", tmp_path / "locks")
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
+        worker.request("hello")
+        yield worker
+
+
+class Timer(threading.Thread):
+    """Wants the device alone once the build is under way; runs `work` when it has it, then lets the build end."""
+
+    def __init__(self, lock: DeviceLock, worker: Worker, work: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self.lock, self.worker, self.work = lock, worker, work
+
+    def run(self) -> None:
+        folder = Path(self.worker.folder)
+        while not (folder / "busy").exists():
+            time.sleep(0.01)
+        with self.lock.exclusive():
+            self.work()
+        (folder / "done").touch()
+
+
+def built_beside(lock: DeviceLock, worker: Worker, work: Callable[[], None]) -> None:
+    """Build, holding the device beside others, while a timer wants it alone for `work`."""
+    timer = Timer(lock, worker, work)
+    timer.start()
+    with lock.shared() as held, device_yield.yielding(held):
+        build(worker, BUSY)
+    timer.join()
+
+
+def test_a_build_steps_aside_for_a_timer(lock: DeviceLock, worker: Worker) -> None:
+    used: list[float] = []
+
+    def work() -> None:
+        before = worker.cpu_clock()
+        time.sleep(0.3)
+        used.append(worker.cpu_clock() - before)
+
+    built_beside(lock, worker, work)
+    assert len(used) == 1 and used[0] < 0.01, "the build went on beside the timer"
+
+
+def test_the_limit_of_a_build_stands_still_meanwhile(lock: DeviceLock, worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + late[0], sleep=time.sleep, perf_counter_ns=time.perf_counter_ns)
+    monkeypatch.setattr(sandbox, "time", clock)
+    monkeypatch.setattr(device_yield, "time", clock)
+    built_beside(lock, worker, lambda: late.__setitem__(0, 1000.0))  # seconds that the timer takes, of the build's 60
+    assert worker.away >= 1000.0
+
+
+def test_nobody_steps_aside_who_does_not_hold_the_device(lock: DeviceLock, worker: Worker) -> None:
+    def work() -> None:
+        before = worker.cpu_clock()
+        while worker.cpu_clock() - before < 0.05:  # the build goes on
+            time.sleep(0.01)
+
+    timer = Timer(lock, worker, work)
+    timer.start()
+    build(worker, BUSY)
+    timer.join()

@@ -1,0 +1,59 @@
+"""What the system call filter of a worker refuses, seen from inside: in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import errno, os, resource, signal, socket, subprocess, sys, threading
+sys.path.insert(0, sys.argv[1])
+from warpwright.workers import isolation
+
+problem = isolation.lock()
+if problem:
+    print("none", problem)
+    sys.exit()
+
+def tried(name, call):
+    try:
+        call()
+        print(name, "done")
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+
+own, parent = os.getpid(), os.getppid()
+tried("signal_parent", lambda: os.kill(parent, 0))
+tried("signal_all", lambda: os.kill(-1, 0))
+tried("signal_self", lambda: os.kill(own, 0))
+tried("priority_parent", lambda: os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent)))
+tried("priority_self", lambda: os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0)))
+tried("scheduler_parent", lambda: os.sched_setscheduler(parent, os.SCHED_OTHER, os.sched_param(0)))
+tried("scheduler_self", lambda: os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0)))
+tried("limit_parent", lambda: resource.prlimit(parent, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE)))
+tried("limit_self", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE)))
+tried("fork", os.fork)
+tried("program", lambda: subprocess.run(["true"]))
+tried("internet", lambda: socket.socket(socket.AF_INET))
+tried("thread", lambda: [thread := threading.Thread(target=int), thread.start(), thread.join()])
+signal.signal(signal.SIGUSR1, lambda *_: print("raised done"))
+signal.raise_signal(signal.SIGUSR1)
+"""
+
+REFUSED = {"signal_parent", "signal_all", "priority_parent", "priority_self", "scheduler_parent", "limit_parent", "fork", "program", "internet"}
+ALLOWED = {"signal_self", "scheduler_self", "limit_self", "thread", "raised"}
+
+
+def test_the_filter_lets_a_process_alone_with_itself() -> None:
+    root = str(Path(__file__).parents[2])
+    ran = subprocess.run([sys.executable, "-c", SCRIPT, root], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": root})
+    assert ran.returncode == 0, ran.stderr
+    said = dict(line.split(maxsplit=1) for line in ran.stdout.splitlines())
+    if "none" in said:
+        pytest.skip(f"this machine permits no filter: {said['none']}")
+    assert {name for name, what in said.items() if what == "EPERM"} == REFUSED, said
+    assert {name for name, what in said.items() if what == "done"} == ALLOWED, said

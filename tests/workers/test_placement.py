@@ -1,0 +1,71 @@
+"""Programs of a pass start on one core, and may use every core in the call."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from timed_process import TimedProcess
+
+from warpwright.workers import placement
+from warpwright.workers.procfs import threads_of
+
+TWO_THREADS = """
+import sys, threading
+threading.Thread(target=sys.stdin.read, daemon=True).start()
+print("up", flush=True)
+threading.Event().wait()
+"""
+
+
+def test_a_place_is_one_of_the_cores_that_may_be_used() -> None:
+    usable = placement.cores()
+    assert [placement.core(number / len(usable)) for number in range(len(usable))] == usable
+    assert placement.core(0.999999) == usable[-1]
+
+
+@pytest.mark.parametrize("place", [0.0, 0.999])
+def test_the_main_thread_goes_to_the_place_and_the_others_keep_off_it(place: float) -> None:
+    with subprocess.Popen([sys.executable, "-c", TWO_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"up\n"
+        (other,) = threads_of(child.pid) - {child.pid}
+        usable, chosen = set(placement.cores()), {placement.core(place)}
+        placement.take(child.pid, place)
+        assert os.sched_getaffinity(child.pid) == chosen
+        assert os.sched_getaffinity(other) == (usable - chosen or chosen)
+        placement.release(child.pid)
+        assert [os.sched_getaffinity(thread) for thread in (child.pid, other)] == [usable, usable]
+        with placement.started_at(child.pid, place):
+            assert os.sched_getaffinity(child.pid) == chosen
+        assert os.sched_getaffinity(child.pid) == usable
+        child.kill()
+
+
+def test_where_one_may_not_be_moved_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: int, cores: object) -> None:
+        raise PermissionError(1, "not permitted")
+
+    monkeypatch.setattr(placement, "_refused", False)
+    with subprocess.Popen([sys.executable, "-c", TWO_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as mine:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "sched_setaffinity", refuse)
+            placement.take(1, 0.0)
+        before = os.sched_getaffinity(mine.pid)
+        placement.take(mine.pid, 0.0)
+        assert os.sched_getaffinity(mine.pid) == before
+        mine.kill()
+
+
+def test_a_process_that_has_ended_is_left_alone() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    placement.take(child.pid, 0.0)
+    placement.release(child.pid)
+
+
+def test_the_timed_process_goes_where_it_is_told() -> None:
+    with TimedProcess("exponential", rows=2) as program:
+        program.prepare(1, 0.0)
+        assert os.sched_getaffinity(program.process.pid) == {placement.cores()[0]}

@@ -1,0 +1,128 @@
+"""Whatever a candidate does to its process, the verifier says what happened and goes on; nothing is left behind, nothing recorded is lost."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import corpus
+import pytest
+from survivors import SURVIVORS
+
+from warpwright.archive import Archive
+from warpwright.base import STATUSES, Candidate, Source, Task
+from warpwright.space import Measuring
+from warpwright.targets.local import LocalEvaluator
+from warpwright.verifier import verify
+from warpwright.workers.procfs import stat_fields
+from warpwright.workers.sandbox import Limits
+
+pytest.importorskip("torch")
+
+LIMITS = Limits(build_seconds=10, call_seconds=5, memory_bytes=2 << 30, processes=96, log_bytes=1 << 16, file_bytes=64 << 20)
+SHORT = replace(LIMITS, build_seconds=4, call_seconds=2)
+WAITS = {
+    "hang_import", "hang_constructor", "hang_call", "hang_warm_up", "hang_holding_interpreter", "ignore_sigterm", "stop_itself", "kill_guard",
+}  # fmt: skip
+"""Those that do nothing until their time is up: it is shorter for them."""
+
+RELU = corpus.task("relu")
+HONEST = corpus.read(corpus.HERE / "honest" / "value_memo.py").source
+GONE_WITHIN = 5.0
+AS_ROOT = os.getuid() == 0
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[verify.Judge]:
+    with verify.Judge(RELU) as made:
+        made.certify()
+        yield made
+
+
+def source_of(name: str, mark: str) -> Source:
+    """Return a hostile program whose processes call themselves `mark`."""
+    return Source("python", (("candidate.py", SURVIVORS[name].text(mark)),))
+
+
+def marked(mark: str) -> list[int]:
+    """Return the processes (and threads) of that name, zombies left out."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if path.joinpath("comm").read_text().strip() == mark and stat_fields(str(path))[0] not in "ZX":
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+def assert_gone(mark: str) -> None:
+    """No process of that name is left, at the latest after a few seconds."""
+    deadline = time.monotonic() + GONE_WITHIN
+    while marked(mark) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert marked(mark) == []
+
+
+@pytest.mark.parametrize("name", SURVIVORS)
+def test_verdict_says_what_happened_and_nothing_is_left(judge: verify.Judge, name: str) -> None:
+    survivor, mark = SURVIVORS[name], f"ww{os.getpid() % 10000}{abs(hash(name)) % 100000}"
+    began = time.monotonic()
+    build, verdict = verify.audit(RELU, source_of(name, mark), "cpu", SHORT if name in WAITS else LIMITS, judge)
+    assert verdict.status in survivor.status, verdict
+    assert time.monotonic() - began < 60
+    assert_gone(mark)
+    assert len(build.log) <= 3 * LIMITS.log_bytes
+    if verdict.status != "ok":
+        assert len(verdict.reason.split()) >= 4
+        assert len(verdict.reason) < 8000
+        assert any(word in verdict.reason for word in survivor.words or (" ",)), verdict.reason
+    assert judge.worker.alive
+    assert not list(Path(judge.worker.folder).parent.glob("candidate-*")), "work folders of candidates are removed"
+
+
+def test_next_candidate_is_verified_after_all_of_them(judge: verify.Judge) -> None:
+    verdict = verify.audit(RELU, HONEST, "cpu", LIMITS, judge)[1]
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("name", ["hang_call", "fork_bomb_import", "exit_zero", "daemon", "thread_bomb", "loud"])
+def test_holds_without_own_user_and_filter(judge: verify.Judge, name: str) -> None:
+    """What an unprivileged user of warpwright gets: rlimits, the guard's watch and its kill."""
+    mark = f"wl{os.getpid() % 10000}{abs(hash(name)) % 100000}"
+    limits = replace(SHORT if name in WAITS else LIMITS, isolation="limits")
+    verdict = verify.audit(RELU, source_of(name, mark), "cpu", limits, judge)[1]
+    assert verdict.status in SURVIVORS[name].status, verdict
+    assert_gone(mark)
+
+
+SEARCHED = ("kill_itself", "hang_import", "exit_zero", "garbage_in_pipes", "fork_bomb_import", "syntax_error", "memory_hog", "close_everything")
+
+
+def candidate(source: Source) -> Candidate:
+    return Candidate(source, "cpu")
+
+
+def test_records_survive_and_the_search_goes_on(tmp_path: Path) -> None:
+    """Hostile programs between two honest ones: one record each, all of them in the archive, which is sound."""
+    mark = f"wr{os.getpid() % 10000}"
+    honest = [candidate(HONEST), candidate(corpus.read(corpus.HERE / "honest" / "cpp_kernel.py").source)]
+    candidates = [honest[0], *(candidate(source_of(name, mark)) for name in SEARCHED), honest[1]]
+    task: Task = RELU
+    with LocalEvaluator(task, "cpu", Measuring(("eager",), 1.0), LIMITS) as evaluator, Archive(tmp_path / "records.db") as archive:
+        for number, record in enumerate(evaluator.evaluate(candidates)):
+            archive.add(record)
+            assert record.status in STATUSES
+            assert len(list(archive.records(task))) == number + 1
+            if number not in (0, len(candidates) - 1):
+                assert record.status in SURVIVORS[SEARCHED[number - 1]].status, record.detail
+                assert record.detail
+    assert_gone(mark)
+    with Archive(tmp_path / "records.db") as archive:
+        found = {record.candidate.key: record for record in archive.records(task)}
+        assert {item.key for item in candidates} == set(found)
+        assert [found[item.key].status for item in honest] == ["ok", "ok"]
+        assert archive.check() == "ok"

@@ -1,0 +1,85 @@
+"""Stops this process's workers while somebody else times on the device that they build on (`timing.device_lock`)."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Protocol
+
+
+class Held(Protocol):
+    """A device that is held beside others (`device_lock.Shared`)."""
+
+    @property
+    def wanted(self) -> bool:
+        """Does somebody want to time?"""
+        ...
+
+    def step_aside(self) -> None:
+        """Let him; return when he is done."""
+        ...
+
+
+class Stoppable(Protocol):
+    """A worker."""
+
+    @property
+    def role(self) -> str:
+        """What it does: a judge, a baseline, a candidate."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """Where it works."""
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process still runs."""
+        ...
+
+    def signal(self, number: int) -> None:
+        """Send a signal to it and all its descendants."""
+        ...
+
+
+_held: list[Held] = []
+living: weakref.WeakSet[Stoppable] = weakref.WeakSet()
+
+
+def held() -> bool:
+    """Does this process hold a device beside others?"""
+    return bool(_held)
+
+
+@contextlib.contextmanager
+def yielding(device: Held) -> Iterator[None]:
+    """Inside, whenever this process waits for a worker and somebody wants to time on the device, stop all workers until he is done.
+
+    Only while a reply is awaited: what the parent watches after a call (threads that end, CPU time) is never cut in two. A judge on a GPU
+    ends its request first, because its kernels in float64 would run on for a while. Time limits stand still meanwhile.
+    """
+    _held.append(device)
+    try:
+        yield
+    finally:
+        _held.remove(device)
+
+
+def yield_to_timer(asked: Stoppable) -> float:
+    """Step aside if somebody wants to time; return the seconds that it took."""
+    if not _held or (asked.role == "judge" and asked.device != "cpu") or not _held[-1].wanted:
+        return 0.0
+    began = time.monotonic()
+    workers = [worker for worker in living if worker.alive]
+    try:
+        for worker in workers:
+            worker.signal(signal.SIGSTOP)
+        _held[-1].step_aside()
+    finally:
+        for worker in workers:
+            worker.signal(signal.SIGCONT)
+    return time.monotonic() - began
