@@ -6,6 +6,7 @@ and are caught by the checks of timed calls; they go through the whole evaluator
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -130,8 +131,9 @@ def evaluators() -> Iterator[dict[str, LocalEvaluator]]:
     """Evaluators by task. Their processes' threads sleep while they wait: how programs with threads that spin are timed, test_evaluator.py says."""
     made: dict[str, LocalEvaluator] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_WAIT_POLICY", "passive")
-        patch.setattr(fork_server, "_server", None)  # one is started with these settings
+        if os.environ.get("OMP_WAIT_POLICY") != "passive":  # as it is in a run of several processes
+            patch.setenv("OMP_WAIT_POLICY", "passive")
+            patch.setattr(fork_server, "_server", None)  # one is started with these settings
         yield made
         for evaluator in made.values():
             evaluator.close()

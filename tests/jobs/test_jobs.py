@@ -23,7 +23,7 @@ from warpwright.timing.device_lock import DeviceLock, physical_name
 from warpwright.workers.procfs import state_of
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -119,27 +119,32 @@ def test_wrong_use() -> None:
 # --- the device lock --------------------------------------------------------------------------------------------------------------
 
 
-def hold(folder: str, kind: str, name: str, seconds: float) -> None:
+def hold(folder: str, kind: str, name: str) -> None:
+    """Hold the device until the test says that it may go."""
+
     def log(event: str) -> None:
         with open(Path(folder, "events"), "a") as file:
             file.write(f"{event} {name}\n")
 
     lock = DeviceLock("cpu", folder)
+    Path(folder, f"asks {name}").touch()
     with lock.exclusive() if kind == "exclusive" else lock.shared():
         log("in")
-        time.sleep(seconds)
+        while not Path(folder, f"go {name}").exists():
+            time.sleep(0.01)
         log("out")
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str, str, float], Any]]:
+def start(tmp_path: Path) -> Iterator[Callable[[str, str], Any]]:
     context = multiprocessing.get_context("spawn")
     started: list[Any] = []
 
-    def begin(kind: str, name: str, seconds: float) -> Any:
-        process = context.Process(target=hold, args=(str(tmp_path), kind, name, seconds))
+    def begin(kind: str, name: str) -> Any:
+        process = context.Process(target=hold, args=(str(tmp_path), kind, name))
         process.start()
         started.append(process)
+        wait_until(lambda: (tmp_path / f"asks {name}").exists())
         return process
 
     yield begin
@@ -149,32 +154,42 @@ def start(tmp_path: Path) -> Iterator[Callable[[str, str, float], Any]]:
 
 
 def events(folder: Path, count: int) -> list[str]:
-    """Return the first `count` events, when there are so many."""
+    """Return the events, when there are so many."""
 
     def lines() -> list[str]:
         file = folder / "events"
         return file.read_text().splitlines() if file.exists() else []
 
     wait_until(lambda: len(lines()) >= count)
-    return lines()[:count]
+    return lines()
+
+
+def release(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / f"go {name}").touch()
 
 
 def test_builders_share_and_a_timer_is_alone(start: Any, tmp_path: Path) -> None:
-    start("shared", "a", 2.0)
-    events(tmp_path, 1)
-    start("shared", "b", 2.0)
-    assert events(tmp_path, 2) == ["in a", "in b"]
-    start("exclusive", "timer", 0.2)
+    start("shared", "a")
+    start("shared", "b")
+    events(tmp_path, 2)
+    start("exclusive", "timer")
+    wait_until(lambda: wanted(tmp_path))
+    assert sorted(events(tmp_path, 2)) == ["in a", "in b"]
+    release(tmp_path, "a", "b", "timer")
     assert events(tmp_path, 6)[4:] == ["in timer", "out timer"]
 
 
 def test_a_timer_is_not_starved_by_builders(start: Any, tmp_path: Path) -> None:
-    start("shared", "early", 4.0)
+    start("shared", "early")
     events(tmp_path, 1)
-    start("exclusive", "timer", 0.1)
+    start("exclusive", "timer")
     wait_until(lambda: wanted(tmp_path))
-    start("shared", "late", 0.0)
-    assert [event for event in events(tmp_path, 6) if event.startswith("in")] == ["in early", "in timer", "in late"]
+    start("shared", "late")
+    release(tmp_path, "early")
+    assert events(tmp_path, 3) == ["in early", "out early", "in timer"]
+    release(tmp_path, "timer")
+    assert events(tmp_path, 5)[3:] == ["out timer", "in late"]
 
 
 def wanted(folder: Path) -> bool:
@@ -189,10 +204,11 @@ def wanted(folder: Path) -> bool:
 
 
 def test_a_killed_holder_gives_the_device_back(start: Any, tmp_path: Path) -> None:
-    holder = start("exclusive", "killed", 60.0)
+    holder = start("exclusive", "killed")
     events(tmp_path, 1)
     holder.kill()
-    start("exclusive", "next", 0.0)
+    start("exclusive", "next")
+    release(tmp_path, "next")
     assert events(tmp_path, 3) == ["in killed", "in next", "out next"]
 
 

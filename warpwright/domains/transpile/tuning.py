@@ -41,10 +41,10 @@ class Plan:
     @property
     def text(self) -> str:
         """The program with its choices."""
-        made = self.program
+        program = self.program
         for kernel, chosen in self.chosen:
-            made = choices.chosen(made, kernel, chosen)
-        return made
+            program = choices.chosen(program, kernel, chosen)
+        return program
 
 
 class Translate:
@@ -106,15 +106,15 @@ def translation(program: str) -> str | None:
         constants = [n.value for n in ast.walk(ast.parse(program)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     except SyntaxError:
         return None
-    made = []
+    translated = []
     for text in constants:
         if "__global__" in text:
             try:
                 source = compile_text(text, host=True).source
             except WarpwrightError:
                 return None
-            made.append(source)
-    return choices.without("\n".join(made)) if made else None
+            translated.append(source)
+    return choices.without("\n".join(translated)) if translated else None
 
 
 TECHNIQUES: tuple[Technique[Plan], ...] = (
