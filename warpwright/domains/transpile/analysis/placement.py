@@ -68,13 +68,13 @@ def touches(nodes: Sequence[Node]) -> tuple[dict[int, set[int]], dict[int, set[i
 def needed_scalars(nodes: Sequence[Node], facts: Facts, variables: Mapping[int, Var]) -> set[int]:
     """Return the uniform variables that more than one region, or shared control, names."""
     regions, _, control = touches(nodes)
-    found = set()
+    needed = set()
     for key, var in variables.items():
         if var.space != "local" or key in facts.varying or var.dims:
             continue
         if key in control or len(regions.get(key, ())) > 1:
-            found.add(key)
-    return found
+            needed.add(key)
+    return needed
 
 
 def check_groups(nodes: Sequence[Node], scalars: set[int], facts: Facts, variables: Mapping[int, Var]) -> None:

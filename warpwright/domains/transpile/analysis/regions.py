@@ -170,13 +170,13 @@ def jumps(stmt: Stmt) -> bool:
 
 def changed(stmt: Stmt) -> set[int]:
     """Return the keys that the statement declares or assigns."""
-    found: set[int] = set()
+    keys: set[int] = set()
     for one in ir.walk((stmt,)):
         if isinstance(one, Declare | Collect):
-            found.add(one.var.key)
+            keys.add(one.var.key)
         for expr in ir.own_expressions(one):
-            found |= expr.changes
-    return found
+            keys |= expr.changes
+    return keys
 
 
 def meets(node: Node, scope: str) -> bool:
@@ -241,15 +241,15 @@ def node_stmts(node: Node) -> list[Stmt]:
 
 def used(stmts: Sequence[Stmt]) -> set[int]:
     """Return the keys of all variables that the statements name."""
-    found: set[int] = set()
+    keys: set[int] = set()
     for stmt in ir.walk(tuple(stmts)):
         for expr in ir.own_expressions(stmt):
-            found |= expr.keys
+            keys |= expr.keys
         if isinstance(stmt, Declare):
-            found.add(stmt.var.key)
+            keys.add(stmt.var.key)
         elif isinstance(stmt, Collect):
-            found |= {stmt.var.key, stmt.offered.key}
-    return found
+            keys |= {stmt.var.key, stmt.offered.key}
+    return keys
 
 
 def all_stmts(nodes: Sequence[Node]) -> list[Stmt]:
