@@ -17,6 +17,8 @@ from warpwright.base import Case, Errors, Precision, Task
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.verifier import distributions, oracle
+from warpwright.workers import variants
+from warpwright.workers.exchange import is_dense
 
 SMALL_ELEMENTS = 4096  # below this many elements in the largest output, one run's error says little about the next
 PERTURBED_RUNS = 2
@@ -24,13 +26,13 @@ ILL_CONDITIONED = 1e-2  # an original that is itself off by 1 % (RMS) on a hidde
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
-Key = tuple[str, int, int]
-"""Distribution, seed and state of an answer."""
+Key = tuple[Any, ...]
+"""Distribution, seed, parameters and state of an answer."""
 
 
 def key_of(case: Case, which: int) -> Key:
     """Return what an answer is remembered under."""
-    return case.name, case.seed, which
+    return case.name, case.seed, which, *sorted(case.params.items())
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,16 @@ def _tf32_flags() -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, cudnn
 
 
+def _variant(inputs: list[Any], seed: int) -> list[Any]:
+    """Return the inputs that a runner makes of these for one call of a turn: of a tensor that is not dense it was sent a contiguous copy."""
+
+    def sent(item: Any) -> Any:
+        return item.contiguous() if isinstance(item, torch.Tensor) and not is_dense(tuple(item.shape), item.stride()) else item
+
+    dense = tree_map(sent, inputs)
+    return list(variants.vary(dense, seed, variants.like(dense)))
+
+
 class Original:
     """The task's program with its states and its answers. `secret` seeds everything hidden."""
 
@@ -231,6 +243,8 @@ class Original:
         self.held = None
         nominal = self.reference.make_inputs(int(case.params.get("of", case.seed)), self.device)
         made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
+        if "variant" in case.params:
+            made = _variant(made, int(case.params["variant"]))
         if not self.mutates_inputs:
             self.held = (key, made)
         return made
