@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import struct
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,17 +27,23 @@ def short_traceback(error: BaseException, lines: int = 16) -> str:
     return "\n".join(line[:LINE] for line in kept)
 
 
-def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None) -> None:
-    """Answer requests until the parent closes the pipe. `call` is the timed call: nine bytes in, nine and what it returns out.
+def serve_requests(
+    request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None, stops: bool = False
+) -> None:
+    """Answer requests until the parent closes the pipe. `call` is the timed call: nine bytes in; nine, a length and what it returns out.
 
+    `stops`: the process stops itself, all its threads, when it has answered; the parent lets it run for its next turn.
     What an operation raises goes back as {"error", "kind"}; only SystemExit inside an operation is an error like any other.
     """
-    read, write, dumps, loads = os.read, os.write, json.dumps, json.loads  # kept: a candidate may replace the modules' attributes
+    read, write, dumps, loads, pack = os.read, os.write, json.dumps, json.loads, struct.pack  # kept: a candidate may replace the modules' attributes
+    raise_signal, stop = signal.raise_signal, signal.SIGSTOP
     failure = ""
 
     def send(data: bytes) -> None:
         while data:
             data = data[write(reply_fd, data) :]
+        if stops:
+            raise_signal(stop)
 
     while True:
         data = read(request_fd, 256)
@@ -49,7 +57,7 @@ def serve_requests(request_fd: int, reply_fd: int, operations: Mapping[str, Oper
                 failure = short_traceback(error)
                 send(b"e" + nonce)
             else:
-                send(b"d" + nonce + places)
+                send(b"d" + nonce + pack("=I", len(places)) + places)
             continue
         pieces = [data]
         while not data.endswith(b"\n"):
