@@ -146,11 +146,8 @@ class Runner:
             return {"mismatch": str(error)[-2000:]}
         return {"places": _state_places(module)}
 
-    def set_state(self, entry: str, state: dict[str, Any], through_data: bool = False) -> dict[str, Any]:
-        """Change parameters and buffers in place, as an optimizer would: load_state_dict's hooks do not run.
-
-        `through_data`: as old optimizers and many users do, by `.data`, which leaves the version counters alone.
-        """
+    def set_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
+        """Change parameters and buffers in place, as an optimizer would: load_state_dict's hooks do not run."""
         module = self.programs[entry].module
         if module is None:
             return {}
@@ -158,7 +155,7 @@ class Runner:
         for name, item in state.items():
             if name not in own:
                 return {"mismatch": f"no parameter or buffer {name!r}"}
-            (own[name].data if through_data else own[name]).copy_(exchange.take(item, self.device))
+            own[name].copy_(exchange.take(item, self.device))
         return {"places": _state_places(module)}
 
     def prepare(self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0) -> dict[str, Any]:
