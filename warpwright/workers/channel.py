@@ -13,14 +13,17 @@ from typing import Any
 from warpwright.errors import WarpwrightError
 
 LINE = 500
+OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 Operation = Callable[..., dict[str, Any] | None]
 
 
 def short_traceback(error: BaseException, lines: int = 16) -> str:
-    """Return the end of an error's traceback, as a reply carries it; long lines are cut."""
+    """Return what was raised and where, without the frames of this package's workers; the end of it, long lines cut."""
     try:
-        text = "".join(traceback.format_exception(error)).strip().splitlines()
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(OWN)]
+        lines_of = [*traceback.format_list(frames), *traceback.format_exception_only(error)] if frames else traceback.format_exception(error)
+        text = "".join(lines_of).strip().splitlines()
     except BaseException:  # an error whose own __str__ raises
         return f"{type(error).__name__}, which cannot be printed"
     kept = text if len(text) <= lines else ["...", *text[-lines:]]
