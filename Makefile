@@ -1,24 +1,24 @@
-# demo, test, check, bench, test-slow, lines: each sets up .venv by itself and needs CPython >= 3.11, pip and a C++ compiler.
+# demo, test, check, bench, docs, test-slow, lines: each sets up .venv by itself and needs CPython >= 3.11, pip and a C++ compiler.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BUDGET ?= 8s
+TESTERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 1 + os.cpu_count()))')
 
-.PHONY: demo test test-slow check bench lines clean
+.PHONY: demo test test-slow check bench docs lines clean
 
 demo: $(VENV)/.installed
 	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --jobs 2 --archive .warpwright/demo.db
 	$(BIN)/warpwright report --archive .warpwright/demo.db --html --out .warpwright/demo.html
 
-# First what computes, or only starts processes, three at a time: on two cores about half of the time of two was
-# waiting. Then what times them, alone. On a busy machine a test with processes may fail once: it is run again, and a third failure counts.
+# One process more than cores: tests wait for their workers. No test depends on its neighbours (CONTRIBUTING.md), and none is run again.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 3 --dist worksteal --reruns 2 --reruns-delay 2 -m "not slow and not quiet"
-	$(BIN)/python -m pytest --reruns 2 --reruns-delay 2 -m "quiet and not slow" $$(grep -rl --include="test_*.py" "mark.quiet" tests)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal
 
 test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest --as-shipped -n $(TESTERS) --dist worksteal tests/domains/transpile
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -27,6 +27,14 @@ check: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed
 	$(BIN)/warpwright bench examples --budget 60s --archive .warpwright/bench.db
+
+# The documentation site, in out/site. Its gallery shows the reports of the last `make demo`, which is run if there was none.
+docs: $(VENV)/.installed-docs .warpwright/demo.db
+	$(BIN)/python docs/gallery.py .warpwright/demo.db docs/gallery
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+.warpwright/demo.db:
+	$(MAKE) demo
 
 # Lines of the package by folder, and its longest files.
 lines:
@@ -47,4 +55,8 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	touch $@ $(VENV)/.installed

@@ -1,10 +1,13 @@
-"""Options and fixtures that all tests share: golden texts; threads that sleep while they wait."""
+"""What all tests share: golden texts, commands in this process, notes of what this machine measured, threads that sleep while they wait."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +21,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --update-golden."""
+    """Add the options of these tests."""
     parser.addoption("--update-golden", action="store_true", help="write the golden texts instead of comparing with them")
+    parser.addoption("--as-shipped", action="store_true", help="compile translated kernels with the flags that users get, which takes long")
 
 
 @pytest.fixture
@@ -36,3 +40,38 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(), f"{name} changed; read the difference, then run with --update-golden"
 
     return compare
+
+
+@pytest.fixture
+def command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, dict[str, Any], str]]:
+    """Run a command in a folder of the test's own; return its exit code, its JSON and its standard error.
+
+    In this process: its fork server serves every command, where a process each time costs three imports of torch, 6 s of CPU time.
+    """
+    from warpwright import cli
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
+        code = cli.main([*arguments, "--json"])
+        out, err = capfd.readouterr()
+        assert out, err
+        return code, json.loads(out), err
+
+    return run
+
+
+@pytest.fixture
+def note(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Print a line after the tests: a figure of this machine that no assertion may rest on."""
+    return partial(record_property, "note")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the notes, of every process that ran tests."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call"]
+    notes = [text for report in reports for name, text in report.user_properties if name == "note"]
+    if notes:
+        terminalreporter.section("measured on this machine")
+        for text in notes:
+            terminalreporter.line(text)

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 import warpwright
-from warpwright import bench, cli, executor, loop
+from warpwright import bench, cli, jobs
+from warpwright import run as driver
 from warpwright.archive import Archive
-from warpwright.base import Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict
+from warpwright.base import BASELINE, Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict, now
 
 ROOT = Path(__file__).parents[1]
 
@@ -63,7 +64,7 @@ class StandIn:
         return None
 
     def baselines(self) -> Sequence[Candidate]:
-        return [Candidate(Source("python", (("eager.py", "class ModelNew: ..."),)), "cpu", proposer=f"{loop.BASELINE}eager")]
+        return [Candidate(Source("python", (("eager.py", "class ModelNew: ..."),)), "cpu", proposer=f"{BASELINE}eager")]
 
     def evaluate_baselines(self) -> Iterator[Record]:
         status = "unscored" if StandIn.status == "unscored" else "ok"
@@ -79,7 +80,7 @@ class StandIn:
 
     def record(self, candidate: Candidate, seconds: float, status: Any) -> Record:
         verdict = Verdict(status == "ok", status, "", "normal", Errors(1e-7, 1e-7, 1e-7), Errors(2e-7, 1e-7, 1e-7))
-        record = Record(self.task, candidate, self.device, status, verdict, versions=self.versions, when=loop.now())
+        record = Record(self.task, candidate, self.device, status, verdict, versions=self.versions, when=now())
         if status != "ok":
             return replace(record, detail="expected 1, saw 2")
         eager, ours = (Timing((value, value), value, value, value) for value in (1.0, seconds))
@@ -91,8 +92,8 @@ class StandIn:
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(bench, "local_evaluator", lambda settings, task: StandIn(task))
-    monkeypatch.setattr(executor, "map_jobs", lambda function, payloads, count, where: ((i, bench.run_job(job)) for i, job in enumerate(payloads)))
+    monkeypatch.setattr(driver, "open_evaluator", lambda settings, task: StandIn(task))
+    monkeypatch.setattr(jobs, "map_jobs", lambda function, payloads, count, where: ((i, bench.run_job(job)) for i, job in enumerate(payloads)))
     for name, value in (("seconds", 0.5), ("status", "ok"), ("interrupt_at", None), ("evaluated", 0)):
         monkeypatch.setattr(StandIn, name, value)
     Path("task.py").write_text(TASK)
@@ -188,7 +189,7 @@ def test_interruption_before_anything_was_measured(run: Run, monkeypatch: pytest
     def interrupted(settings: Any, task: Task) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, "local_evaluator", interrupted)
+    monkeypatch.setattr(driver, "open_evaluator", interrupted)
     code, said, _ = run("optimize", "task.py", "--json")
     assert code == cli.INTERRUPTED and said["artifact"] is None
 

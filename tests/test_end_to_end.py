@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,37 +21,32 @@ TASK = str(ROOT / "tests/tasks/linear_sum.py")
 COMMAND = [sys.executable, "-m", "warpwright.cli"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
+Run = Callable[..., tuple[int, dict[str, Any], str]]
+
 pytestmark = [pytest.mark.compiler, pytest.mark.timeout(900)]
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=800)
-
-
-@pytest.mark.quiet
-def test_optimize_audit_and_reproduce(tmp_path: Path) -> None:
-    done = run(tmp_path, "optimize", TASK, "--target", "cpu", "--budget", "3s", "--baselines", "eager", "--json")
-    assert done.returncode == cli.DONE, done.stderr
-    said = json.loads(done.stdout)
+def test_optimize_audit_and_reproduce(tmp_path: Path, command: Run) -> None:
+    code, said, err = command("optimize", TASK, "--target", "cpu", "--budget", "1", "--baselines", "eager")
+    assert code == cli.DONE, err
     assert said["status"] == "ok" and said["verdict"] != "SLOWER" and said["recipe"]
     program = tmp_path / said["artifact"]
     alone = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": ""})
     assert alone.returncode == 0, alone.stderr  # its self-test needs only torch
-    audited = run(tmp_path, "audit", str(program), "--task", TASK, "--target", "cpu", "--baselines", "eager", "--json")
-    assert audited.returncode == cli.DONE and json.loads(audited.stdout)["status"] == "ok", audited.stderr
-    again = run(tmp_path, "reproduce", said["record"], "--json")
-    assert json.loads(again.stdout)["status"] == "ok", again.stderr  # whether the intervals overlap is for a quiet machine to say
+    code, audited, err = command("audit", str(program), "--task", TASK, "--target", "cpu", "--baselines", "eager")
+    assert code == cli.DONE and audited["status"] == "ok", err
+    _, again, err = command("reproduce", said["record"])
+    assert again["status"] == "ok", err  # whether the intervals overlap is for a quiet machine to say
 
 
-def test_a_wrong_program_fails_the_audit(tmp_path: Path) -> None:
-    Path(tmp_path, "candidate.py").write_text(
+def test_a_wrong_program_fails_the_audit(command: Run) -> None:
+    Path("candidate.py").write_text(
         "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def __init__(self, inputs, hidden, scale):\n        super().__init__()\n"
         "        self.weight = torch.nn.Parameter(torch.randn(hidden, inputs))\n\n"
         "    def forward(self, x):\n        return torch.zeros(x.shape[0], 1)\n"
     )
-    done = run(tmp_path, "audit", "candidate.py", "--task", TASK, "--target", "cpu", "--baselines", "eager", "--json")
-    said = json.loads(done.stdout)
-    assert done.returncode == cli.NOT_PASSED and said["status"] == "wrong" and "error" in said["reason"], done.stderr
+    code, said, err = command("audit", "candidate.py", "--task", TASK, "--target", "cpu", "--baselines", "eager")
+    assert code == cli.NOT_PASSED and said["status"] == "wrong" and "error" in said["reason"], err
 
 
 def test_ctrl_c_leaves_the_best_so_far(tmp_path: Path) -> None:

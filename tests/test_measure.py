@@ -266,6 +266,34 @@ def test_a_neighbour_that_stays_for_a_second_does_not_decide() -> None:
     assert compare(machine, Disturbed("new", machine, 2e-3), {"eager": Fake("eager", machine, 2e-3)}).verdict == "SAME"
 
 
+def beside_a_neighbour(moves: bool, seed: int) -> str:
+    """Compare a program with itself while a neighbour slows the first of two cores by 1.6x; `moves`: each goes to the core it is told."""
+    machine = Machine(Random(seed), spread=0.04, outliers=0.0)
+
+    class Placed(Fake):
+        core = 0
+
+        def prepare(self, inputs: object, place: float) -> None:
+            super().prepare(inputs, place)
+            self.core = int(2 * place) if moves else int(self.name == "new")
+
+        def go(self) -> float:
+            return super().go() * (1.6 if self.core == 0 else 1.0)
+
+    return compare(machine, Placed("new", machine, 2e-3), {"eager": Placed("eager", machine, 2e-3)}).verdict
+
+
+def test_a_neighbour_on_one_core_makes_no_difference() -> None:
+    assert Counter(beside_a_neighbour(True, seed) for seed in range(20))["SAME"] >= 19
+    assert Counter(beside_a_neighbour(False, seed) for seed in range(20))["FASTER"] == 20  # it would, if programs stayed where they are
+
+
+@pytest.mark.parametrize("speedup", [4.0, 0.25, 1 / 30])
+@pytest.mark.parametrize("noise", [{}, {"spread": 0.4}, {"outliers": 0.3}], ids=str)
+def test_large_differences_are_seen_on_busy_machines_too(speedup: float, noise: dict[str, float]) -> None:
+    assert verdicts(speedup, 10, **noise) == {"FASTER" if speedup > 1 else "SLOWER": 10}
+
+
 def test_a_hopeless_baseline_does_not_stand_in_the_way() -> None:
     machine = Machine(Random(3))
     rows = {"eager": Fake("eager", machine, 10e-3), "compile": Fake("compile", machine, 50e-3)}

@@ -7,59 +7,21 @@ The loop knows a Space, a search and an Evaluator; it imports neither torch nor 
 from __future__ import annotations
 
 import time
-import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from warpwright.archive import Archive
-from warpwright.base import Action, Budget, Candidate, Record, Source, Status, Task, Verdict
-from warpwright.errors import ArchiveError, CaptureError, NotApplicable, WarpwrightError, WorkerDied, WorkerError, WorkerTimeout
+from warpwright.base import BASELINE, Action, Budget, Candidate, Record, Source, Task, Verdict, failed, is_baseline, target_of
+from warpwright.errors import ArchiveError, NotApplicable, WarpwrightError
 from warpwright.search import Recipe, Search, by_name
-from warpwright.space import Space
-
-BASELINE = "baseline:"
-"""A baseline is a candidate of the proposer `baseline:NAME`."""
-
-FAILED = "failed"
-"""Key in the versions of a record of our own failure, which no later run takes for an answer."""
+from warpwright.space import Evaluator, Space
 
 NOTHING_NEW = 200
 """Proposals in a row that were all known: the search has been everywhere it can go."""
-
-STATUS_OF: tuple[tuple[type[BaseException], Status], ...] = (
-    (WorkerTimeout, "timeout"),
-    (WorkerDied, "crashed"),
-    (WorkerError, "crashed"),
-    (NotApplicable, "not_built"),
-    (CaptureError, "not_built"),
-)
-"""What an exception says about the candidate; any other exception while one is made is `not_built`."""
-
-
-class Evaluator(Protocol):
-    """Whatever turns candidates into records: workers on this machine, or a stand-in."""
-
-    device: str
-    versions: Mapping[str, str]
-    """Versions that the records will carry; an archived record is taken for an answer only if it carries the same."""
-
-    def baselines(self) -> Sequence[Candidate]:
-        """Return the programs every candidate is timed beside, without starting anything."""
-        ...
-
-    def evaluate_baselines(self) -> Iterable[Record]:
-        """Yield the records of `baselines()`, in their order. When the task can give no score all are `unscored`."""
-        ...
-
-    def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
-        """Yield one record for each candidate, in their order, each as soon as it is known."""
-        ...
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -125,11 +87,6 @@ def best(records: Iterable[Record]) -> Record | None:
 
 def _proven(record: Record) -> bool:
     return record.measurement is not None and record.measurement.verdict == "FASTER" and not is_baseline(record)
-
-
-def is_baseline(record: Record) -> bool:
-    """Is this the record of a baseline program?"""
-    return record.candidate.proposer.startswith(BASELINE)
 
 
 class _Stop(Exception):
@@ -289,8 +246,8 @@ class _Run:
             return ""
         left = self.budget.seconds - (self.clock() - self.began)
         for action in candidate.actions:
-            named = getattr(self.space.technique(action.technique), "baseline", None)
-            seconds = self._built_in(named(action)) if named is not None else 0.0
+            baseline = self.space.traits(action).baseline(action)
+            seconds = self._built_in(baseline) if baseline else 0.0
             if seconds > left:
                 rest = f"{left:.0f} s of the budget of {self.budget.seconds:g} s were left"
                 return f"not begun: {rest}, and {action} took a baseline {seconds:.0f} s to build"
@@ -325,23 +282,6 @@ def make_candidate(space: Space[Any], recipe: Recipe) -> Candidate | Failed:
         return space.candidate(recipe)
     except Exception as error:  # a rewrite that fails is data, as a program that fails is
         return Failed(recipe, error)
-
-
-def failed(task: Task, candidate: Candidate, device: str, error: Exception, seconds: float = 0.0) -> Record:
-    """Return the record of a candidate whose evaluation raised `error`: the one place where exceptions become statuses."""
-    status: Status = next((said for kind, said in STATUS_OF if isinstance(error, kind)), "not_built")
-    reason = str(error) if isinstance(error, WarpwrightError) else "".join(traceback.format_exception(error))[-2000:]
-    return Record(task, candidate, device, status, Verdict(False, status, reason), detail=reason, seconds=seconds, when=now())
-
-
-def target_of(device: str) -> str:
-    """Return "cpu" or "cuda" for a device such as cuda:0."""
-    return device.partition(":")[0]
-
-
-def now() -> str:
-    """Return the time, UTC, ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import transpile_hecbench
-import transpile_hecbench_arrays as arrays
-import transpile_hecbench_judge as judge
-import transpile_hecbench_smaller as sizes
+from benchmarks.hecbench import arrays, judge
+from benchmarks.hecbench import run as transpile_hecbench
+from benchmarks.hecbench import smaller as sizes
 
 PROGRAM = """
 #define N (1 << 20)   // size

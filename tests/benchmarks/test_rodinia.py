@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import transpile_rodinia as rodinia
-import transpile_rodinia_data as data
-import transpile_rodinia_judge as judge
-import transpile_rodinia_programs as programs
-import transpile_rodinia_reference as reference
-from transpile_rodinia_sides import Program, Side
+from benchmarks.rodinia import data, judge, programs, reference
+from benchmarks.rodinia import run as rodinia
+from benchmarks.rodinia.sides import Program, Side
 
 RIGHT = np.array([1.0, -2.0, 3.0, 400.0])
 WRONG = {

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
+from benchmarks.kernelbench import cuda_l1_audit as audit
+from benchmarks.kernelbench import run as kernelbench
+from benchmarks.translation import kernelbench_c_gpu
 from warpwright import bench
 from warpwright.archive import Archive
 from warpwright.tasks import taskfile
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
+ROOT = Path(__file__).resolve().parents[2]
 
 TASK = """
 import torch
@@ -57,20 +58,10 @@ class ModelNew(torch.nn.Module):
 LACKING = RENAMED.replace("self.offset = torch.nn.Parameter(own.bias.data)", "pass").replace(" + self.offset", "")
 
 
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 # --- kernelbench.py ----------------------------------------------------------------------------------------------------------------
 
 
 def test_a_gpu_takes_what_fits_it_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernelbench = script("kernelbench")
     monkeypatch.setattr(kernelbench, "CONTEXT_BYTES", 0)
     settings = bench.Settings()
 
@@ -88,7 +79,6 @@ def test_a_gpu_takes_what_fits_it_and_no_more(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_is_to_run_first_does() -> None:
-    kernelbench = script("kernelbench")
     paths = ["kb/level1/2_relu.py", "kb/level2/14_gemm.py", "kb/level2/3_conv.py"]
     assert sorted(paths, key=lambda path: kernelbench._place(path, ["2:3", "2:14"]), reverse=True) == [paths[2], paths[1], paths[0]]
 
@@ -100,20 +90,19 @@ def test_a_run_on_the_cpu_writes_its_results_and_resumes(tmp_path: Path) -> None
         path.parent.mkdir(exist_ok=True)
         path.write_text(TASK if "relu" in name else TASK.replace("return [features]", "return [features, 1]"))
     out = tmp_path / "out"
-    command = [sys.executable, str(SCRIPTS / "kernelbench.py"), "--kernelbench", str(tmp_path), "--levels", "1", "--gpus", "0", "--minutes", "5"]
+    command = [sys.executable, "-m", "benchmarks.kernelbench.run", "--kernelbench", str(tmp_path), "--levels", "1", "--gpus", "0", "--minutes", "5"]
     command += ["--scale", "0.001", "--budget", "2", "--baselines", "eager", "--out", str(out)]
-    first = subprocess.run(command, capture_output=True, text=True, check=False)
+    first = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     lines = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert first.returncode == 3 and "1 of 2 tasks finished" in first.stderr, first.stderr
     assert [line["task"] for line in lines] == ["level1_2_relu"] and lines[0]["status"] == "ok"
     assert "| level1_2_relu | ok |" in (out / "results.md").read_text()
-    again = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
+    again = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False, cwd=ROOT)
     assert "1 finished before" in again.stderr and "level1_10_broken" in again.stderr
     assert {path.name for path in out.iterdir()} == {"archive.db", "results.jsonl", "results.md"}
 
 
 def test_an_archive_that_is_too_large_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernelbench = script("kernelbench")
     archive = tmp_path / "archive.db"
     with Archive(archive):
         pass
@@ -137,7 +126,6 @@ def released(folder: Path, *codes: str | None) -> Path:
 
 
 def test_renamed_parameters_are_found(tmp_path: Path) -> None:
-    audit = script("cuda_l1_audit")
     release = released(tmp_path, RENAMED, LACKING, None)
     options = audit._options(["--cuda-l1", str(release), "--which", "1:1,1:2,1:3"])
     first, second, third = audit._programs(options, tmp_path)
@@ -157,7 +145,6 @@ def test_renamed_parameters_are_found(tmp_path: Path) -> None:
 
 
 def test_a_layer_without_its_bias_does_not_get_one(tmp_path: Path) -> None:
-    audit = script("cuda_l1_audit")
     code = TASK.split("batch_size")[0].replace("Model", "ModelNew").replace("features, features)", "features, features, bias=False)")
     (program,) = audit._programs(audit._options(["--cuda-l1", str(released(tmp_path, code)), "--which", "1:1"]), tmp_path)
     model = taskfile.load(taskfile.describe(program.task)).make_model()
@@ -167,11 +154,11 @@ def test_a_layer_without_its_bias_does_not_get_one(tmp_path: Path) -> None:
     torch.testing.assert_close(candidate(x), torch.relu(x @ model.inner.weight.t()))
 
 
-# --- transpile_kernelbench_c_gpu.py ------------------------------------------------------------------------------------------------
+# --- kernelbench_c_gpu.py ------------------------------------------------------------------------------------------------
 
 
 def test_differences_are_shares_of_the_largest_value_and_kinds_count() -> None:
-    difference = script("transpile_kernelbench_c_gpu").difference
+    difference = kernelbench_c_gpu.difference
     one = torch.tensor([1.0, -4.0, float("nan"), float("inf")])
     other = torch.tensor([1.0, -4.4, float("nan"), float("inf")])
     assert difference(one, one) == 0.0

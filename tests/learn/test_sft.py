@@ -10,8 +10,8 @@ import pytest
 
 from warpwright.errors import UsageError
 from warpwright.learn import sft
-from warpwright.pairs import worker
-from warpwright.pairs.draft import Options
+from warpwright.translation.pairs import worker
+from warpwright.translation.pairs.draft import Options
 
 pytestmark = pytest.mark.compiler
 

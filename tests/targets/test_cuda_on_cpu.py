@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from warpwright.targets import cuda_on_cpu
+from warpwright.domains.transpile import inline_cuda
 
-MODULE = cuda_on_cpu.MODULE
+MODULE = inline_cuda.MODULE
+Run = Callable[..., tuple[int, dict[str, Any], str]]
 
 FORMS = [
     ("from torch.utils.cpp_extension import load_inline", f"from {MODULE} import load_inline"),
@@ -27,13 +26,13 @@ FORMS = [
 
 @pytest.mark.parametrize(("before", "after"), FORMS)
 def test_every_form_of_import(before: str, after: str) -> None:
-    assert cuda_on_cpu.adapt(before) == after
+    assert inline_cuda.adapt(before) == after
 
 
 def test_only_programs_with_cuda_are_changed() -> None:
-    assert cuda_on_cpu.has_cuda("from torch.utils.cpp_extension import load_inline\nCUDA = '__global__ void f() {}'")
-    assert not cuda_on_cpu.has_cuda("from torch.utils.cpp_extension import load_inline\nload_inline('x', 'int f();')")
-    assert not cuda_on_cpu.has_cuda("import torch\n# __global__")
+    assert inline_cuda.has_cuda("from torch.utils.cpp_extension import load_inline\nCUDA = '__global__ void f() {}'")
+    assert not inline_cuda.has_cuda("from torch.utils.cpp_extension import load_inline\nload_inline('x', 'int f();')")
+    assert not inline_cuda.has_cuda("import torch\n# __global__")
 
 
 TASK = """
@@ -72,13 +71,11 @@ class ModelNew(torch.nn.Module):
 @pytest.mark.compiler
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("offset", "status", "code"), [("1.0f", "ok", 0), ("1.001f", "wrong", 1)])
-def test_a_cuda_candidate_is_audited_without_a_gpu(tmp_path: Path, offset: str, status: str, code: int) -> None:
+def test_a_cuda_candidate_is_audited_without_a_gpu(command: Run, offset: str, status: str, code: int) -> None:
     pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
-    (tmp_path / "task.py").write_text(TASK)
-    (tmp_path / "candidate.py").write_text(CANDIDATE.replace("OFFSET", offset))
-    command = [sys.executable, "-m", "warpwright.cli", "audit", "candidate.py", "--task", "task.py", "--target", "cpu", "--baselines", "eager"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([*command, "--archive", "a.db", "--json"], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=280)
-    assert done.returncode == code, done.stderr[-2000:]
-    assert json.loads(done.stdout)["status"] == status
-    assert "translated and run on the CPU" in done.stderr
+    Path("task.py").write_text(TASK)
+    Path("candidate.py").write_text(CANDIDATE.replace("OFFSET", offset))
+    seen, said, err = command("audit", "candidate.py", "--task", "task.py", "--target", "cpu", "--baselines", "eager", "--archive", "a.db")
+    assert seen == code, err[-2000:]
+    assert said["status"] == status
+    assert "translated and run on the CPU" in err

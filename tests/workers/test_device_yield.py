@@ -1,11 +1,15 @@
-"""Whoever builds gives way to whoever times: in the middle of a build, with his processes stopped and his time limits standing still."""
+"""Whoever builds gives way to whoever times: in the middle of a build, with the build's processes stopped and its time limits standing still.
+
+The build is busy until the timer, which gets the device only if the build steps aside, has let it go on: no test depends on how fast anything is.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,19 +18,18 @@ pytest.importorskip("torch")
 from built_worker import build
 
 from warpwright.timing.device_lock import DeviceLock
-from warpwright.workers.device_yield import yielding
+from warpwright.workers import device_yield, sandbox
 from warpwright.workers.sandbox import Limits, Worker
 
 BUSY = """
-import time
+import os
 import torch
 
 class ModelNew(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.seen = []
-        end = time.process_time() + SECONDS  # of CPU time: it stands still while the process is stopped
-        while time.process_time() < end:
+        open("busy", "w").close()
+        while not os.path.exists("done"):
             pass
 
     def forward(self, x):
@@ -35,60 +38,70 @@ class ModelNew(torch.nn.Module):
 
 
 @pytest.fixture
-def lock(tmp_path: Path) -> Iterator[DeviceLock]:
-    yield DeviceLock("cpu", tmp_path / "locks")
+def lock(tmp_path: Path) -> DeviceLock:
+    return DeviceLock("cpu", tmp_path / "locks")
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
+        worker.request("hello")
+        yield worker
 
 
 class Timer(threading.Thread):
-    """Wants the device alone `after` some seconds, and keeps it for some."""
+    """Wants the device alone once the build is under way; runs `work` when it has it, then lets the build end."""
 
-    def __init__(self, lock: DeviceLock, after: float, seconds: float, worker: Worker) -> None:
-        super().__init__()
-        self.lock, self.after, self.seconds, self.worker = lock, after, seconds, worker
-        self.waited = self.used = float("nan")
+    def __init__(self, lock: DeviceLock, worker: Worker, work: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self.lock, self.worker, self.work = lock, worker, work
 
     def run(self) -> None:
-        time.sleep(self.after)
-        began = time.monotonic()
+        folder = Path(self.worker.folder)
+        while not (folder / "busy").exists():
+            time.sleep(0.01)
         with self.lock.exclusive():
-            self.waited = time.monotonic() - began
-            before = self.worker.cpu_clock()
-            time.sleep(self.seconds)
-            self.used = self.worker.cpu_clock() - before
+            self.work()
+        (folder / "done").touch()
 
 
-def build_busily(worker: Worker, timeout: float, seconds: float = 2.0) -> None:
-    build(worker, BUSY.replace("SECONDS", str(seconds)), timeout)
+def built_beside(lock: DeviceLock, worker: Worker, work: Callable[[], None]) -> None:
+    """Build, holding the device beside others, while a timer wants it alone for `work`."""
+    timer = Timer(lock, worker, work)
+    timer.start()
+    with lock.shared() as held, device_yield.yielding(held):
+        build(worker, BUSY)
+    timer.join()
 
 
-def built_beside(lock: DeviceLock, after: float, seconds: float, timeout: float, work: float) -> Timer:
-    """Build while the device is held beside others; return the timer that wanted it alone meanwhile, for `seconds`."""
-    with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
-        worker.request("hello")
-        timer = Timer(lock, after, seconds, worker)
-        timer.start()
-        with lock.shared() as held, yielding(held):
-            build_busily(worker, timeout, work)
-        timer.join()
-    return timer
+def test_a_build_steps_aside_for_a_timer(lock: DeviceLock, worker: Worker) -> None:
+    used: list[float] = []
+
+    def work() -> None:
+        before = worker.cpu_clock()
+        time.sleep(0.3)
+        used.append(worker.cpu_clock() - before)
+
+    built_beside(lock, worker, work)
+    assert len(used) == 1 and used[0] < 0.01, "the build went on beside the timer"
 
 
-def test_a_build_steps_aside_for_a_timer(lock: DeviceLock) -> None:
-    timer = built_beside(lock, 0.5, 1.5, timeout=60.0, work=5.0)
-    assert timer.waited < 3.0, "the timer waited for the whole build"
-    assert timer.used < 0.01, "the build went on beside the timer"
+def test_the_limit_of_a_build_stands_still_meanwhile(lock: DeviceLock, worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + late[0], sleep=time.sleep, perf_counter_ns=time.perf_counter_ns)
+    monkeypatch.setattr(sandbox, "time", clock)
+    monkeypatch.setattr(device_yield, "time", clock)
+    built_beside(lock, worker, lambda: late.__setitem__(0, 1000.0))  # seconds that the timer takes, of the build's 60
+    assert worker.away >= 1000.0
 
 
-def test_the_limit_of_a_build_stands_still_meanwhile(lock: DeviceLock) -> None:
-    timer = built_beside(lock, 0.3, 8.0, timeout=8.0, work=2.0)  # 2 s of work, 8 s stopped
-    assert timer.used < 0.01
+def test_nobody_steps_aside_who_does_not_hold_the_device(lock: DeviceLock, worker: Worker) -> None:
+    def work() -> None:
+        before = worker.cpu_clock()
+        while worker.cpu_clock() - before < 0.05:  # the build goes on
+            time.sleep(0.01)
 
-
-def test_nobody_steps_aside_who_does_not_hold_the_device(lock: DeviceLock) -> None:
-    with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
-        worker.request("hello")
-        timer = Timer(lock, 0.2, 0.2, worker)
-        timer.start()
-        build_busily(worker, 30.0)
-        timer.join()
-    assert timer.used > 0.05
+    timer = Timer(lock, worker, work)
+    timer.start()
+    build(worker, BUSY)
+    timer.join()

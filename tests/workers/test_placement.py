@@ -66,6 +66,6 @@ def test_a_process_that_has_ended_is_left_alone() -> None:
 
 
 def test_the_timed_process_goes_where_it_is_told() -> None:
-    with TimedProcess("softmax", rows=2) as program:
+    with TimedProcess("exponential", rows=2) as program:
         program.prepare(1, 0.0)
         assert os.sched_getaffinity(program.process.pid) == {placement.cores()[0]}

@@ -14,7 +14,8 @@ from survivors import SURVIVORS
 
 from warpwright.archive import Archive
 from warpwright.base import STATUSES, Candidate, Source, Task
-from warpwright.evaluator import LocalEvaluator
+from warpwright.space import Measuring
+from warpwright.targets.local import LocalEvaluator
 from warpwright.verifier import verify
 from warpwright.workers.procfs import stat_fields
 from warpwright.workers.sandbox import Limits
@@ -111,7 +112,7 @@ def test_records_survive_and_the_search_goes_on(tmp_path: Path) -> None:
     honest = [candidate(HONEST), candidate(corpus.read(corpus.HERE / "honest" / "cpp_kernel.py").source)]
     candidates = [honest[0], *(candidate(source_of(name, mark)) for name in SEARCHED), honest[1]]
     task: Task = RELU
-    with LocalEvaluator(task, "cpu", ["eager"], None, LIMITS, seconds_per_candidate=1.0) as evaluator, Archive(tmp_path / "records.db") as archive:
+    with LocalEvaluator(task, "cpu", Measuring(("eager",), 1.0), LIMITS) as evaluator, Archive(tmp_path / "records.db") as archive:
         for number, record in enumerate(evaluator.evaluate(candidates)):
             archive.add(record)
             assert record.status in STATUSES

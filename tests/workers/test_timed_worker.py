@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from built_worker import NO_INPUTS, build
 
+from warpwright.workers import sandbox
 from warpwright.workers.procfs import stat_fields, state_of
 from warpwright.workers.sandbox import Limits, Worker
 
@@ -50,9 +54,33 @@ def test_memory_of_earlier_calls_is_used_again(worker: Worker) -> None:
     assert sum(faults) < pages, faults
 
 
-@pytest.mark.quiet  # beside other tests the OpenMP threads spin on: what they have to use up is time on a core
-def test_after_the_calm_no_thread_runs(worker: Worker) -> None:
+class Clock:
+    """Time that passes in `sleep` only."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("runs_until", "waited"), [(0.0, 0.0), (0.012, 0.012), (1e9, sandbox.CALM_SECONDS)])
+def test_it_waits_until_all_threads_sleep_but_not_for_ever(runs_until: float, waited: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads, one asleep, one that waits busily until `runs_until`."""
+    clock = Clock()
+    monkeypatch.setattr(sandbox, "time", clock)
+    monkeypatch.setattr(sandbox, "state_of", lambda folder: "R" if folder.endswith("8") and clock.now < runs_until else "S")
+    busy: Any = SimpleNamespace(device="cpu", pid=7, threads=lambda: frozenset({7, 8}))
+    Worker.calm(busy)
+    assert clock.now == pytest.approx(waited, abs=0.001)
+
+
+def test_after_the_calm_no_thread_runs_or_its_time_is_over(worker: Worker) -> None:
     for _ in range(5):
         call(worker)
+        began = time.monotonic()
         worker.calm()
-        assert not [thread for thread in worker.threads() if state_of(f"/proc/{worker.pid}/task/{thread}") == "R"]
+        running = [thread for thread in worker.threads() if state_of(f"/proc/{worker.pid}/task/{thread}") == "R"]
+        assert not running or time.monotonic() - began >= sandbox.CALM_SECONDS

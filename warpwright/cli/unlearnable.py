@@ -18,8 +18,8 @@ from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments
 from warpwright.errors import UsageError
 
 if TYPE_CHECKING:
+    from warpwright.domains.unlearnable.data.sources import Source
     from warpwright.domains.unlearnable.protect import Summary
-    from warpwright.domains.unlearnable.sources import Source
 
 _EVERY = 0.5
 """Seconds between two lines of progress on a terminal; 20 times that elsewhere."""
@@ -111,7 +111,7 @@ def _verify_options(made: argparse.ArgumentParser) -> None:
 
 def key_new(given: Arguments) -> int:
     """Make a key file of 256 random bits and print its fingerprint."""
-    from warpwright.domains.unlearnable.keys import new_key
+    from warpwright.domains.unlearnable.cwc.keys import new_key
 
     mark = new_key(Path(given.out))
     _tell(given, {"key": given.out, "fingerprint": mark}, f"wrote {given.out}, fingerprint {mark}: keep it private, it cannot be made again")
@@ -120,8 +120,8 @@ def key_new(given: Arguments) -> int:
 
 def protect(given: Arguments) -> int:
     """Convolve every class of an image data set with its own keyed filter."""
+    from warpwright.domains.unlearnable.data.sources import open_source
     from warpwright.domains.unlearnable.protect import Options, protect_data_set
-    from warpwright.domains.unlearnable.sources import open_source
 
     key = _key(given.key)
     source = open_source(Path(given.source), given.labels)
@@ -154,7 +154,7 @@ def protect(given: Arguments) -> int:
 
 def recover(given: Arguments) -> int:
     """Undo protect with the key and the private manifest."""
-    from warpwright.domains.unlearnable.restore import read_manifest, recover_data_set
+    from warpwright.domains.unlearnable.recover import read_manifest, recover_data_set
 
     key = _key(given.key)
     manifest = read_manifest(_manifest_path(given.manifest, given.protected))
@@ -172,8 +172,8 @@ def recover(given: Arguments) -> int:
 
 def inspect(given: Arguments) -> int:
     """Look without the key: does the border or the spectrum of an image name its class?"""
-    from warpwright.domains.unlearnable import probe
-    from warpwright.domains.unlearnable.labelled import load_labelled
+    from warpwright.domains.unlearnable.data.labelled import load_labelled
+    from warpwright.domains.unlearnable.verification import probe
 
     data = load_labelled(Path(given.protected), given.labels, _PROBED)
     images, labels = data.at_side(max(data.common_side(), 8)), data.labels
@@ -198,7 +198,7 @@ def inspect(given: Arguments) -> int:
 
 def verify(given: Arguments) -> int:
     """Train on clean, protected and control sets, then attack: how far does the protection go?"""
-    from warpwright.domains.unlearnable import verification
+    from warpwright.domains.unlearnable.verification import verify as verification
     from warpwright.reports import page_unlearnable
 
     form = _report_form(given.report)
@@ -275,7 +275,7 @@ class _Run:
 
 def _key(path: str) -> bytes:
     """Return the key in a file; a key given in place of a path is not repeated in the error."""
-    from warpwright.domains.unlearnable.keys import read_key
+    from warpwright.domains.unlearnable.cwc.keys import read_key
 
     if re.search(r"[0-9a-fA-F]{32,}", path) and not Path(path).exists():
         raise UsageError("expected the path of a key file for --key, saw what looks like a key itself", "others may have seen it: make a new one")
@@ -283,7 +283,7 @@ def _key(path: str) -> bytes:
 
 
 def _format(text: str, metadata: Any) -> Any:
-    from warpwright.domains.unlearnable.images import Format
+    from warpwright.domains.unlearnable.data.images import Format
 
     match = re.fullmatch(r"(png|webp)|jpeg(?::(\d+))?", text)
     quality = int(match[2] or 95) if match else 0
@@ -314,9 +314,9 @@ def _preview(path: Path, source: Source, key: bytes, options: Any) -> None:
     """Write the contact sheet: the first readable images of the classes in turn."""
     import numpy as np
 
-    from warpwright.domains.unlearnable import backends
-    from warpwright.domains.unlearnable.contact import contact_sheet
-    from warpwright.domains.unlearnable.sinks import write_whole
+    from warpwright.domains.unlearnable.cwc import backends
+    from warpwright.domains.unlearnable.data.contact import contact_sheet
+    from warpwright.domains.unlearnable.data.sinks import write_whole
 
     bank = options.bank(key, source.classes)
     pairs = []
@@ -330,7 +330,7 @@ def _preview(path: Path, source: Source, key: bytes, options: Any) -> None:
 
 
 def _first_of_classes(source: Source) -> Iterator[tuple[int, Any]]:
-    from warpwright.domains.unlearnable.images import ImageError
+    from warpwright.domains.unlearnable.data.images import ImageError
 
     each = max(1, _SHEET_PAIRS // max(len(source.classes), 1))
     left = dict.fromkeys(range(min(len(source.classes), _SHEET_PAIRS)), each)

@@ -4,7 +4,7 @@
 
 The defaults are those of the work that this data set follows (HPCTransCompile, arXiv 2506.10401): rank 8, alpha 16, dropout 0.05 on the
 query, key and value projections, 5 epochs, learning rate 2e-4; its 4-bit base is an option, since it needs bitsandbytes and a GPU.
-The prompt is the benchmark's (`bench_transpile.candidates.prompt`), so that the model is judged on what it was trained for.
+The prompt is the benchmark's (`translation.translators.prompt`), so that the model is judged on what it was trained for.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwright.bench_transpile.candidates import prompt
-from warpwright.bench_transpile.items import from_pair
 from warpwright.errors import MissingExtra, UsageError
-from warpwright.pairs.write import read_pairs
+from warpwright.translation.pairs.data_set import read_pairs
+from warpwright.translation.suites.pairs import item as item_of
+from warpwright.translation.translators import prompt
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Settings:
 
 
 def examples(rows: Sequence[Mapping[str, Any]], split: str = "train") -> list[dict[str, Any]]:
-    """Return prompt and completion, as chat messages, of every pair of a split."""
-    found = []
+    """Return prompt and completion, as chat messages, of every pair of a split. Raises UsageError where there is none."""
+    selected = []
     for row in rows:
         if row["split"] == split:
             answer = f"```c\n{row['c'].strip()}\n```"
-            found.append({"prompt": prompt(from_pair(row)), "completion": [{"role": "assistant", "content": answer}]})
-    if not found:
+            selected.append({"prompt": prompt(item_of(row)), "completion": [{"role": "assistant", "content": answer}]})
+    if not selected:
         raise UsageError(f"expected pairs of the split {split!r}, saw none among {len(rows)}", "generate more: whole operators are held out")
-    return found
+    return selected
 
 
 def _plain(example: Mapping[str, Any]) -> dict[str, str]:
@@ -129,11 +129,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rank", type=int, default=Settings.rank)
     parser.add_argument("--length", type=int, default=Settings.length)
     parser.add_argument("--four-bit", action="store_true")
-    given = parser.parse_args(arguments)
-    model, tokenizer = load(given.model, given.four_bit)
-    settings = Settings(epochs=given.epochs, steps=given.steps, rank=given.rank, length=given.length, four_bit=given.four_bit)
-    loss = train(read_pairs(given.pairs), model, tokenizer, given.out, settings)
-    print(f"mean loss {loss:.4f}; adapter in {given.out}")
+    options = parser.parse_args(arguments)
+    model, tokenizer = load(options.model, options.four_bit)
+    settings = Settings(epochs=options.epochs, steps=options.steps, rank=options.rank, length=options.length, four_bit=options.four_bit)
+    loss = train(read_pairs(options.pairs), model, tokenizer, options.out, settings)
+    print(f"mean loss {loss:.4f}; adapter in {options.out}")
 
 
 if __name__ == "__main__":

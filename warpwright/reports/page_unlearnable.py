@@ -9,9 +9,9 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.domains.unlearnable.contact import contact_sheet
-from warpwright.domains.unlearnable.countermeasures import COUNTERMEASURES
-from warpwright.domains.unlearnable.findings import LIMITS, Findings, Row
+from warpwright.domains.unlearnable.data.contact import contact_sheet
+from warpwright.domains.unlearnable.verification.countermeasures import COUNTERMEASURES
+from warpwright.domains.unlearnable.verification.findings import LIMITS, Findings, Row
 from warpwright.reports import page as pages
 from warpwright.reports import plots
 

@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from warpwright.base import Record
-from warpwright.loop import BASELINE
+from warpwright.base import BASELINE, Record
 from warpwright.reports.report import Line
 
 PLAIN_SECONDS = 10.0

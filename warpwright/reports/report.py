@@ -15,9 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warpwright.base import Action, Record, Timing, from_json, to_json
+from warpwright.base import Action, Record, Timing, from_json, is_baseline, to_json
 from warpwright.loop import best as recommended
-from warpwright.loop import is_baseline
 from warpwright.reports import summary
 
 MARKS = {"FASTER": "bold green", "SLOWER": "red", "SAME": "dim", "UNSURE": "yellow"}

@@ -75,11 +75,11 @@ def prepare_call(worker: Worker, entry: str | None, shipment: Shipment | None, *
     good(worker.lay_out(entry, shipment.inputs if shipment else None, **options), "resources")
 
 
-def exported(worker: Worker, what: str = "outputs") -> dict[str, Any]:
+def exported(worker: Worker, what: str = "outputs", at: int | None = None) -> dict[str, Any]:
     """Return outputs, kept outputs, inputs or state of the last call: out of the stopped process where that is permitted, else by its own hand."""
     if worker.reads:
-        return worker.memory.export(what)
-    return {**good(worker.request("export", what=what), "resources"), "folder": worker.exchange}
+        return worker.memory.export(what, at)
+    return {**good(worker.request("export", what=what, at=at), "resources"), "folder": worker.exchange}
 
 
 def census(worker: Worker) -> dict[str, Any]:

@@ -43,6 +43,7 @@ KEPT_CALLS, KEPT_SURELY, KEPT_SECONDS, KEPT_MOST_SECONDS = 300, 64, 0.2, 1.0
 """So many further calls are made, or so many and for so long, before an output that was kept is looked at again; none of slow programs."""
 
 SETTLE_TRIES = 4
+POISONS = (0x11, 0x66, 0x66, 0x11, 0x11, 0x66)  # three times each, so that dice are not taken for memory; not in turns, as the addresses are
 FORBIDDEN_TEXT = (
     (r"/proc/[^\s\"']*/mem\b", "the memory of a process"),
     (r"\bprocess_vm_(read|write)v\b", "the memory of another process"),
@@ -233,15 +234,14 @@ class _Verification:
             load_state(self.judge, self.worker, self.entry, which, "set_state" if which == 1 else "load_state")
         shipment = self.judge.ship(case)
         with as_rejections(case.name):
-            if not self.answers(shipment, slot):
-                return
             for _ in range(SETTLE_TRIES):
+                if not self.answers(shipment, slot):
+                    return
                 went_on = aftermath.worked_on(self.worker)
                 if not went_on:
                     break
                 if self.judge.facts["mutated_state"]:
                     load_state(self.judge, self.worker, self.entry, which)
-                self.once(shipment, slot)
             else:
                 raise Rejected(rejection("background", went_on, case.name))
             comparison = self.judge.compare(self.export(), case, which, self.seen)
@@ -292,12 +292,13 @@ class _Verification:
         return "values" if self.judge.compare(self.export(), plain, which).check else "input_layout"
 
     def depends_on_memory(self, shipment: Shipment) -> bool:
-        exports = []
-        for poison in (0x11, 0x66) * 3:  # three times, so that dice are not taken for memory
+        exports: dict[int, list[Any]] = {0x11: [], 0x66: []}
+        for poison in POISONS:
             prepare_call(self.worker, self.entry, shipment, slot="new", poison=poison)
             self.worker.go()
-            exports.append(self.judge.digest(self.export()))
-        return exports[0] != exports[1] and exports[0] == exports[2] == exports[4] and exports[1] == exports[3] == exports[5]
+            exports[poison].append(self.judge.digest(self.export()))
+        one, other = exports.values()
+        return one == one[:1] * 3 and other == other[:1] * 3 and one[0] != other[0]
 
     def kept(self, case: Case) -> None:
         """The output of an earlier call has to be what it was, hundreds of calls later too."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import struct
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,15 +33,20 @@ def short_traceback(error: BaseException, lines: int = 16) -> str:
 
 
 def serve_requests(
-    request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None, stops: bool = False
-) -> None:
+    request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None,
+    patience: Callable[[], float] = lambda: 0.0, stops: bool = False,
+) -> None:  # fmt: skip
     """Answer requests until the parent closes the pipe. `call` is the timed call: nine bytes in; nine, a length and what it returns out.
 
-    `stops`: the process stops itself, all its threads, when it has answered; the parent lets it run for its next turn.
-    What an operation raises goes back as {"error", "kind"}; only SystemExit inside an operation is an error like any other.
+    `patience`: seconds for which to wait busily for the next request, asked after each answer. `stops`: the process stops itself, all its threads,
+    when it has answered; the parent lets it run for its next turn. What an operation raises goes back as {"error", "kind"}; only SystemExit inside
+    an operation is an error like any other.
     """
     read, write, dumps, loads, pack = os.read, os.write, json.dumps, json.loads, struct.pack  # kept: a candidate may replace the modules' attributes
     raise_signal, stop = signal.raise_signal, signal.SIGSTOP
+    clock, poll = time.perf_counter, select.poll()
+    poll.register(request_fd, select.POLLIN)
+    ready = poll.poll
     failure = ""
 
     def send(data: bytes) -> None:
@@ -49,6 +56,11 @@ def serve_requests(
             raise_signal(stop)
 
     while True:
+        seconds = patience()
+        if seconds:
+            end = clock() + seconds
+            while not ready(0) and clock() < end:
+                pass
         data = read(request_fd, 256)
         if not data:
             return

@@ -22,9 +22,10 @@ from typing import Any
 
 import torch
 
-from warpwright.workers import caches, exchange, isolation
+from warpwright.workers import caches, exchange, isolation, variants
 from warpwright.workers.answer import describer, state_text, unusual
-from warpwright.workers.channel import serve_requests
+from warpwright.workers.channel import serve_requests, short_traceback
+from warpwright.workers.graphs import Graph
 from warpwright.workers.integrity import Watch
 
 M_PERTURB, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -6, -1, -3
@@ -53,10 +54,10 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "release_memory", "trim",
+            "release_memory", "trim", "line_up",
         )
     }
-    serve_requests(request_fd, reply_fd, operations, runner.call, stops=bool(order.get("stops")))
+    serve_requests(request_fd, reply_fd, operations, runner.call, lambda: runner.patience, stops=bool(order.get("stops")))
 
 
 class Runner:
@@ -71,6 +72,15 @@ class Runner:
         self.program: Program | None = None
         self.inputs: list[Any] = []
         self.slot_form: Any = None
+        self.line: list[list[Any]] = []
+        """The inputs of each call of a turn."""
+        self.graphs: dict[str, Graph] = {}
+        """The captured turns of the entries that can be captured, on `line`."""
+        self.graph: Graph | None = None
+        """The one that the next call launches."""
+        self.turn = False
+        """Whether the next call is a turn of all of `line`."""
+        self.patience = 0.0
         self.outputs: Any = None
         self.kept: Any = None
         self.calls = 0
@@ -158,17 +168,20 @@ class Runner:
             own[name].copy_(exchange.take(item, self.device))
         return {"places": _state_places(module)}
 
-    def prepare(self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0) -> dict[str, Any]:
+    def prepare(
+        self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0, warm: bool = False, spin: float = 0.0
+    ) -> dict[str, Any]:
         """Take the inputs in, at new addresses (`new`) or over the last call's (`same`); let go of the last outputs; flush the cache.
 
         Of inputs that come without values the addresses are answered, and the parent puts the values there while this process is stopped.
 
-        `poison`: nonzero byte that fresh memory is filled with on the CPU; on CUDA, free cached blocks are filled with NaN.
+        `poison`: nonzero byte that fresh memory is filled with on the CPU; on CUDA, free cached blocks are filled with NaN. `warm`: the program is
+        called on the last inputs first, so that its host code is in the CPU's caches. `spin`: seconds for which to wait busily for the next request.
         """
-        self.outputs = None
-        self.calls += 1
-        if self.calls % COLLECT_EVERY == 0:
-            gc.collect()
+        if warm and entry is not None and self.program is self.programs[entry] and self.inputs:
+            self.outputs = self.program.call(*self.inputs)
+            self.synchronize()
+        self._end_turn(spin)
         if entry is None:
             self.program = None
             return {}
@@ -185,6 +198,49 @@ class Runner:
         placed: list[torch.Tensor] = []
         exchange.encode(self.inputs, placed.append)
         return {"places": [tensor.data_ptr() for tensor in placed]} if self.device == "cpu" else {}
+
+    def _end_turn(self, spin: float) -> None:
+        """Let go of the last outputs, and collect garbage now and then."""
+        self.outputs, self.graph, self.turn, self.patience = None, None, False, spin
+        self.calls += 1
+        if self.calls % COLLECT_EVERY == 0:
+            gc.collect()
+
+    def line_up(self, entry: str | None, inputs: Any, seeds: list[int], graph: bool = False, spin: float = 0.0) -> dict[str, Any]:
+        """Lay out a turn of one call for each of `seeds`, on variants of `inputs`, each in memory of its own (`variants.py`).
+
+        Turns of one form keep their memory. `graph`: the calls are captured as one CUDA graph, which the turn launches; {"refused"} says why they
+        cannot be. Without an entry, the turn is one of nothing.
+        """
+        self._end_turn(spin)
+        if entry is None:
+            self.program = None
+            return {}
+        self.turn, self.program = True, self.programs[entry]
+        self._fill_line(inputs, seeds)
+        if graph:
+            try:
+                self.graph = self.graphs.get(entry) or Graph.of(self.program, self.line)
+            except Exception as error:  # whatever a program does that a capture does not permit
+                self.turn = False
+                return {"refused": short_traceback(error, 4)}
+            self.graphs[entry] = self.graph
+            self.graph.poison()
+        self.synchronize()
+        return {}
+
+    def _fill_line(self, inputs: Any, seeds: list[int]) -> None:
+        """Write the variants of the inputs over those of the last turn, if they have the same form."""
+        base = self._place(inputs, "same")
+        form = [self.slot_form, len(seeds)]
+        if form != self.line_form:
+            self.line, self.graphs = [], {}
+            self.line = [variants.like(base) for _ in seeds]
+            self.line_form = form
+        for slot, seed in zip(self.line, seeds, strict=True):
+            variants.vary(base, seed, slot)
+
+    line_form: Any = None
 
     def _place(self, inputs: Any, slot: str) -> list[Any]:
         """Return the inputs in memory of this process. `same` keeps tensor objects, addresses and version counters, and changes values."""
@@ -204,15 +260,22 @@ class Runner:
         if program is None:
             self.synchronize()
             return b""
-        self.outputs = outputs = program.call(*self.inputs)
+        if not self.turn:
+            outputs = program.call(*self.inputs)
+        elif self.graph is not None:
+            outputs = self.graph.launch()
+        else:
+            call = program.call
+            outputs = [call(*inputs) for inputs in self.line]
+        self.outputs = outputs
         self.synchronize()
         if self.describe is None:
             return b""
         state = b"n" if not program.stateful or program.module is None else self.describe(_held_state(program.module))
         return PAIR + self.describe(outputs) + state
 
-    def export(self, what: str = "outputs") -> dict[str, Any]:
-        """Hand over the last outputs, the kept ones, the inputs as they are now, or the state."""
+    def export(self, what: str = "outputs", at: int | None = None) -> dict[str, Any]:
+        """Hand over the last outputs, the kept ones, the inputs as they are now, or the state; of a turn, those of its call number `at`."""
         owner = f"{what}-{self.calls}"
         for old in [old for old in self.shelf._alive if old != owner]:
             self.shelf.release(old)
@@ -220,7 +283,8 @@ class Runner:
             assert self.program is not None
             state = _state_of(self.program.module) if self.program.module is not None else {}
             return {"tree": {"dict": {name: {"tensor": self.shelf.put(value, owner)} for name, value in state.items()}}}
-        value = {"outputs": self.outputs, "kept": self.kept, "inputs": self.inputs}[what]
+        inputs = self.inputs if at is None else self.line[at]
+        value = {"outputs": self.outputs if at is None else self.outputs[at], "kept": self.kept, "inputs": inputs}[what]
         tensors: list[torch.Tensor] = []
 
         def put(tensor: torch.Tensor) -> dict[str, Any]:
@@ -231,13 +295,13 @@ class Runner:
             return self.shelf.put(tensor, owner)
 
         tree = exchange.encode(value, put)
-        return {"tree": tree, "aliases": self._aliases(tensors) if what == "outputs" else []}
+        return {"tree": tree, "aliases": self._aliases(tensors, inputs) if what == "outputs" else []}
 
-    def _aliases(self, outputs: list[torch.Tensor]) -> list[list[str]]:
+    def _aliases(self, outputs: list[torch.Tensor], given: list[Any]) -> list[list[str]]:
         """Return, for each output, what it shares memory with."""
         held: list[tuple[str, torch.Tensor]] = []
         inputs: list[torch.Tensor] = []
-        exchange.encode(self.inputs, inputs.append)
+        exchange.encode(given, inputs.append)
         held += [(f"input {number}", tensor) for number, tensor in enumerate(inputs)]
         if self.program is not None and self.program.module is not None:
             held += list(_state_of(self.program.module).items())
@@ -255,6 +319,7 @@ class Runner:
     def release_memory(self) -> dict[str, Any]:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
         self.inputs, self.outputs, self.kept, self.slot_form = [], None, None, None
+        self.line, self.line_form, self.graphs, self.graph, self.turn = [], None, {}, None, False
         self.shelf.release_all()
         gc.collect()
         return self.trim()

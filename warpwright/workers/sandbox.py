@@ -185,11 +185,12 @@ class Worker:
         self._end_turn()
         return reply
 
-    def go(self, timeout: float | None = None) -> float:
-        """Make one call of what was prepared; return its seconds by this process's clock. Raises CallRaised if the call did.
+    def go(self, timeout: float | None = None, spin: float = 0.0) -> float:
+        """Make the turn that was prepared; return its seconds by this process's clock. Raises CallRaised if a call did.
 
         The clock runs from before the process is let go until it has answered and stopped itself, or been made to: what it answered is read
-        out of the stopped process.
+        out of the stopped process. `spin`: seconds for which to wait busily for the answer: asleep, this process would be woken 20 to 100 us
+        after it on a virtual machine.
         """
         nonce = os.urandom(8)
         token, wanted = b"g" + nonce, b"d" + nonce
@@ -201,6 +202,8 @@ class Worker:
         self._send(token)
         self.thaw()
         slow = device_yield.held() or self.freezer.owes
+        while spin and not slow and not poll.poll(0) and time.perf_counter_ns() - start < spin * 1e9:
+            pass
         ready = self._wait(poll, time.monotonic() + limit) if slow else bool(poll.poll(limit * 1000))
         if not ready:
             raise self._timed_out("a call", limit)

@@ -77,8 +77,11 @@ class WorkerMemory:
         """Remember the last outputs, which the worker holds on to."""
         self.kept = self.outputs
 
-    def export(self, what: str) -> dict[str, Any]:
-        """Return outputs, kept outputs, inputs or state in the form of the runner's export, read out of the stopped process."""
+    def export(self, what: str, at: int | None = None) -> dict[str, Any]:
+        """Return outputs, kept outputs, inputs or state in the form of the runner's export, read out of the stopped process.
+
+        `at`: of a turn of many calls, the outputs of that call.
+        """
         numbers = count()
         if what == "inputs":
             places = iter([place for _, place in self.inputs])
@@ -86,8 +89,14 @@ class WorkerMemory:
         elif what == "state":
             tree = {"dict": {name: {"tensor": self._read(place, what, next(numbers))} for name, place in (self.state or {}).items()}}
         else:
-            tree = _each(self.kept if what == "kept" else self.outputs, lambda place: self._read(place, what, next(numbers)))
-        return {"tree": tree, "aliases": self.aliases() if what == "outputs" else [], "folder": self.folder}
+            chosen = self.kept if what == "kept" else self.outputs
+            if at is not None:
+                calls = chosen.get("list") if isinstance(chosen, dict) else None
+                if not isinstance(calls, list) or at >= len(calls):
+                    raise WorkerProtocol(f"expected the outputs of more than {at} calls in a turn")
+                chosen = calls[at]
+            tree = _each(chosen, lambda place: self._read(place, what, next(numbers)))
+        return {"tree": tree, "aliases": self.aliases() if what == "outputs" and at is None else [], "folder": self.folder}
 
 
     def _read(self, place: Place, what: str, number: int) -> exchange.Descriptor:

@@ -15,7 +15,7 @@ from PIL import Image
 from warpwright import cli
 from warpwright.cli import unlearnable
 from warpwright.domains.unlearnable import protect as protect_module
-from warpwright.domains.unlearnable.quality import psnr
+from warpwright.domains.unlearnable.verification.quality import psnr
 
 
 @pytest.fixture(autouse=True)

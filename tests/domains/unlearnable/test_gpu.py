@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from warpwright import native
-from warpwright.domains.unlearnable import gpu, toeplitz
-from warpwright.domains.unlearnable.bank import FilterBank, FilterSpec
-from warpwright.domains.unlearnable.operator import PADS, SCALES, Operator, reference
+from warpwright.domains.unlearnable.cwc import gpu, toeplitz
+from warpwright.domains.unlearnable.cwc.bank import FilterBank, FilterSpec
+from warpwright.domains.unlearnable.cwc.operator import PADS, SCALES, Operator, reference
 
 KEY = bytes(range(32))
 SHAPES = ((3, 3, 32, 32), (2, 1, 8, 8), (3, 2, 9, 24), (1, 3, 37, 40))
@@ -58,10 +58,10 @@ def test_tensor_core_kernel_translated_to_the_cpu(k: int, pb: float, size: int) 
     pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
     from warpwright.domains import transpile
 
-    text = gpu.source("classwise_mma")
+    text = gpu.source("cwc_mma")
     pads = ("reflect",) if size else PADS  # a build for a size has one border, the other takes all
     fixed = [f"HEIGHT={size}", f"WIDTH={size}", f"PAD={PADS.index('reflect')}"] if size else []
-    program = transpile.compile_text(text, "classwise_mma.cu", defines=[f"K={k}", *fixed], host=True)
+    program = transpile.compile_text(text, "cwc_mma.cu", defines=[f"K={k}", *fixed], host=True)
     library = native.load(native.build(program.source, (), (*transpile.FLAGS, "-O1")))
     filters = bank(k, pb)
     for shape in ((2, 2, size, size),) if size else SHAPES:
@@ -71,7 +71,7 @@ def test_tensor_core_kernel_translated_to_the_cpu(k: int, pb: float, size: int) 
                 out = np.full_like(x, 170)
                 arrays = (x, out, labels, toeplitz.bands(filters.weights), filters.sums)
                 pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
-                assert library.classwise_mma_cuda(*pointers, *shape, PADS.index(operator.pad), int(operator.scale == "max"), None) == 0
+                assert library.cwc_mma_cuda(*pointers, *shape, PADS.index(operator.pad), int(operator.scale == "max"), None) == 0
                 assert (out == reference(x, labels, filters.weights, operator)).all(), (shape, operator)
 
 
@@ -100,7 +100,7 @@ LARGEST_MAXIMUM = 255 * toeplitz.LARGEST_SUM
 
 
 def test_division_by_the_maximum_is_exact() -> None:
-    """classwise_half.h's Divisor, rounded as doubles are, wherever the quotient changes: powers of two, small, large and random maxima."""
+    """cwc_half.h's Divisor, rounded as doubles are, wherever the quotient changes: powers of two, small, large and random maxima."""
     near_powers = [2**i + j for i in range(4, 22) for j in (-1, 0, 1)]
     some = np.random.default_rng(0).integers(1, LARGEST_MAXIMUM, 200).tolist()
     start, unit = 0x3F400000, Fraction(1, 2**64)
@@ -138,9 +138,9 @@ def test_half_precision_kernel_translated_to_the_cpu(side: int, k: int, pad: str
     pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
     from warpwright.domains import transpile
 
-    text = gpu.source("classwise_half")
+    text = gpu.source("cwc_half")
     sizes = [f"K={k}", f"HEIGHT={side}", f"WIDTH={side}", f"PAD={PADS.index(pad)}", f"WARPS={warps}", "BLOCKS=1", f"SLOTS={slots}"]  # type: ignore[arg-type]
-    program = transpile.compile_text(text, "classwise_half.cu", defines=[*sizes, *ways.split()], host=True)
+    program = transpile.compile_text(text, "cwc_half.cu", defines=[*sizes, *ways.split()], host=True)
     library = native.load(native.build(program.source, (), (*transpile.FLAGS, "-O1")))
     filters, shape, labels = bank(k, 0.3), (n, 3, side, side), np.arange(n, dtype=np.int64) % 3
     for x in extremes(shape):
@@ -148,7 +148,7 @@ def test_half_precision_kernel_translated_to_the_cpu(side: int, k: int, pad: str
             out = np.full_like(x, 170)
             arrays = (x, out, labels, toeplitz.halves(filters.weights), filters.sums)
             pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
-            assert library.classwise_half_cuda(*pointers, *shape, PADS.index(operator.pad), int(operator.scale == "max"), None) == 0
+            assert library.cwc_half_cuda(*pointers, *shape, PADS.index(operator.pad), int(operator.scale == "max"), None) == 0
             assert (out == reference(x, labels, filters.weights, operator)).all(), operator
 
 
@@ -176,7 +176,7 @@ def test_cluster_kernel_translated_to_the_cpu(side: int, k: int, pad: str, n: in
     operator = Operator(pad, "max")  # type: ignore[arg-type]
     tuning = gpu.GpuTuning("cluster", warps=warps, blocks=1, slots=slots, cluster=cluster)
     defines = [define for define in gpu.cluster_defines(k, side, operator, tuning) if define != "TENSOR_CORES"]
-    program = transpile.compile_text(gpu.source("classwise_cluster"), "classwise_cluster.cu", defines=defines, host=True)
+    program = transpile.compile_text(gpu.source("cwc_cluster"), "cwc_cluster.cu", defines=defines, host=True)
     library = native.load(native.build(program.source, (), (*transpile.FLAGS, "-O1")))
     filters, shape, labels = bank(k, 0.3), (n, 3, side, side), np.arange(n, dtype=np.int64) % 3
     for x in extremes(shape):
@@ -184,7 +184,7 @@ def test_cluster_kernel_translated_to_the_cpu(side: int, k: int, pad: str, n: in
         out = np.full_like(x, 170)
         arrays = (x, out, labels, toeplitz.halves(filters.weights), filters.sums)
         pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
-        assert library.classwise_cluster_cuda(*pointers, *shape, PADS.index(pad), 1, None) == 0  # type: ignore[arg-type]
+        assert library.cwc_cluster_cuda(*pointers, *shape, PADS.index(pad), 1, None) == 0  # type: ignore[arg-type]
         assert (out == reference(x, labels, filters.weights, operator)).all()
 
 

@@ -7,9 +7,9 @@ import hashlib
 import numpy as np
 import pytest
 
-from warpwright.domains.unlearnable import backends
-from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec, response
-from warpwright.domains.unlearnable.operator import PADS, SCALES, Operator, reference
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec, response
+from warpwright.domains.unlearnable.cwc.operator import PADS, SCALES, Operator, reference
 from warpwright.errors import UsageError
 
 KEY = bytes(range(32))

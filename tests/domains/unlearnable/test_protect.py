@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from warpwright.domains.unlearnable import images, sources
-from warpwright.domains.unlearnable.backends import numpy as slow_protect
-from warpwright.domains.unlearnable.keys import new_key, read_key
-from warpwright.domains.unlearnable.operator import Operator
+from warpwright.domains.unlearnable.cwc.backends import numpy as slow_protect
+from warpwright.domains.unlearnable.cwc.inverse import recover
+from warpwright.domains.unlearnable.cwc.keys import new_key, read_key
+from warpwright.domains.unlearnable.cwc.operator import Operator
+from warpwright.domains.unlearnable.data import images, sources
+from warpwright.domains.unlearnable.data.sinks import MARK
 from warpwright.domains.unlearnable.protect import Options, protect_data_set
-from warpwright.domains.unlearnable.recover import recover
-from warpwright.domains.unlearnable.sinks import MARK
 from warpwright.errors import UsageError
 
 KEY = bytes(range(32))
@@ -296,7 +296,8 @@ def test_kill_9_and_resume_give_the_same_bytes(tmp_path: Path, kind: str) -> Non
         np.save(root / "labels.npy", rng.integers(0, 10, 20000))
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from warpwright.domains.unlearnable import protect, sources\n"
+        "from warpwright.domains.unlearnable import protect\n"
+        "from warpwright.domains.unlearnable.data import sources\n"
         "protect.BATCH_ITEMS = 64\n"
         "o = protect.Options(resume=Path(sys.argv[2]).exists())\n"
         "print('go', flush=True)\n"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpwright.domains.unlearnable import backends, estimate
-from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec, response
-from warpwright.domains.unlearnable.operator import Operator
-from warpwright.domains.unlearnable.recover import maxima, recover
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec, response
+from warpwright.domains.unlearnable.cwc.inverse import maxima, recover
+from warpwright.domains.unlearnable.cwc.operator import Operator
+from warpwright.domains.unlearnable.verification import estimate
 from warpwright.errors import UsageError
 
 KEY = bytes(range(32))

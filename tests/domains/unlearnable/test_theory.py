@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from warpwright.domains.unlearnable import theory
+from warpwright.domains.unlearnable.cwc import theory
 from warpwright.errors import UsageError
 
 

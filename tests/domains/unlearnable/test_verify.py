@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from warpwright.domains.unlearnable import backends, countermeasures, estimate, probe, quality, training
-from warpwright.domains.unlearnable.bank import UNIT, FilterBank, FilterSpec
-from warpwright.domains.unlearnable.findings import Quality, learned, summarise
-from warpwright.domains.unlearnable.labelled import Labelled, stack
-from warpwright.domains.unlearnable.operator import PADS, Operator
-from warpwright.domains.unlearnable.training import Outcome, Recipe
-from warpwright.domains.unlearnable.verification import Data, Settings, runs, verify
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec
+from warpwright.domains.unlearnable.cwc.operator import PADS, Operator
+from warpwright.domains.unlearnable.data.labelled import Labelled, stack
+from warpwright.domains.unlearnable.verification import countermeasures, estimate, probe, quality, training
+from warpwright.domains.unlearnable.verification.findings import Quality, learned, summarise
+from warpwright.domains.unlearnable.verification.training import Outcome, Recipe
+from warpwright.domains.unlearnable.verification.verify import Data, Settings, runs, verify
 from warpwright.errors import UsageError
 from warpwright.reports import page_unlearnable
 
@@ -193,7 +194,7 @@ def test_a_hard_domain_shift_is_not_called_protection() -> None:
 
 
 def test_matching_by_name(tmp_path: Path) -> None:
-    from warpwright.domains.unlearnable.verification import load
+    from warpwright.domains.unlearnable.verification.verify import load
 
     images, labels = textures(40), np.arange(40) % 4
     for name, shift in (("clean", 0), ("protected", 3)):

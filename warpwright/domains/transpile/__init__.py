@@ -1,8 +1,7 @@
 """CUDA C++ -> fast C++ for the CPU: `compile_text` gives a `Program` (docs/transpile.md)."""
 
 from warpwright.domains.transpile.errors import LaunchFailed, Refusal
-from warpwright.domains.transpile.launch import FLAGS, LoadedKernel
+from warpwright.domains.transpile.launch import FLAGS, Finding, LoadedKernel
 from warpwright.domains.transpile.program import TIERS, KernelInfo, Program, compile_text
-from warpwright.domains.transpile.sanitize import Finding
 
 __all__ = ["FLAGS", "TIERS", "Finding", "KernelInfo", "LaunchFailed", "LoadedKernel", "Program", "Refusal", "compile_text"]

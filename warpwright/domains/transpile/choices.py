@@ -28,9 +28,9 @@ class Choices:
     unroll: int = -1
     """Times that serial loops inside a loop over threads are unrolled. Rule: the compiler's."""
     coalesce: int = -1
-    """1: blocks that allow it run as one row (`coalesce.py`); 0: block by block. Rule: 1."""
+    """1: blocks that allow it run as one row (`flatten_blocks.py`); 0: block by block. Rule: 1."""
     recompute: int = -1
-    """Values of up to so many operations are computed again behind a barrier, larger ones kept in an array with a place for each thread. Rule: 24."""
+    """Values of up to so many operations are recomputed after a barrier, larger ones kept in a per-thread array. Rule: 24."""
 
     def text(self) -> str:
         """Return what differs from the rules, as it stands in the comment."""
@@ -53,14 +53,14 @@ _KERNEL = re.compile(
 
 def parse(text: str) -> Choices:
     """Read `rows=4 lanes=8`."""
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for word in text.split():
         name, _, value = word.partition("=")
         if name not in VALUES or not value.isdigit() or int(value) not in VALUES[name]:
             allowed = "; ".join(f"{n}={'|'.join(map(str, v))}" for n, v in VALUES.items())
             raise UsageError(f"expected one of {allowed} in a comment `warpwright:`, saw {word!r}")
-        found[name] = int(value)
-    return Choices(**found)
+        values[name] = int(value)
+    return Choices(**values)
 
 
 def of_kernels(text: str) -> dict[str, Choices]:
@@ -75,10 +75,10 @@ def kernels(text: str) -> list[str]:
 
 def chosen(text: str, kernel: str, choices: Choices) -> str:
     """Return `text` with the choices for one kernel in front of it, in place of those that stand there."""
-    made = choices.text()
+    words = choices.text()
 
     def put(match: re.Match[str]) -> str:
-        return match[0] if match["name"] != kernel else (f"/* warpwright: {made} */ " if made else "") + match["head"]
+        return match[0] if match["name"] != kernel else (f"/* warpwright: {words} */ " if words else "") + match["head"]
 
     return _KERNEL.sub(put, text)
 

@@ -1,14 +1,17 @@
-"""What the compiler refuses, with file, line, a code and the reason.
+"""Every error of this domain, and the codes of what the compiler refuses.
 
-CaptureError
- +-- Refusal        a construct that no tier translates
-WarpwrightError
- +-- LaunchFailed   a kernel that ran and stopped: a barrier that not all threads reach, a bad launch shape
+    WarpwrightError
+     +-- CaptureError
+     |    +-- Refusal           a construct that no tier translates: file, line, code and reason
+     +-- NotApplicable
+     |    +-- DoesNotApply      a tier, a pass or a technique does not take this form: the next one is tried
+     +-- LaunchFailed           a kernel that ran and stopped: a barrier that not all threads reach, a bad launch shape
+     +-- Demote                 a signal between the parts of barrier fission, which starts again with it; it leaves them never
 """
 
 from __future__ import annotations
 
-from warpwright.errors import CaptureError, WarpwrightError
+from warpwright.errors import CaptureError, NotApplicable, WarpwrightError
 
 CODES = {
     "dynamic-parallelism": "a kernel launch inside device code",
@@ -36,3 +39,18 @@ class Refusal(CaptureError):
 
 class LaunchFailed(WarpwrightError):
     """A kernel ran and stopped with an error of its own."""
+
+
+class DoesNotApply(NotApplicable):
+    """A tier, a pass or a technique does not take a form: the reason, and the line of the CUDA source (0 where nobody reads it)."""
+
+    def __init__(self, line: int = 0, reason: str = "another form") -> None:
+        super().__init__(f"line {line}: {reason}")
+
+
+class Demote(WarpwrightError):
+    """Uniform variables that have to be kept for each thread after all: `keys`."""
+
+    def __init__(self, keys: set[int]) -> None:
+        super().__init__(f"{len(keys)} variables are kept for each thread")
+        self.keys = keys

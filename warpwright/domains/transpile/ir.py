@@ -13,6 +13,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+Shape = tuple[int, int, int]
+"""Threads of a block along x, y and z."""
+
 KINDS = ("name", "member", "call", "index", "binary", "assign", "unary", "conditional", "literal", "cast", "paren", "type", "lambda", "lane", "other")
 
 
@@ -99,8 +102,8 @@ class Expr:
         """Return the expression with other children; itself where they are its own."""
         if all(map(operator.is_, self.children, children)):
             return self
-        made = iter(children)
-        return self.with_parts(tuple([p if isinstance(p, str) else next(made) for p in self.parts]))
+        new = iter(children)
+        return self.with_parts(tuple([p if isinstance(p, str) else next(new) for p in self.parts]))
 
     def with_parts(self, parts: tuple[str | Expr, ...]) -> Expr:
         """Return the expression with other parts: `replace` takes three times as long, and most that is made while a kernel is rewritten is this."""
@@ -353,7 +356,7 @@ def plain(text: str) -> str:
 
 
 def target(expr: Expr) -> Expr | None:
-    """Return the name at the root of an assignable expression: `a` of `a[i].x`, `(a)`; None behind a pointer's `*` or a call."""
+    """Return the name at the root of an assignable expression: `a` of `a[i].x`, `(a)`; None through a pointer's `*` or a call."""
     if expr.kind == "name":
         return expr
     if expr.kind in ("index", "member", "paren", "cast") and expr.children:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.ir import Expr, Function
-from warpwright.domains.transpile.scan import Token
 
 _OFFERED = (
     "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "pow", "cbrt", "rcbrt",
@@ -50,26 +49,3 @@ def instead(expr: Expr, known: Mapping[str, str]) -> str | None:
     if expr.type == "double" or re.search(r"\d$", expr.type) or not expr.children or expr.children[0].kind == "member":
         return None
     return known.get(expr.name)
-
-
-def function_edits(found: Sequence[Token], inside: Sequence[tuple[int, int]], functions: Sequence[Function]) -> list[tuple[int, int, str]]:
-    """Return (start, end, text) of what changes in device functions that loops inline; they keep their text. `inside` is where they lie."""
-    known = calls(functions)
-    edits = []
-    for at in range(len(found) - 1):
-        token, before = found[at], found[at - 1].text if at else ""
-        if token.text == "__device__" and any(low <= token.start < high for low, high in inside):
-            head = {near.text for near in found[max(at - 4, 0) : at + 4]}
-            word = "" if head & {"inline", "__inline__", "__forceinline__"} else "inline "  # with -fPIC, others may be replaced when linked
-            used = ", used" if word and "__host__" in head else ""  # another source of the program may call it
-            edits.append((token.start, token.end, f"{word}__attribute__((always_inline{used}))"))
-        if token.text not in known or found[at + 1].text != "(" or before in (".", "->"):
-            continue
-        start = token.start
-        if before == "::":
-            if found[at - 2].kind == "word" and found[at - 2].text != "std":
-                continue
-            start = found[at - 2].start if found[at - 2].text == "std" else found[at - 1].start
-        if any(low <= token.start < high for low, high in inside):
-            edits.append((start, token.end, known[token.text]))
-    return edits

@@ -17,12 +17,13 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.domains.unlearnable import backends, sinks
-from warpwright.domains.unlearnable.bank import SCHEME, FilterBank, FilterSpec
-from warpwright.domains.unlearnable.images import Format, ImageError, Picture
-from warpwright.domains.unlearnable.operator import Operator
-from warpwright.domains.unlearnable.sinks import ArraySink, FileSink, Sink
-from warpwright.domains.unlearnable.sources import Item, Source
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import SCHEME, FilterBank, FilterSpec
+from warpwright.domains.unlearnable.cwc.operator import Operator
+from warpwright.domains.unlearnable.data import sinks
+from warpwright.domains.unlearnable.data.images import Format, ImageError, Picture
+from warpwright.domains.unlearnable.data.sinks import ArraySink, FileSink, Sink
+from warpwright.domains.unlearnable.data.sources import Item, Source
 from warpwright.errors import UsageError
 
 BATCH_BYTES = 16 << 20
@@ -266,7 +267,7 @@ def _convolve(group: list[tuple[int, Item, Picture]], bank: FilterBank, options:
     protected = backends.protect(images, labels, bank, operator, options.backend)
     tops = np.zeros(len(group), np.int32)
     if operator.scale == "max":
-        from warpwright.domains.unlearnable.recover import maxima  # imports torch, which the other presets do not need
+        from warpwright.domains.unlearnable.cwc.inverse import maxima  # imports torch, which the other presets do not need
 
         tops = maxima(images, labels, bank, operator)
     return [

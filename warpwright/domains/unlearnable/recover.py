@@ -1,112 +1,155 @@
-"""Undo CWC with the key: solve (filter * x) = z for every image.
-
-Circular padding makes the filter diagonal under the Fourier transform, so the inverse is exact up to the 8-bit rounding. Zero
-and reflecting borders are solved by conjugate gradients on the normal equations, which no closed form fits.
-"""
+"""Recover a whole protected data set with the key and the private manifest: the reverse of `protect.py`, streamed the same way."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
-from warpwright.domains.unlearnable.bank import UNIT, FilterBank
-from warpwright.domains.unlearnable.operator import Operator, border, check
+from warpwright.domains.unlearnable.cwc.bank import SCHEME, fingerprint
+from warpwright.domains.unlearnable.cwc.inverse import recover
+from warpwright.domains.unlearnable.data import images, sinks
+from warpwright.domains.unlearnable.data.images import Format, ImageError, Picture
+from warpwright.domains.unlearnable.data.sinks import ArraySink, FileSink, Sink
+from warpwright.domains.unlearnable.data.sources import Item, open_source
+from warpwright.domains.unlearnable.protect import Options, Summary, batches, decoded, missing, tick
 from warpwright.errors import UsageError
 
-_ITERATIONS = 60
-"""Conjugate-gradient steps: the residual of a filter with |F| > 0.25 (condition below 200) falls under 1/512 of its start."""
+
+@dataclass(frozen=True)
+class Manifest:
+    """The private record of a run: the settings, and a line for each image that was written."""
+
+    path: Path
+    classes: tuple[str, ...]
+    options: Options
+    fingerprint: str
+    """Of the key."""
+    lossless: bool
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines of the images; passes over a line that a killed run left incomplete."""
+        with self.path.open() as file:
+            next(file)
+            for text in file:
+                try:
+                    line = json.loads(text)
+                except ValueError:
+                    continue  # its image was not written then: a line always goes first, and was written again by the resumed run
+                yield line
 
 
-def recover(
-    images: NDArray[np.uint8],
-    labels: NDArray[np.integer[Any]],
-    bank: FilterBank,
-    operator: Operator,
-    tops: NDArray[np.integer[Any]] | None = None,
-) -> NDArray[np.uint8]:
-    """Return the clean images `[N, C, H, W]` as well as 8 bits allow.
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest that `protect` wrote."""
+    try:
+        with path.open() as file:
+            header = json.loads(file.readline())
+        options = Options(header["preset"], header["k"], header["pb"], header["dataset"], form=Format(header["format"], metadata=header["metadata"]))
+        manifest = Manifest(path, tuple(header["classes"]), options, header["fingerprint"], header["lossless"])
+        scheme = header["scheme"]
+    except OSError as error:
+        raise UsageError(f"cannot read the manifest {path}: {error.strerror}", "give what `warpwright protect` wrote: --manifest FILE") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"expected a manifest that `warpwright protect` wrote, saw something else in {path}", "check --manifest") from error
+    if scheme != SCHEME:
+        raise UsageError(f"expected filters of scheme {SCHEME}, saw {scheme}", "use the version of warpwright that made them")
+    return manifest
 
-    `tops` `[N]`: the maximum of z of each image, from the manifest; needed when `operator.scale` is "max".
+
+def recover_data_set(
+    folder: Path,
+    out: Path,
+    key: bytes,
+    manifest: Manifest,
+    best_effort: bool = False,
+    workers: int = 2,
+    resume: bool = False,
+    on_progress: Callable[[Summary], None] | None = None,
+) -> Summary:
+    """Write the recovered images of `folder` to the new folder `out`.
+
+    Image files stream; of an array data set the manifest's lines are held, about 1 kB an image.
+    Refuses a wrong key, and lossy or changed files unless `best_effort`: the inverse amplifies what compression did.
     """
-    check(images, labels, bank.weights)
-    if operator.scale == "max" and tops is None:
-        raise UsageError("expected the maximum of each image, which scale 'max' divided by, saw none", "pass the private manifest")
-    if not len(images):
-        return images.copy()
-    weights = torch.from_numpy(bank.weights[labels] / UNIT)
-    gain = bank.sums[labels] / UNIT if operator.scale == "sum" else np.asarray(tops) / UNIT / 255.0
-    z = torch.from_numpy(images.astype(np.float64) * np.asarray(gain, np.float64)[:, None, None, None])
-    x = _divide_spectra(z, weights) if operator.pad == "circular" else _conjugate_gradients(z, weights, operator)
-    return x.round_().clamp_(0, 255).to(torch.uint8).numpy()
+    if fingerprint(key) != manifest.fingerprint:
+        raise UsageError(f"expected the key {manifest.fingerprint}, saw {fingerprint(key)}", "use the key that protected this data set")
+    if not manifest.lossless and not best_effort:
+        raise UsageError("expected lossless files, saw JPEG", "recovery from them is rough (about 34 dB): --best-effort does it")
+    bank = manifest.options.bank(key, manifest.classes)
+    summary, started = Summary(), time.monotonic()
+    items, shape, tops = _listed(folder, manifest, best_effort)
+    sinks.begin(out, f"recovered {manifest.options.method(bank)}", resume)
+    files = Format("png", metadata=manifest.options.form.metadata)
+    sink: Sink = FileSink(out, files) if shape is None else ArraySink(out, shape[0], shape[1:], manifest.classes)
+
+    def convert(group: list[tuple[int, Item, Picture]]) -> list[tuple[int, Item, Picture]]:
+        stacked = np.stack([picture.colour for _, _, picture in group])
+        labels = np.array([item.label for _, item, _ in group], np.int64)
+        divisors = np.array([tops.pop(item.name) for _, item, _ in group])
+        clean = recover(stacked, labels, bank, manifest.options.chosen.operator, divisors)
+        return [(index, item, Picture(clean[i], picture.alpha, picture.icc, picture.exif)) for i, (index, item, picture) in enumerate(group)]
+
+    with ThreadPoolExecutor(workers) as pool:
+        for batch in batches(decoded(missing(items, sink, summary), workers, summary, pool), convert):
+            for (index, item, _), data in zip(batch, pool.map(lambda done: sink.prepare(done[2]), batch), strict=True):
+                sink.write(index, item.name, item.label, data)
+            summary.written += len(batch)
+            tick(summary, started, on_progress)
+    sink.finish()
+    if not summary.failed:
+        sinks.end(out)
+    return summary
 
 
-def maxima(images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], bank: FilterBank, operator: Operator) -> NDArray[np.int32]:
-    """Return `[N]` the maximum of z of each image, in units of 1/4096: what a manifest keeps for scale "max"."""
-    weights = torch.from_numpy(bank.weights[labels].astype(np.float64))
-    z = _filter(torch.from_numpy(images.astype(np.float64)), weights, operator)
-    return z.amax((1, 2, 3)).round().to(torch.int32).numpy()
+def _listed(folder: Path, manifest: Manifest, best_effort: bool) -> tuple[Iterator[Item], tuple[int, ...] | None, dict[str, int]]:
+    """Return the items that the manifest lists, the array's shape `(N, H, W[, C])` unless they are files, and the maxima of scale "max".
+
+    The maxima are filled in as items are yielded.
+    """
+    number = {name: i for i, name in enumerate(manifest.classes)}
+    tops: dict[str, int] = {}
+    arrays = {item.name: item for item in open_source(folder).items()} if (folder / "images.npy").exists() else None
+
+    def items() -> Iterator[Item]:
+        seen: set[str] = set()
+        for line in manifest.lines():
+            name = line["name"]
+            if name in seen:  # a resumed run may have written a line twice
+                continue
+            seen.add(name)
+            tops[name] = line["top"]
+            load = arrays[name].load if arrays is not None else _loader(folder, name, manifest.options.form)
+            yield Item(name, number[line["class"]], _checked(load, name, "" if best_effort else line["out"]))
+
+    if arrays is None:
+        return items(), None, tops
+    ordered = sorted((item for item in items() if item.name in arrays), key=lambda item: int(item.name.rsplit("/", 1)[1]))  # as in the data set
+    if len(ordered) != len(arrays) or not ordered:
+        raise UsageError(f"expected {len(arrays)} images of {folder} in the manifest, saw {len(ordered)}", "give the manifest of this data set")
+    colour = ordered[0].load().colour
+    channels, height, width = colour.shape
+    shape = (len(ordered), height, width) if channels == 1 else (len(ordered), height, width, channels)
+    return iter(ordered), shape, tops
 
 
-def _divide_spectra(z: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Cross-correlation with w multiplies the spectrum by conj(W), W taken with the centre at the origin."""
-    height, width = z.shape[-2:]
-    k = weights.shape[-1]
-    kernel = torch.zeros(len(z), height, width, dtype=torch.float64)
-    for i in range(k):
-        for j in range(k):
-            kernel[:, (i - k // 2) % height, (j - k // 2) % width] += weights[:, i, j]
-    response = torch.fft.rfft2(kernel).conj().unsqueeze(1)
-    return torch.fft.irfft2(torch.fft.rfft2(z) / response, s=(height, width))
+def _loader(folder: Path, name: str, form: Format) -> Callable[[], Picture]:
+    return lambda: images.read(folder / f"{name}{form.suffix}", f"{name}{form.suffix}")
 
 
-def _indices(size: int, k: int, operator: Operator) -> tuple[torch.Tensor, torch.Tensor]:
-    index = torch.from_numpy(border(size, k, operator.pad)).long()
-    return index.clamp(min=0), (index >= 0).double()
+def _checked(load: Callable[[], Picture], name: str, sha: str) -> Callable[[], Picture]:
+    """Load an image and compare its pixels with what `protect` wrote."""
 
+    def checked() -> Picture:
+        picture = load()
+        if sha and hashlib.sha256(picture.colour.tobytes()).hexdigest() != sha:
+            raise ImageError(f"{name}: expected the pixels that protect wrote, saw others", "--best-effort recovers from changed files, less well")
+        return picture
 
-def _filter(x: torch.Tensor, weights: torch.Tensor, operator: Operator) -> torch.Tensor:
-    height, width = x.shape[-2:]
-    k = weights.shape[-1]
-    (rows, row_mask), (columns, column_mask) = _indices(height, k, operator), _indices(width, k, operator)
-    padded = x[:, :, rows][..., columns] * row_mask[:, None] * column_mask
-    out = torch.zeros_like(x)
-    for i in range(k):
-        for j in range(k):
-            out += weights[:, i, j].view(-1, 1, 1, 1) * padded[:, :, i : i + height, j : j + width]
-    return out
-
-
-def _filter_adjoint(y: torch.Tensor, weights: torch.Tensor, operator: Operator) -> torch.Tensor:
-    n, channels, height, width = y.shape
-    k = weights.shape[-1]
-    (rows, row_mask), (columns, column_mask) = _indices(height, k, operator), _indices(width, k, operator)
-    padded = torch.zeros(n, channels, height + k - 1, width + k - 1, dtype=y.dtype)
-    for i in range(k):
-        for j in range(k):
-            padded[:, :, i : i + height, j : j + width] += weights[:, i, j].view(-1, 1, 1, 1) * y
-    padded *= row_mask[:, None] * column_mask
-    tall = torch.zeros(n, channels, height, width + k - 1, dtype=y.dtype).index_add_(2, rows, padded)
-    return torch.zeros_like(y).index_add_(3, columns, tall)
-
-
-def _conjugate_gradients(z: torch.Tensor, weights: torch.Tensor, operator: Operator) -> torch.Tensor:
-    """Minimise |A x - z|^2 for each image by itself (CGLS, Hestenes and Stiefel 1952)."""
-
-    def dot(u: torch.Tensor) -> torch.Tensor:
-        return (u * u).sum((1, 2, 3), keepdim=True).clamp(min=1e-30)
-
-    x = z / weights.sum((1, 2)).view(-1, 1, 1, 1)
-    residual = z - _filter(x, weights, operator)
-    gradient = _filter_adjoint(residual, weights, operator)
-    direction, size = gradient, dot(gradient)
-    for _ in range(_ITERATIONS):
-        image = _filter(direction, weights, operator)
-        step = size / dot(image)
-        x = x + step * direction
-        residual = residual - step * image
-        gradient = _filter_adjoint(residual, weights, operator)
-        direction, size = gradient + dot(gradient) / size * direction, dot(gradient)
-    return x
+    return checked

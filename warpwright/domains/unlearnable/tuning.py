@@ -10,15 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 from warpwright.base import Action, Candidate, Source
-from warpwright.domains.unlearnable.backends import Tuning
-from warpwright.domains.unlearnable.operator import Operator
+from warpwright.domains.unlearnable.cwc.backends import Tuning
+from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.errors import NotApplicable
-from warpwright.space import Space
+from warpwright.native import standalone
+from warpwright.space import Space, Traits
 
 _ACCUMULATORS = 32
 """rows x vectors: more vector accumulators than AVX-512 has registers only spill."""
+
+_POINTERS = 8
+"""Pointer parameters of cwc_convolve; its two numbers follow them."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Fuse:
     """pad; gather filters; grouped convolution; rescale -> one pass over each image, every plane staying in cache."""
 
     name = "fuse"
-    legality = "Q"
+    traits = Traits("Q")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield the one action, unless it is done."""
@@ -65,7 +70,7 @@ class Tunable:
 
     name: str
     values: tuple[int, ...]
-    legality: str = "S"
+    traits: ClassVar[Traits] = Traits("S")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield each other value that leaves the accumulators in registers."""
@@ -122,9 +127,9 @@ def lower(plan: Plan, actions: Sequence[Action], target: str) -> Candidate:
 
 def _kernel_text(work: Work, tuning: Tuning) -> str:
     defines = f"#define K {work.k}\n#define ROWS {tuning.rows}\n#define VECS {tuning.vectors}\n#define LANES {tuning.lanes}\n"
-    kernel = defines + Path(__file__).with_name("classwise.cpp").read_text().replace("\\", "\\\\")
-    text = _MODEL.replace("@PAD", work.operator.pad).replace("@MAX", str(int(work.operator.scale == "max")))
-    return text.replace("@KERNEL", kernel).replace("@K", str(work.k))
+    kernel = defines + (Path(__file__).parent / "kernels" / "cwc.cpp").read_text()
+    text = _MODEL.replace("@PAD", work.operator.pad).replace("@MAX", str(int(work.operator.scale == "max"))).replace("@K", str(work.k))
+    return "\n" + standalone.loader(kernel, {"cwc_convolve": _POINTERS}) + text
 
 
 _TASK = '''import torch
@@ -154,47 +159,7 @@ def get_init_inputs():
     return []
 '''
 
-_MODEL = '''
-KERNEL = """@KERNEL"""
-
-
-def build():
-    """Compile KERNEL, or take what an earlier run compiled; None without a compiler."""
-    import ctypes
-    import hashlib
-    import os
-    import pathlib
-    import shutil
-    import subprocess
-    import tempfile
-
-    compiler = next((path for name in (os.environ.get("CXX"), "g++", "clang++", "c++") if name and (path := shutil.which(name))), None)
-    if compiler is None:
-        return None
-    flags = ["-O3", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp"]
-    native = subprocess.run([compiler, "-march=native", "-E", "-dM", "-x", "c++", os.devnull], capture_output=True, text=True).stdout
-    key = hashlib.sha256("\\0".join([KERNEL, compiler, native, *flags]).encode()).hexdigest()[:24]
-    for folder in (os.environ.get("WARPWRIGHT_CACHE"), pathlib.Path.home() / ".cache" / "warpwright", tempfile.gettempdir()):
-        try:
-            if folder:
-                pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-                library = pathlib.Path(folder, f"{key}.so")
-                if not library.exists():
-                    with tempfile.TemporaryDirectory(dir=folder) as work:
-                        source, made = pathlib.Path(work, "kernel.cpp"), pathlib.Path(work, "kernel.so")
-                        source.write_text(KERNEL)
-                        subprocess.run([compiler, *flags, str(source), "-o", str(made)], check=True, capture_output=True)
-                        os.replace(made, library)
-                return ctypes.CDLL(str(library))
-        except OSError:
-            continue  # a folder that cannot be written
-    return None
-
-
-LIBRARY = build()
-
-
-def border(size):
+_MODEL = '''def border(size):
     """Source index of each padded position, -1 for zero."""
     position = torch.arange(size + @K - 1) - @K // 2
     if "@PAD" == "zero":
@@ -208,7 +173,7 @@ def border(size):
 class ModelNew(Model):
     def fits(self, images, labels, weights):
         """Are these the types and ranges in which float32 sums are exact?"""
-        if LIBRARY is None or images.dtype != torch.uint8 or images.device.type != "cpu" or not images.is_contiguous() or images.dim() != 4:
+        if KERNELS is None or images.dtype != torch.uint8 or images.device.type != "cpu" or not images.is_contiguous() or images.dim() != 4:
             return False
         if labels.dtype != torch.int64 or weights.dtype != torch.int64 or weights.shape[1:] != (@K, @K) or len(labels) != len(images):
             return False
@@ -221,13 +186,11 @@ class ModelNew(Model):
     def forward(self, images, labels, weights):
         if not self.fits(images, labels, weights):
             return super().forward(images, labels, weights)
-        import ctypes
-
         out = torch.empty_like(images)
         tensors = (
             images, out, labels.contiguous(), weights.float().contiguous(), weights.sum((1, 2)).int(),
             border(images.shape[2]), border(images.shape[3]), torch.tensor([*images.shape, *images.stride()]),
         )
-        LIBRARY.classwise_convolve(*(ctypes.c_void_p(t.data_ptr()) for t in tensors), @MAX, torch.get_num_threads())
+        KERNELS.cwc_convolve(*(t.data_ptr() for t in tensors), @MAX, torch.get_num_threads())
         return out
 '''

@@ -1,0 +1,338 @@
+"""KernelBench through `warpwright bench`, on one machine with several GPUs or on a CPU, in pieces that --resume joins.
+
+    python -m benchmarks.kernelbench.run --kernelbench ~/KernelBench --levels 1,2 --gpus 4 --minutes 9 --out results
+    python -m benchmarks.kernelbench.run --kernelbench ~/KernelBench --levels 1,2 --gpus 0 --scale 0.001 --budget 20s --out results
+
+KernelBench is given by path: the folder that holds level1/, level2/ ... (or its parent, the repository). Phases:
+
+    footprint   each task's eager peak memory, on the meta device: a GPU takes no more tasks at once than fit it
+    prewarm     torch.compile of every unfinished task, in parallel and untimed, so that inductor's disk cache is warm
+    timed       one process a task and at most --jobs-per-gpu of them a GPU;
+                the device lock lets one of them time while the others stand still or compile
+
+The run ends by itself before --minutes are over; what was measured by then is in OUT/archive.db. The next call with --resume and the same
+--out (or --archive of an earlier call) goes on. OUT then holds archive.db, results.jsonl and results.md, and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from warpwright import bench, native
+from warpwright.archive import Archive
+from warpwright.base import Task
+from warpwright.errors import TaskError
+from warpwright.jobs.local import run_job
+from warpwright.reports import summary
+from warpwright.run import kind_of_machine
+from warpwright.tasks import footprint
+from warpwright.timing import roofline
+
+COPIES, PREWARM_COPIES = 12, 4
+"""A task's eager peak is held about this often at once: by the judge (float64 counts twice, and several states), the baselines, the candidate;
+and while its baselines are compiled."""
+
+CONTEXT_BYTES = 6 * 2**30
+"""CUDA contexts and library workspaces of a task's processes."""
+
+GRACE_SECONDS = 30.0
+"""Kept back at the end: jobs still running are ended then, and the results are written."""
+
+FILE_BYTES = 15_000_000
+"""No result file is larger; a larger archive is split."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A task that has yet to be done."""
+
+    job: bench.Job
+    task: Task
+    peak: float
+    """Eager peak memory in bytes; infinite if unknown."""
+    copies: int = COPIES
+
+    @property
+    def bytes(self) -> float:
+        """What it may take of a GPU at once."""
+        return self.copies * self.peak + CONTEXT_BYTES
+
+
+@dataclass
+class Device:
+    """One GPU, or the CPU (index None), and what runs on it."""
+
+    index: int | None
+    bytes: float
+    slots: int
+    running: list[Waiting] = field(default_factory=list)
+
+    def takes(self, waiting: Waiting) -> bool:
+        """Whether one more job fits; a job larger than the device runs alone."""
+        used = sum(running.bytes for running in self.running)
+        return not self.running or (len(self.running) < self.slots and used + waiting.bytes <= self.bytes)
+
+    def __str__(self) -> str:
+        return "cpu" if self.index is None else f"gpu {self.index}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark; exit code 0 when every task is finished, 3 when --resume has more to do."""
+    options = _options(arguments)
+    began = time.time()
+    warnings.simplefilter("ignore")  # what the tasks' own code is warned of
+    deadline = began + 60 * options.minutes - GRACE_SECONDS
+    out = Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    archive = out / "archive.db"
+    if options.archive and not archive.exists():
+        shutil.copy(options.archive, archive)
+    cache = Path(options.cache).absolute()  # baseline workers use it; candidates never do
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
+    jobs = _jobs(options, archive, deadline)
+    finished = [bench.finished(job) if options.resume else None for job in jobs]
+    again = set(filter(None, options.retry.split(",")))
+    todo = [job for job, line in zip(jobs, finished, strict=True) if line is None or line["status"] in again]
+    _say(f"{len(jobs)} tasks, {len(jobs) - len(todo)} finished before")
+    waiting = _sized(todo, options.first.split(","))
+    devices = _devices(options)
+    if options.gpus:
+        with contextlib.suppress(roofline.RooflineError):  # every task says so
+            roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
+    if options.prewarm != "skip" and options.gpus:
+        crowded = [replace(device, slots=options.prewarm_jobs_per_gpu) for device in devices]
+        threads = max(1, (os.cpu_count() or 1) // sum(device.slots for device in crowded))
+        few = {"TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
+        light = [replace(one, copies=PREWARM_COPIES) for one in waiting]
+        _schedule(light, crowded, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes), few)
+    if options.prewarm != "only":
+        _schedule(waiting, devices, "warpwright.bench:run_job", deadline, {})
+    lines = [line for line in (bench.finished(job) for job in jobs) if line is not None]
+    _write(out, options, lines, len(jobs), devices)
+    _say(f"{len(lines)} of {len(jobs)} tasks finished; results in {out}")
+    return 0 if len(lines) == len(jobs) else 3
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernelbench", required=True, help="the repository, or its folder of levels")
+    parser.add_argument("--levels", default="1,2")
+    parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
+    parser.add_argument("--first", default="", help="level:number pairs that run before the others, such as 2:14,2:18")
+    parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")
+    parser.add_argument("--jobs-per-gpu", type=int, default=3)
+    parser.add_argument("--jobs-on-cpu", type=int, default=1, help="with --gpus 0; one at a time is timed, and the others stand still meanwhile")
+    parser.add_argument("--prewarm-jobs-per-gpu", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=9.0, help="wall time of this call")
+    parser.add_argument("--prewarm", choices=("auto", "skip", "only"), default="auto")
+    parser.add_argument("--prewarm-minutes", type=float, default=3.0)
+    parser.add_argument("--resume", action="store_true", help="leave out what OUT/archive.db holds a finished outcome of")
+    parser.add_argument("--retry", default="", help="with --resume: statuses to run again all the same, such as crashed,unscored")
+    parser.add_argument("--archive", help="archive of an earlier call, copied to OUT when OUT has none")
+    parser.add_argument("--out", default="results")
+    parser.add_argument("--cache", default=str(Path(tempfile.gettempdir()) / "warpwright_inductor"))
+    parser.add_argument("--search", default="ladder")
+    parser.add_argument("--budget", default="45s")
+    parser.add_argument("--baselines", default="", help="comma-separated; empty: those of the device")
+    parser.add_argument("--timing-seconds", type=float, default=5.0, help="limit for timing one candidate")
+    parser.add_argument("--precision", default="strict")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--title", default="KernelBench")
+    return parser.parse_args(arguments)
+
+
+def _say(text: str) -> None:
+    print(f"[{datetime.now(UTC):%H:%M:%S}] {text}", file=sys.stderr, flush=True)
+
+
+# --- what is to be done ------------------------------------------------------------------------------------------------------------
+
+
+def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[bench.Job]:
+    root = Path(options.kernelbench)
+    root = root / "KernelBench" if (root / "KernelBench").is_dir() else root
+    device = "cuda" if options.gpus else "cpu"
+    baselines = tuple(filter(None, options.baselines.split(",")))
+    settings = bench.Settings(
+        device, options.search, options.budget, baselines, options.precision, scale=options.scale, timing_seconds=options.timing_seconds
+    )
+    machine = kind_of_machine(device)
+    folders = [root / f"level{level}" for level in options.levels.split(",")]
+    files = [file for folder in folders for file in bench.find_tasks([folder], options.tasks)]
+    return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
+
+
+def _sized(jobs: Sequence[bench.Job], first: Sequence[str] = ()) -> list[Waiting]:
+    """Return the jobs with the memory they may take, the last level and the largest first: small ones fill the gaps beside them.
+
+    A task whose footprint is unknown is taken to need a whole device.
+    """
+    waiting = []
+    for job in jobs:
+        task = job.describe()
+        try:
+            peak = float(footprint.peak_bytes(task))
+        except TaskError as error:
+            _say(f"{task.name}: footprint unknown, runs alone: {error}")
+            peak = math.inf
+        waiting.append(Waiting(job, task, peak))
+    return sorted(waiting, key=lambda one: (_place(one.job.path, first), Path(one.job.path).parent.name, one.peak), reverse=True)
+
+
+def _place(path: str, first: Sequence[str]) -> int:
+    """Return a number that is the larger the sooner a task shall run: level:number pairs in `first` come first, in their order."""
+    file = Path(path)
+    name = f"{file.parent.name.removeprefix('level')}:{file.stem.partition('_')[0]}"
+    return len(first) - first.index(name) if name in first else 0
+
+
+def _devices(options: argparse.Namespace) -> list[Device]:
+    if not options.gpus:
+        return [Device(None, 0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), options.jobs_on_cpu)]
+    query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    asked = subprocess.run(query, capture_output=True, text=True, check=True)
+    sizes = [0.92 * 2**20 * float(line) for line in asked.stdout.split()]
+    if len(sizes) < options.gpus:
+        raise SystemExit(f"expected {options.gpus} GPUs, saw {len(sizes)}; lower --gpus")
+    return [Device(index, size, options.jobs_per_gpu) for index, size in enumerate(sizes[: options.gpus])]
+
+
+# --- scheduling --------------------------------------------------------------------------------------------------------------------
+
+
+def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float, environment: dict[str, str]) -> None:
+    """Run `function` for every task, on each device the first that fits, until all are done or time is up; then end what still runs."""
+    queue, stop, done = list(tasks), threading.Event(), 0
+    running: dict[Future[Any], tuple[Device, Waiting, float]] = {}
+    with ThreadPoolExecutor(sum(device.slots for device in devices)) as pool:
+        try:
+            while (queue or running) and time.time() < deadline:
+                for device in devices:
+                    for waiting in _fitting(device, queue):
+                        future = pool.submit(run_job, function, waiting.job.to_json(), environment | _environment(device), None, stop)
+                        running[future] = (device, waiting, time.time())
+                ended, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    device, waiting, began = running.pop(future)
+                    device.running.remove(waiting)
+                    done += 1
+                    _say(f"{done}/{len(tasks)} {device} {time.time() - began:.0f}s {waiting.task.name}: {_said(future.result())}")
+        finally:
+            stop.set()  # run_job then interrupts its job, which has a few seconds to end
+            if running:
+                _say(f"time is up: {len(running)} jobs end early, {len(queue)} were not begun")
+            for device, waiting, _ in running.values():
+                device.running.remove(waiting)
+
+
+def _fitting(device: Device, queue: list[Waiting]) -> list[Waiting]:
+    """Move the tasks that fit from the queue to the device, and return them."""
+    chosen = []
+    for waiting in list(queue):
+        if len(device.running) >= device.slots:
+            break
+        if device.takes(waiting):
+            queue.remove(waiting)
+            device.running.append(waiting)
+            chosen.append(waiting)
+    return chosen
+
+
+def _environment(device: Device) -> dict[str, str]:
+    return {} if device.index is None else {"CUDA_VISIBLE_DEVICES": str(device.index)}
+
+
+def _said(result: Any) -> str:
+    """Return what came of a job, in a line."""
+    if not isinstance(result, dict):
+        return " ".join(str(result).split())[-400:]
+    speedup = (result.get("speedup") or {}).get("best")
+    gain = f" {speedup:.2f}x {result.get('verdict')}" if speedup else ""
+    return f"{result['status']}{gain} {(result.get('reason') or '')[:200]}"
+
+
+def prewarm(payload: dict[str, Any]) -> dict[str, str]:
+    """Compile a task's torch.compile baselines once, so that their kernels are in the cache that baseline workers use.
+
+    max-autotune makes its choices here, beside other tasks on the same GPU, and they are kept: choosing again alone takes 10 to 25 s a task
+    on an H200, several times what the rest of a task takes. The results say so.
+    """
+    import torch
+    from torch._inductor import config
+
+    from warpwright import targets
+    from warpwright.tasks import taskfile
+
+    job = bench.Job.from_json(payload)
+    task = job.describe()
+    inputs = taskfile.load(task).make_inputs(0, "cuda")
+    done = []
+    for name, source in targets.baselines(taskfile.source_text(task), "cuda:0", job.settings.baselines or None).items():
+        if "compile" not in name:
+            continue
+        namespace = taskfile.run_text(source.text, f"{name}.py", f"{task.key}_{name}")
+        with config.patch(fx_graph_cache=True, autotune_local_cache=True), torch.device("cuda"), torch.no_grad():
+            namespace.ModelNew(*namespace.get_init_inputs())(*inputs)
+        torch.cuda.synchronize()
+        torch.compiler.reset()
+        done.append(name)
+    return {"status": f"compiled {', '.join(done)}"}
+
+
+# --- results -----------------------------------------------------------------------------------------------------------------------
+
+
+def _write(out: Path, options: argparse.Namespace, lines: list[dict[str, Any]], total: int, devices: Sequence[Device]) -> None:
+    (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if lines:
+        (out / "results.md").write_text(summary.document(options.title, _facts(options, len(lines), total, devices), lines))
+    archive = out / "archive.db"
+    if archive.exists():
+        with Archive(archive):  # the last one to close it folds the write-ahead log into the file
+            pass
+        _split(archive)
+
+
+def _facts(options: argparse.Namespace, finished: int, total: int, devices: Sequence[Device]) -> dict[str, Any]:
+    import torch
+
+    machine = kind_of_machine("cuda" if options.gpus else "cpu")
+    facts = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "tasks": f"{finished} of {total} (levels {options.levels})"}
+    facts["machine"] = f"{len(devices)} x {machine}" if options.gpus else f"{machine}, {len(os.sched_getaffinity(0))} cores"
+    facts["versions"] = f"torch {torch.__version__}, CUDA {torch.version.cuda}, Python {platform.python_version()}"
+    if options.gpus and options.prewarm != "skip":
+        facts["autotuning"] = "compile_max_autotune chose its kernels while other tasks compiled on the same GPU, then was timed alone"
+    facts["settings"] = f"search {options.search}, budget {options.budget} a task, precision {options.precision}, scale {options.scale:g}"
+    return facts
+
+
+def _split(path: Path) -> None:
+    """Cut a file that is too large to carry into numbered parts: `cat archive.db.*` joins them."""
+    if path.stat().st_size <= FILE_BYTES:
+        return
+    data = path.read_bytes()
+    for number, start in enumerate(range(0, len(data), FILE_BYTES)):
+        path.with_name(f"{path.name}.{number}").write_bytes(data[start : start + FILE_BYTES])
+    _say(f"{path} is larger than {FILE_BYTES} bytes: its parts are beside it")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,89 @@
+"""Write the tables of benchmarks/results/NAME/README.md from the rows beside them: `python -m benchmarks.tables [NAME ...] [--check]`.
+
+A README marks where a table stands:
+
+    <!-- table: speed -->          every row of rows.jsonl with "table": "speed", its other keys as columns
+    <!-- table: kernelbench -->    a view of VIEWS, computed from all rows
+    <!-- end -->
+
+What lies between the two marks is replaced. `--check` writes nothing and fails where a README differs from its rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from warpwright.reports import summary
+
+RESULTS = Path(__file__).parent / "results"
+_TABLE = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.S)
+
+Row = Mapping[str, Any]
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of a result's folder."""
+    return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+
+
+def kernelbench(rows: Sequence[Row]) -> str:
+    """Return the means, the counts, the unscored tasks and the table of all tasks of a KernelBench run."""
+    lines = [row for row in rows if "task" in row]
+    unscored = [f"- {line['task']}: {line['reason']}" for line in lines if line["status"] == "unscored"]
+    parts = [summary.paragraphs(summary.summarise(lines)), *(["Unscored:", "\n".join(unscored)] if unscored else []), summary.table(lines)]
+    return "\n\n".join(parts)
+
+
+VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {"kernelbench": kernelbench}
+
+
+def table(rows: Sequence[Row], name: str) -> str:
+    """Return the Markdown table of the rows called `name`; raise ValueError when there is none."""
+    chosen = [{key: value for key, value in row.items() if key != "table"} for row in rows if row.get("table") == name]
+    if not chosen:
+        raise ValueError(f"expected rows with \"table\": {name!r}, saw none: add them to rows.jsonl or remove the mark")
+    columns = list(dict.fromkeys(key for row in chosen for key in row))
+    lines = [_line(columns), _line(["---"] * len(columns))]
+    return "\n".join([*lines, *(_line([row.get(column, "") for column in columns]) for row in chosen)])
+
+
+def _line(cells: Sequence[Any]) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def written(folder: Path) -> str:
+    """Return the README of a result with its tables made from its rows."""
+    rows = rows_of(folder)
+
+    def replaced(match: re.Match[str]) -> str:
+        view = VIEWS.get(match["name"])
+        return f"{match[1]}{view(rows) if view is not None else table(rows, match['name'])}\n{match[3]}"
+
+    return _TABLE.sub(replaced, (folder / "README.md").read_text())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="folders of benchmarks/results (all)")
+    parser.add_argument("--check", action="store_true", help="fail where a README differs from its rows; write nothing")
+    options = parser.parse_args(arguments)
+    folders = [RESULTS / name for name in options.names] or sorted(path.parent for path in RESULTS.glob("*/README.md"))
+    stale = []
+    for folder in folders:
+        text = written(folder)
+        if text != (folder / "README.md").read_text():
+            stale.append(folder.name)
+            if not options.check:
+                (folder / "README.md").write_text(text)
+    if stale:
+        print(f"{'differ from their rows' if options.check else 'written'}: {', '.join(stale)}")
+    return int(options.check and bool(stale))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,223 @@
+"""Translated kernels beside OpenMP written by hand, torch and one fiber a thread, interleaved in one run; peers before it.
+
+    python -m benchmarks.transpile.speed [--repeats 30] [--threads 1] [--cpu-time] [--kept] [--only NAME,...] [--without NAME,...]
+        [--peer NAME=LIBRARY ...] [--markdown FILE]
+
+The kernels are in speed.cu, the twins in speed_hand.cpp, data and answers in speed_works.py.
+
+A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the
+grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it. A peer starts its threads
+itself: it runs in a forked process, where OpenMP's threads are missing once torch has used them, and a parallel region waits for ever. It has to
+count its cores by the process's affinity: std::thread::hardware_concurrency() is 2 for a process that may use one core of two, and two threads that
+spin for each other on one core wait for time slices of 4 ms.
+
+Every program runs unmeasured for 0.2 s first: Linux may start two threads on one core, and part them only after 100 ms. The output is cleared before
+each call, by one core: with two threads, half of it then lies in the other core's cache. With --kept only those are cleared to which a kernel adds.
+
+Every answer but torch's is checked against numpy in float64 before anything is timed. Times are wall clock, minimum and median over the repeats; with
+--cpu-time the process's own, which others on a busy machine change less (one thread only, and without peers).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.transpile.speed_works import ADDING, BLOCKS, NOTE, Work, works
+from warpwright import native
+from warpwright.domains import transpile
+from warpwright.timing import facts
+
+HERE = Path(__file__).parent
+CUDA = (HERE / "speed.cu").read_text()
+HAND = (HERE / "speed_hand.cpp").read_text()
+HAND_FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math")  # what the translated text asks for by itself
+TIERS = ("vectors", "loops", "fibers")
+
+LARGEST_ERROR = 2e-4
+WARMING = 0.2
+"""Seconds for which a program runs before it is measured."""
+
+
+def converted(arguments: Iterable[Any]) -> list[Any]:
+    """Return the arguments as C takes them: arrays as pointers, real numbers as float."""
+    return [ctypes.c_void_p(v.ctypes.data) if isinstance(v, np.ndarray) else ctypes.c_float(v) if isinstance(v, float) else v for v in arguments]
+
+
+def peer_caller(work: Work, library: ctypes.CDLL) -> Callable[[], Any] | None:
+    """Return the call of the peer's kernel, None where it has none."""
+    function = getattr(library, f"peer_{work.name}", None)
+    grid = (*work.grid, 1, 1)[:3]
+    arguments = [*converted(work.arguments), *grid]
+    return None if function is None else lambda: function(*arguments)
+
+
+def callers(work: Work, tiers: dict[str, Any], hand: ctypes.CDLL) -> dict[str, Callable[[], Any]]:
+    """Return what is timed, by name, without the peers."""
+    by_name: dict[str, Callable[[], Any]] = {}
+    for tier, kernels in tiers.items():
+        launcher = kernels[work.name][work.grid, BLOCKS[work.name]]
+        by_name[tier] = lambda launcher=launcher: launcher(*work.arguments)
+    arguments = converted(work.hand_arguments)
+    by_name["hand OpenMP"] = lambda: hand[work.name](*arguments)
+    if work.torch is not None:
+        by_name["torch"] = work.torch
+    return by_name
+
+
+def error_of(work: Work, name: str, call: Callable[[], Any]) -> float:
+    """Return the largest error over the largest value, 0 for torch, which writes elsewhere."""
+    work.output[...] = 0
+    call()
+    scale = max(1.0, float(np.abs(work.expected).max()))
+    return 0.0 if name == "torch" else float(np.abs(work.output - work.expected).max()) / scale
+
+
+def warm(call: Callable[[], Any]) -> None:
+    """Run a program until its threads have cores of their own."""
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < WARMING:
+        call()
+
+
+def peer_times(work: Work, call: Callable[[], Any], repeats: int, kept: bool) -> list[float] | str:
+    """Return the times of a peer's kernel in ms, or what is wrong with its answer.
+
+    In a process of its own that is then dropped: HIP-CPU's fibers stay out of step after a kernel that it gets wrong, and spoil more; and its thread
+    that waits for launches keeps a core busy: beside it, two threads of others took ten times as long.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        error = max(error_of(work, "peer", call) for _ in range(2))
+        taken = measure(work, {"peer": call}, repeats, 10, kept)["peer"] if error <= LARGEST_ERROR else f"wrong: relative error {error:.2g}"
+        os.write(writing, json.dumps(taken).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        text = said.read()
+    status = os.waitpid(child, 0)[1]
+    return json.loads(text) if text and not status else f"stopped: wait status {status}"
+
+
+def measure(
+    work: Work, calls: dict[str, Callable[[], Any]], repeats: int, slow_share: int, kept: bool, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
+    """Return the times of each program in ms, in a new order each round; one that takes over 50 ms runs in every `slow_share`-th round."""
+    for call in calls.values():
+        warm(call)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    order, random = list(calls.items()), Random(0)
+    for round_number in range(repeats):
+        random.shuffle(order)  # behind a program on the same data, another finds it in the caches
+        for name, call in order:
+            if round_number % slow_share and times[name][0] > 50:
+                continue
+            if not kept or work.name in ADDING:
+                work.output[...] = 0
+            begun = clock()
+            call()
+            times[name].append((clock() - begun) * 1e3)
+    return times
+
+
+def rows(work: Work, times: dict[str, list[float]], best: dict[str, float]) -> list[str]:
+    """Return the table's rows of one kernel."""
+    made = []
+    for name, taken in times.items():
+        against = f"{best['torch'] / best[name]:.2f}" if "torch" in best else "-"
+        hand = best["hand OpenMP"] / best[name]
+        made.append(f"| {work.name} | {work.size} | {name} | {best[name]:.3f} | {statistics.median(taken):.3f} | {hand:.2f} | {against} |")
+    return made
+
+
+def means(best: dict[tuple[str, str], dict[str, float]], threads: int) -> list[str]:
+    """Return a table of geometric means of each program's time over that of tier vectors, with the number of rows: of all, and of the note's."""
+    names = list(dict.fromkeys(name for row in best.values() for name in row if name != "vectors"))
+    lines = ["| threads | rows | " + " | ".join(names) + " |", "|" + "---|" * (len(names) + 2)]
+    for label, wanted in (("all", None), ("the note's five kernels", NOTE)):
+        cells = []
+        for name in names:
+            shares = [row[name] / row["vectors"] for (kernel, _), row in best.items() if name in row and (wanted is None or kernel in wanted)]
+            cells.append(f"{statistics.geometric_mean(shares):.3g} ({len(shares)})" if shares else "-")
+        lines.append(f"| {threads} | {label} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--kept", action="store_true", help="clear outputs between calls only where a kernel adds to them")
+    parser.add_argument("--only", help="kernels, with commas between")
+    parser.add_argument("--without", default="", help="tiers that are not timed, with commas between")
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=LIBRARY")
+    parser.add_argument("--markdown", type=Path)
+    given = parser.parse_args()
+    if given.cpu_time and (given.threads > 1 or given.peer):
+        parser.error("--cpu-time is for one thread, without peers")
+    return given
+
+
+def timed_peers(chosen: list[Work], given: argparse.Namespace) -> tuple[dict[tuple[str, str], dict[str, list[float]]], list[str]]:
+    """Return the peers' times by kernel and size, and a row of the table for each answer that is wrong."""
+    times: dict[tuple[str, str], dict[str, list[float]]] = {(work.name, work.size): {} for work in chosen}
+    lines = []
+    for name, path in (peer.split("=", 1) for peer in given.peer):
+        library = ctypes.CDLL(path)
+        for work in chosen:
+            call = peer_caller(work, library)
+            taken = "not built" if call is None else peer_times(work, call, given.repeats, given.kept)
+            if isinstance(taken, str):
+                lines.append(f"| {work.name} | {work.size} | {name} | {taken} | | | |")
+            else:
+                times[work.name, work.size][name] = taken
+    return times, lines
+
+
+def main() -> None:
+    given = options()
+    chosen = [work for work in works() if given.only is None or work.name in given.only.split(",")]
+    peers, faults = timed_peers(chosen, given)  # first: the forked processes need one that has started no threads
+    torch.set_num_threads(given.threads)
+    kept = [tier for tier in TIERS if tier not in given.without.split(",")]
+    tiers = {tier: transpile.compile_text(CUDA, "micro.cu", tier=tier, blocks=BLOCKS).load() for tier in kept}
+    hand = ctypes.CDLL(str(native.build(HAND, flags=HAND_FLAGS)))
+    ctypes.CDLL("libgomp.so.1").omp_set_num_threads(given.threads)
+    lines = ["| kernel | size | program | min ms | median ms | hand / this | torch / this |", "|---|---|---|---|---|---|---|", *faults]
+    best = {}
+    for work in chosen:
+        calls = callers(work, tiers, hand)
+        for name, call in calls.items():
+            error = error_of(work, name, call)
+            if error > LARGEST_ERROR:
+                raise SystemExit(f"{work.name} by {name} is wrong: relative error {error}")
+        clock = time.process_time if given.cpu_time else time.perf_counter
+        times = measure(work, calls, given.repeats, 10, given.kept, clock) | peers[work.name, work.size]
+        best[work.name, work.size] = {name: min(taken) for name, taken in times.items()}
+        lines += rows(work, times, best[work.name, work.size])
+        print("\n".join(lines[-len(times) :]), flush=True)
+    summary = means(best, given.threads)
+    print("\n".join(summary))
+    if given.markdown:
+        compiler = subprocess.run([native.compiler()[0], "--version"], capture_output=True, text=True, timeout=60).stdout.splitlines()[0]
+        machine = facts.machine_name("cpu")
+        head = f"{machine}, {given.threads} thread(s), {given.repeats} rounds; {compiler}, torch {torch.__version__}, numpy {np.__version__}"
+        given.markdown.write_text("\n".join([head, "", *summary, "", *lines]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

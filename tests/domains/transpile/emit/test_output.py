@@ -1,0 +1,91 @@
+"""The text that is written: golden, with the source's names, comments and lines; whole programs; the command."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from warpwright import cli, native
+from warpwright.domains import transpile
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "transpile"
+
+PROGRAM = r"""
+#include <cstdio>
+#include <vector>
+#include "scale.cuh"
+#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s\n", cudaGetErrorString(e)); return 1; } } while (0)
+__constant__ int shift[2];
+__global__ void add(int* x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = scaled(x[i]) + shift[i % 2];
+}
+template <int N> __global__ void last(const int* x, int* y) { if (threadIdx.x == 0) *y = x[N - 1]; }
+int main() {
+  const int n = 1000;
+  std::vector<int> host(n);
+  for (int i = 0; i < n; ++i) host[i] = i;
+  int *x, *y, answer, by[2] = {1, 10};
+  CHECK(cudaMalloc(&x, n * sizeof(int)));
+  CHECK(cudaMalloc((void**)&y, sizeof(int)));
+  CHECK(cudaMemcpyToSymbol(shift, by, sizeof by));
+  cudaStream_t stream;
+  cudaEvent_t begun, ended;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaEventCreate(&begun)); CHECK(cudaEventCreate(&ended));
+  CHECK(cudaMemcpyAsync(x, host.data(), n * sizeof(int), cudaMemcpyHostToDevice, stream));
+  cudaEventRecord(begun, stream);
+  dim3 block(128), grid((n + block.x - 1) / block.x);
+  add<<<grid, block, 0, stream>>>(x, n);
+  CHECK(cudaGetLastError());
+  last<n><<<1, 32>>>(x, y);
+  cudaEventRecord(ended, stream);
+  CHECK(cudaEventSynchronize(ended));
+  float ms = -1;
+  cudaEventElapsedTime(&ms, begun, ended);
+  CHECK(cudaMemcpy(&answer, y, sizeof answer, cudaMemcpyDeviceToHost));
+  printf("%d %d\n", answer, ms >= 0);
+  cudaFree(x); cudaFree(y);
+  return 0;
+}
+"""
+
+
+def test_output_is_as_reviewed(golden: Callable[[str, str], None]) -> None:
+    program = transpile.compile_text((GOLDEN / "tiled.cu").read_text(), "tiled.cu")
+    head, _, body = program.source.partition("\n// ---- tiled.cu ----")
+    kernels = "\n".join(line for line in head.splitlines() if line.startswith("// kernel"))
+    golden("transpile/tiled.cpp.txt", f"{kernels}\n{body.partition('// ---- entries')[0]}")
+
+
+def test_every_region_names_its_source_line() -> None:
+    source = transpile.compile_text((GOLDEN / "tiled.cu").read_text(), "tiled.cu").source
+    for line in (2, 3, 4, 7, 8, 9, 10, 11, 13, 14, 15, 16, 18, 21, 22, 23, 24, 25):
+        assert re.search(rf"line {line}\b", source.partition("---- tiled.cu ----")[2]), line
+
+
+@pytest.mark.compiler
+def test_a_whole_program_runs_unmodified(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scale.cuh").write_text("#pragma once\n__device__ inline int scaled(int v) { return 2 * v; }\n")
+    (tmp_path / "app.cu").write_text(PROGRAM)
+    out = tmp_path / "app.cpp"
+    assert cli.main(["transpile", str(tmp_path / "app.cu"), "-o", str(out), "--json"]) == cli.DONE
+    told = json.loads(capfd.readouterr().out)
+    assert [(k["kernel"], k["tier"]) for k in told["kernels"]] == [("add", "vectors"), ("last", "vectors")]
+    compiler, _ = native.compiler()
+    subprocess.run([compiler, "-O1", "-std=c++17", "-fopenmp", "-w", str(out), "-o", str(tmp_path / "app")], check=True, timeout=200)
+    done = subprocess.run([str(tmp_path / "app")], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"{2 * 999 + 10} 1\n")
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["transpile", str(tmp_path / "none.cu"), "--json"]) == cli.WRONG_USE
+    assert "expected a CUDA source" in capfd.readouterr().out
+    (tmp_path / "bad.cu").write_text('__global__ void k() {\n  asm("nop;");\n}\n')
+    assert cli.main(["transpile", str(tmp_path / "bad.cu"), "--json"]) == cli.NOT_PASSED
+    assert "bad.cu:2: device code has inline PTX that is not of the common kind [ptx]" in capfd.readouterr().out

@@ -1,0 +1,80 @@
+"""What the kernels of a program have to know of its device functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from warpwright.domains.transpile import ir, vmath
+from warpwright.domains.transpile.analysis import vectorise
+from warpwright.domains.transpile.analysis.synchronisation import synchronising
+from warpwright.domains.transpile.integers import LAUNCH
+from warpwright.domains.transpile.ir import Function
+
+LOOKS_AT_THREAD = frozenset({*LAUNCH, "this_thread_block", "this_thread", "this_grid", "tiled_partition", "coalesced_threads", "__activemask"})
+"""Names by which a function learns which thread runs it."""
+
+
+@dataclass(frozen=True)
+class Callees:
+    """What is known of the device functions that a kernel calls."""
+
+    impure: frozenset[str] = frozenset()
+    """They read threadIdx or the like."""
+    references: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+NO_CALLEES = Callees()
+
+
+def callees(functions: Sequence[Function]) -> Callees:
+    """Return what the kernels have to know of the device functions."""
+    impure: set[str] = set()
+    words = {f.name: _words(f) for f in functions}
+    grew = True
+    while grew:
+        grew = False
+        for function in functions:
+            if function.name not in impure and (function.problem or words[function.name] & (LOOKS_AT_THREAD | impure)):
+                impure.add(function.name)
+                grew = True
+    references = {f.name: tuple(i for i, p in enumerate(f.parameters) if p.reference and not p.type.startswith("const")) for f in functions}
+    return Callees(frozenset(impure), references)
+
+
+def _words(function: Function) -> set[str]:
+    """Return the words of a function's expressions; no word is part of two pieces, so that they need not be put together."""
+    pieces = (part for expr in ir.expressions(function.body) for part in expr.parts if isinstance(part, str))
+    return set(re.findall(r"\w+", " ".join([ir.plain(piece) if "/" in piece else piece for piece in pieces])))
+
+
+def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset[str]:
+    """Return the device functions that a loop over threads may call and still be vectorised."""
+    simple: frozenset[str] = frozenset()
+    own = frozenset(f.name for f in functions)
+    for _ in range(4):  # functions that call simple functions, a few levels deep
+        simple = frozenset(f.name for f in functions if f.name not in known.impure and vectorise.is_simple(f, simple, own))
+    return simple
+
+
+@dataclass(frozen=True)
+class Device:
+    """What the kernels of a program have to know of its device functions: it is the same for all of them, and found once."""
+
+    functions: Sequence[Function]
+    known: Callees
+    syncing: Mapping[str, Function]
+    """Those that synchronise."""
+    simple: frozenset[str]
+    """Those that a loop over threads may call and still be vectorised."""
+    calls: Mapping[str, str]
+    """Library function -> what tier vectors calls instead."""
+    own: frozenset[str]
+
+
+def device(functions: Sequence[Function]) -> Device:
+    """Return what there is to know of a program's device functions."""
+    known = callees(functions)
+    own = frozenset(f.name for f in functions)
+    return Device(functions, known, synchronising(functions), simple_functions(functions, known), vmath.calls(functions), own)

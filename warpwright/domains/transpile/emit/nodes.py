@@ -1,0 +1,140 @@
+"""Write the nodes of a plan: the control around regions, groups of warps, and what the threads of a scope collect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis import regions as plans
+from warpwright.domains.transpile.analysis.regions import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Region, Single, Sync, WarpGroup
+from warpwright.domains.transpile.emit import control, regions, warps
+from warpwright.domains.transpile.emit.writer import Writer
+from warpwright.domains.transpile.ir import Evaluate
+from warpwright.domains.transpile.printing import declarator
+
+_JOINS = {
+    "ballot": ("0", "{r} |= (unsigned)(({o}) != 0) << lane_index"), "or": ("0", "{r} |= ({o}) != 0"), "and": ("1", "{r} &= ({o}) != 0"),
+    "count": ("0", "{r} += ({o}) != 0"), "add": ("0", "{r} += {o}"), "bits_and": ("~0", "{r} &= {o}"), "bits_or": ("0", "{r} |= {o}"), "bits_xor": ("0", "{r} ^= {o}"),  # noqa: E501
+    "min": ("", "if (first_{r} || {o} < {r}) {r} = {o}; first_{r} = false"), "max": ("", "if (first_{r} || {o} > {r}) {r} = {o}; first_{r} = false"),
+}  # fmt: skip
+"""Operation -> its neutral element and one step, of `r` the result and `o` what a thread offers."""
+
+
+def write(writer: Writer, nodes: Sequence[Node]) -> None:
+    """Write the nodes, one after another."""
+    for node in nodes:
+        _node(writer, node)
+
+
+def _node(writer: Writer, node: Node) -> None:
+    if isinstance(node, Region):
+        _region(writer, node)
+    elif isinstance(node, Single):
+        writer.lines += writer.printer.statement(node.stmt, writer.depth)
+    elif isinstance(node, Sync):
+        writer.line(f"// {'__syncthreads()' if node.scope == 'block' else 'the warp meets'}, line {node.line}")
+    elif isinstance(node, Gather):
+        _collect(writer, node)
+    elif isinstance(node, Branch):
+        _branch(writer, node)
+    elif isinstance(node, Loop):
+        control.open_steps(writer, node)
+        write(writer, node.body)
+        writer.close()
+    elif isinstance(node, Masked):
+        braces = control.open_masked(writer, node)
+        _under(writer, node.cond, node.body)
+        for _ in range(braces):
+            writer.close()
+    elif isinstance(node, MaskedLoop):
+        control.open_masked_loop(writer, node)
+        _under(writer, ir.name_of(node.flag), node.body)
+        writer.close()
+    elif isinstance(node, WarpGroup):
+        _group(writer, node)
+    elif isinstance(node, Leave):
+        writer.line(f"{node.word};")
+
+
+def _under(writer: Writer, mask: ir.Expr, nodes: Sequence[Node]) -> None:
+    """Write the nodes for the threads for which the mask holds."""
+    writer.masks.append(mask)
+    write(writer, nodes)
+    writer.masks.pop()
+
+
+def _branch(writer: Writer, node: Branch) -> None:
+    writer.open(f"if {'constexpr ' if node.stmt.constexpr else ''}({writer.printer.expr(node.cond)})")
+    write(writer, node.then)
+    if node.other:
+        writer.otherwise()
+        write(writer, node.other)
+    writer.close()
+
+
+def _region(writer: Writer, node: Region) -> None:
+    """Write a region; one that computes with what is the same in all threads, once, for blocks of whole warps."""
+    same = writer.lowered.once.get(node.number)
+    if not same:
+        regions.numbered(writer, node.number)
+        return
+    writer.open("if (dim_x % 32 == 0)")
+    writer.line("constexpr int thread = 0;  // all threads have the same")
+    writer.values(node.stmts, plans.used(node.stmts))
+    writer.lines += writer.statements(node.stmts)
+    for var in writer.plan.in_order(same):
+        writer.line(f"std::fill_n({var.name}_t, threads, {var.name});")
+    writer.otherwise()
+    regions.numbered(writer, node.number)
+    writer.close()
+
+
+def _group(writer: Writer, node: WarpGroup) -> None:
+    """Write the loop over warps; the lanes of blocks whose width is a multiple of 32 run side by side, those of others one by one."""
+    if not writer.settings.vectors:
+        _one_by_one(writer, node)
+        return
+    invariant = writer.lowered.groups.get(node.number)
+    writer.open("if (dim_x % 32 == 0)")
+    warps.open_side_by_side(writer, invariant)
+    _lane_arrays(writer, node)
+    warps.enter(writer)
+    write(writer, node.body)
+    warps.leave(writer)
+    writer.close()
+    if invariant is not None:
+        warps.copies(writer, invariant)
+    writer.otherwise()
+    _one_by_one(writer, node)
+    writer.close()
+
+
+def _one_by_one(writer: Writer, node: WarpGroup) -> None:
+    """Write the loop over warps, whose lanes run one after another."""
+    writer.open("for (int warp_index = 0; warp_index < warps; ++warp_index)")
+    writer.line("const int lanes = threads - warp_index * 32 < 32 ? threads - warp_index * 32 : 32;")
+    _lane_arrays(writer, node)
+    writer.in_warps = True
+    write(writer, node.body)
+    writer.in_warps = False
+    writer.close()
+
+
+def _lane_arrays(writer: Writer, node: WarpGroup) -> None:
+    """Declare the per-lane arrays of the warp."""
+    inside = {k for n, _ in plans.walk(node.body) for k in plans.used(plans.node_stmts(n))}
+    for var in writer.plan.in_order(writer.lane_arrays & inside):
+        writer.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
+
+
+def _collect(writer: Writer, node: Gather) -> None:
+    stmt = node.stmt
+    neutral, step = _JOINS[stmt.operation]
+    start = f"({stmt.var.type}){neutral}" if neutral else f"{stmt.var.type}()"
+    writer.line(f"{stmt.var.type} {stmt.var.name} = {start};  // line {stmt.line}")
+    if not neutral:
+        writer.line(f"bool first_{stmt.var.name} = true;")
+    offered = f"{stmt.offered.name}{'_l[lane_index]' if stmt.offered.key in writer.lane_arrays else ''}"
+    writer.loop_head([Evaluate(ir.name_of(stmt.offered)), *[Evaluate(m) for m in writer.masks]], False)
+    writer.line(step.format(r=stmt.var.name, o=offered) + ";")
+    writer.loop_tail()

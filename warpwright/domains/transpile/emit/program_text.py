@@ -1,0 +1,90 @@
+"""The whole output: head, runtime, translated text, and the functions through which Python launches its kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from warpwright.domains.transpile.frontend.scan import Kernel
+from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.launch.runtime_text import runtime
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """What became of one kernel."""
+
+    name: str
+    line: int
+    tier: str
+    """fibers, loops or vectors."""
+    reason: str
+    """Why this tier and not a faster one; empty for the fastest."""
+
+
+def assemble(
+    source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], more: tuple[str, ...] = ()
+) -> str:
+    """Return the whole output: head, runtime, translated text, entries."""
+    body = re.sub(r"(?<!\()\b__noinline__\b", "__attribute__((noinline))", body)  # as a macro it would break the standard library's headers
+    body = re.sub(r"\bstatic\s+__shared__|\b__shared__\s+static\b", "__shared__", body)
+    head = [
+        f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing",  # noqa: E501
+        *_ASKED,
+    ]
+    head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
+    includes = [f"#include <{name}>" for name in source.includes]
+    if {"assert.h", "cassert"} & set(source.includes) and re.search(r"\bassert\s*\(", body):
+        includes += _ASSERT
+    parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
+    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, source.kernels), ""])
+
+
+_ASKED = (
+    "#if defined(__GNUC__) && !defined(__clang__)",
+    # The last: no memcpy in place of short loops. What it stores in pieces of 16 bytes, a load of 32 has to wait for (layernorm: 3 times as slow).
+    '#pragma GCC optimize("no-strict-aliasing", "no-math-errno", "no-trapping-math", "no-tree-loop-distribute-patterns")',
+    "#endif",
+)
+"""Of gcc, whatever its command line. Aliasing: CUDA sources read a float4 as floats, or a uint4 as halves, and nvcc lets them. Mathematics: CUDA has
+no errno and no traps, and with either gcc vectorises no loop that has a square root, a floor or a select of floats."""
+
+_ASSERT = (
+    "#ifndef NDEBUG",
+    "#undef assert",
+    "#define assert(...) ((__VA_ARGS__) ? (void)0 : ww::asserted(#__VA_ARGS__, __FILE__, __LINE__))",
+    "#endif",
+)
+"""One that fails in a kernel fails the launch, with cudaErrorAssert; the thread goes on."""
+
+_OPTIONAL = {"vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b", "vcalls": r"\bww::any_",
+             "complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
+             "lanes": r"\bww::lanes_", "groups": r"\bcooperative_groups\b", "curand": r"\bcurandStatePhilox4_32_10",
+             "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
+             "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b|\btexture\s*<|\btextureReference\b",
+             "texture_reference": r"\btexture\s*<|\btextureReference\b"}  # fmt: skip
+"""Parts of the runtime that are written only where the text matches."""
+
+
+def tidy(text: str) -> str:
+    """Return the text without the blank lines that the preprocessor left."""
+    return re.sub(r"[ \t]+\n", "\n", re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", text)).strip("\n")
+
+
+def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
+    """Return the functions through which Python launches each exported kernel."""
+    if not exports:
+        return []
+    scopes = {k.name: k.scope for k in known}
+    lines = ["\n// ---- entries for a foreign caller; weak, since each source of a program has its own ----"]
+    outside = 'extern "C" __attribute__((weak))'
+    for name, number in exports.items():
+        base, angle, arguments = name.partition("<")
+        base = base.strip()
+        function = f"&{scopes[base]}{base}_launch{angle}{arguments}"
+        lines.append(
+            f'{outside} int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}'
+        )
+        lines.append(f'{outside} const char* ww_signature_{number}() {{ return ww::signature({function}); }}')
+    return lines

@@ -1,0 +1,80 @@
+"""Write a region: its loop over threads, or over the lanes of a warp, in the form that was chosen for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpwright.domains.transpile.analysis import regions
+from warpwright.domains.transpile.emit import segment_loops, warps
+from warpwright.domains.transpile.emit.writer import Writer
+from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
+from warpwright.domains.transpile.passes.loops import registers
+from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, ThreadLoop
+from warpwright.domains.transpile.printing import INDENT
+
+
+def numbered(writer: Writer, number: int) -> None:
+    """Write the region, or the condition of the masked loop, of this number."""
+    if writer.lanes is None:
+        form(writer, writer.lowered.forms[number])
+    elif number in writer.lowered.warp_regions:
+        warps.region(writer, writer.lowered.warp_regions[number])
+
+
+def form(writer: Writer, chosen: Form) -> None:
+    """Write a region in the form that was chosen for it."""
+    if isinstance(chosen, Parts):
+        for part in chosen.parts:
+            form(writer, part)
+    elif isinstance(chosen, Interior):
+        writer.open(f"if ({chosen.condition})")
+        form(writer, chosen.inside)
+        writer.otherwise()
+        form(writer, chosen.border)
+        writer.close()
+    elif isinstance(chosen, Reduction):
+        writer.vectorised += 1
+        writer.loop_head(chosen.stmts, False)
+        writer.lines += writer.statements(chosen.stmts)
+        writer.store(chosen.stmts)
+        writer.loop_tail()
+    else:
+        _thread_loop(writer, chosen)
+
+
+def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
+    first = next((s.line for s in loop.region if s.line), 0)
+    if first:
+        writer.line(f"// line {first}")
+        writer.printer.last_line = first
+    if loop.scalar:
+        writer.scalar.append(loop.scalar)
+    writer.vectorised += loop.simd
+    if loop.registers is not None:
+        _in_registers(writer, loop.registers, loop.region)
+    writer.joined = loop.joined
+    if loop.segments is not None:
+        segment_loops.write(writer, loop.segments, loop.limits)
+    if loop.segments is None or loop.segments.only_if:
+        writer.loop_head([*loop.stmts, *(Evaluate(m) for m in loop.limits.rest)], loop.simd, loop.limits)
+        writer.lines += writer.statements(loop.stmts, loop.simd)
+        writer.store(loop.stmts)
+        writer.loop_tail(loop.limits)
+    writer.joined = ""
+    if loop.registers is not None or (loop.segments is not None and loop.segments.only_if):
+        writer.close()
+
+
+def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt]) -> None:
+    """Write the region with its sums in registers, for blocks whose shape is known to fit; the general form follows as `else`."""
+    before = writer.lines
+    writer.lines = []
+    writer.values(stmts, regions.used(stmts) - writer.plan.arrays)
+    values, writer.lines = [line.strip() for line in writer.lines], before
+    values += [
+        f"const {writer.printer.declaration(s)};".replace("const const", "const") for s in stmts if isinstance(s, Declare) and s.init is not None
+    ]
+    writer.open("if constexpr (BX && ww::fits_registers(BX))")
+    for text in registers.lines(loop, writer.plan, writer.printer, values, writer.settings.choices):
+        writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
+    writer.otherwise()

@@ -1,0 +1,90 @@
+"""Write the loops of a region whose rows are cut (`segments.py`): over stretches, and over a stretch's threads; a form apart for short distances."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warpwright.domains.transpile.analysis.bounds import Bounds
+from warpwright.domains.transpile.emit.writer import Writer
+from warpwright.domains.transpile.ir import Evaluate, Stmt
+from warpwright.domains.transpile.passes.loops import segments
+
+
+def write(writer: Writer, cut: segments.Segments, limits: Bounds) -> None:
+    """Write a region as stretches. Where these hold under a condition only, an `else` is left open: for the region as it is."""
+    if cut.only_if:
+        writer.open(f"if ({' && '.join(cut.only_if)})")
+    _in_segments(writer, cut, replace(limits, rest=cut.guards))
+    if not cut.only_if:
+        return
+    if cut.pairs is not None and not (limits.low or limits.high or limits.rows or writer.joined):
+        _in_pairs(writer, cut, cut.pairs, limits)
+    writer.otherwise()
+
+
+def _in_segments(writer: Writer, cut: segments.Segments, limits: Bounds) -> None:
+    """Write a region whose rows are cut: the usual length has a loop of its own, which the compiler unrolls."""
+    writer.rows(limits)
+    low, high = writer.row_ends(limits)
+    writer.open(f"for (int stretch_x = {low}, stretch_end; stretch_x < {high}; stretch_x = stretch_end)")
+    for text, name in cut.parts.items():
+        writer.line(f"const auto {name} = {text};")
+    writer.line(f"stretch_end = ww::smallest<int>({{{high} - stretch_x, {', '.join(cut.lengths)}}}) + stretch_x;")
+    if cut.skip:
+        writer.line(f"if (!({' && '.join(f'({text})' for text in cut.skip)})) continue;")
+    for only in cut.only:
+        writer.line(f"const int {only};")
+    if cut.inside:
+        writer.open(f"if ({' && '.join(f'({text})' for text in cut.inside)})")
+        _by_length(writer, replace(cut, stmts=cut.unguarded))
+        writer.otherwise()
+        _one_segment(writer, cut, "stretch_end")
+        writer.close()
+    else:
+        _by_length(writer, cut)
+    writer.close()
+    writer.rows_end(limits)
+
+
+def _in_pairs(writer: Writer, cut: segments.Segments, pairs: segments.Pairs, limits: Bounds) -> None:
+    """Write a region for pairs of threads that are 1, 2 or 4 apart: known distances make a loop over pairs of stretches shuffles of vectors."""
+    writer.otherwise(" && ".join(pairs.only_if))
+    writer.open(f"ww::at_distance({pairs.distance}, [&](const auto distance)")
+    writer.line("constexpr int apart = decltype(distance)::value;")
+    writer.rows(limits)
+    writer.simd(True)
+    writer.open(f"for (int stretch_x = 0; stretch_x < {writer.row_length()}; stretch_x += 2 * apart)")
+    for name, text in pairs.parts.items():
+        writer.line(f"const auto {name} = {text};")
+    writer.lines.append("#pragma GCC unroll 4")
+    _one_segment(writer, cut, "stretch_x + apart", inner=True)
+    writer.close()
+    writer.depth -= 1
+    writer.line("});")
+
+
+def _by_length(writer: Writer, cut: segments.Segments) -> None:
+    """Write a stretch, the usual length and others apart."""
+    if not 0 < cut.usual <= segments.LONGEST_COPY or cut.only:
+        _one_segment(writer, cut, "stretch_end")
+        return
+    writer.open(f"if (stretch_end - stretch_x == {cut.usual})")
+    _one_segment(writer, cut, f"stretch_x + {cut.usual}")
+    writer.otherwise()
+    _one_segment(writer, cut, "stretch_end")
+    writer.close()
+
+
+def _one_segment(writer: Writer, cut: segments.Segments, end: str, inner: bool = False) -> None:
+    """Write the loop over a stretch's threads; `inner`: inside of another that is vectorised."""
+    masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
+    threads = [only.partition(" = ")[0] for only in cut.only]
+    low = f"ww::largest<int>({{stretch_x, {', '.join(threads)}}})" if threads else "stretch_x"
+    high = f"ww::smallest<int>({{{end}, {', '.join(f'{thread} + 1' for thread in threads)}}})" if threads else end
+    writer.thread_head([*cut.stmts, *masks], not threads, cut.guards, low, high, inner)
+    writer.lines += writer.statements(cut.stmts, True)
+    writer.store(cut.stmts)
+    writer.printer.vector = False
+    if cut.guards:
+        writer.close()
+    writer.close()

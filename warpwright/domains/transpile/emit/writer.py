@@ -1,0 +1,206 @@
+"""The lines of one kernel as they are written, and the loops over its threads and lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis import regions
+from warpwright.domains.transpile.analysis.bounds import Bounds
+from warpwright.domains.transpile.analysis.lanes import Lanes
+from warpwright.domains.transpile.analysis.settings import Settings
+from warpwright.domains.transpile.ir import Declare, Expr, Stmt, Var
+from warpwright.domains.transpile.passes.loops import rows
+from warpwright.domains.transpile.passes.techniques import Lowered
+from warpwright.domains.transpile.printing import INDENT, Printer, declarator
+
+
+class Writer:
+    """Writes one kernel."""
+
+    def __init__(self, lowered: Lowered, settings: Settings) -> None:
+        self.lowered = lowered
+        self.plan = lowered.plan
+        self.settings = settings
+        self.printer = Printer(self.plan.variables, settings.calls, times=settings.choices.unroll)
+        self.lines: list[str] = []
+        self.depth = 1
+        self.masks: list[Expr] = []
+        """Conditions under which a thread gets to what is being written."""
+        self.in_warps = False
+        self.lanes: Lanes | None = None
+        """What the warp shares, where its lanes run side by side."""
+        self.lane_arrays = set(self.plan.lane_arrays)
+        self.vectorised = 0
+        self.scalar: list[str] = []
+        """Why loops were left scalar."""
+        self.labels = iter(range(1, 1_000_000))
+        self.joined = ""
+        """The width of the rows that run as one in the loop at hand."""
+
+    def line(self, text: str) -> None:
+        self.lines.append(INDENT * self.depth + text if text else "")
+
+    def open(self, text: str) -> None:
+        self.line(f"{text} {{".strip())
+        self.depth += 1
+
+    def otherwise(self, condition: str = "") -> None:
+        self.depth -= 1
+        self.line(f"}} else if ({condition}) {{" if condition else "} else {")
+        self.depth += 1
+
+    def close(self) -> None:
+        self.depth -= 1
+        self.line("}")
+
+    # --- loops over threads -------------------------------------------------------------------------------------------------------
+
+    def statements(self, stmts: Sequence[Stmt], simd: bool = False) -> list[str]:
+        label = next(self.labels)
+        self.printer.leave, self.printer.returned, self.printer.unroll = f"goto thread_done_{label}", False, simd
+        lines: list[str] = []
+        for stmt in stmts:
+            if isinstance(stmt, Declare) and stmt.var.key in (self.plan.arrays | self.lane_arrays) and stmt.var.dims:
+                lines += self.array_init(stmt)
+            elif (
+                isinstance(stmt, Declare) and stmt.var.key in (self.plan.arrays | self.lane_arrays) and stmt.var.key in self.plan.facts.addressed
+            ):
+                lines += [f"{INDENT * self.depth}{stmt.var.name} = {self.printer.expr(stmt.init)};"] if stmt.init is not None else []
+            else:
+                lines += self.printer.statement(stmt, self.depth)
+        if self.printer.returned:
+            pad = INDENT * self.depth
+            return [pad + "{", *lines, pad + "}", f"{pad}thread_done_{label}:;"]
+        return lines
+
+    def array_init(self, stmt: Declare) -> list[str]:
+        if stmt.init is None:
+            return []
+        pad, var = INDENT * self.depth, stmt.var
+        init = f"{declarator(var, f'{var.name}_init')}{'' if stmt.direct else ' = '}{self.printer.expr(stmt.init)}"
+        return [f"{pad}{init};", f"{pad}std::memcpy({var.name}, {var.name}_init, sizeof {var.name});"]
+
+    def loop_head(self, stmts: Sequence[Stmt], simd: bool | str, limits: Bounds | None = None) -> None:
+        """Open the loop over threads (or lanes) and give the statements' variables their values."""
+        limits = limits if limits is not None else Bounds(rest=list(self.masks))
+        keys = regions.used(stmts)
+        if self.in_warps:
+            self.simd(simd)
+            self.open("for (int lane_index = 0; lane_index < lanes; ++lane_index)")
+            self.line("[[maybe_unused]] const int thread = warp_index * 32 + lane_index, thread_x = one_row ? thread : thread % dim_x,")
+            self.line("    thread_y = one_row ? 0 : thread / dim_x % dim_y, thread_z = one_row ? 0 : thread / (dim_x * dim_y);")
+        else:
+            self.rows(limits)
+            self.thread_head(stmts, simd, limits.rest, *self.row_ends(limits))
+            return
+        self.values(stmts, keys)
+        self.guard(limits.rest)
+
+    def thread_head(self, stmts: Sequence[Stmt], simd: bool | str, guards: Sequence[Expr], low: str, high: str, inner: bool = False) -> None:
+        """Open the loop over the threads of a row, or of a stretch of it; `inner`: what asks for vectors stands outside."""
+        self.simd(simd and not inner)
+        keys = regions.used(stmts)
+        self.printer.vector = bool(simd)
+        self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
+        if keys & self.plan.arrays or self.plan.closure(keys) & self.plan.arrays:
+            self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
+        self.values(stmts, keys)
+        self.guard(guards)
+
+    def simd(self, wanted: bool | str) -> None:
+        """Ask for the next loop to be vectorised, if that is wanted; a text says how its results are joined."""
+        if wanted:
+            lanes = f" simdlen({self.settings.choices.lanes})" if self.settings.choices.lanes > 0 else ""
+            self.lines.append(f"#pragma omp simd{lanes}{' ' + wanted if isinstance(wanted, str) else ''}")
+
+    def guard(self, guards: Sequence[Expr]) -> None:
+        if guards:
+            self.open(f"if ({' && '.join(f'({self.printer.expr(m)})' for m in guards)})")
+
+    def row_ends(self, limits: Bounds) -> tuple[str, str]:
+        """Return the first thread of a row, and the one after its last."""
+        return "first_x" if limits.low else "0", "last_x" if limits.high else self.row_length()
+
+    def row_length(self) -> str:
+        if not self.joined:
+            return self.lowered.row
+        return "dim_x * dim_y" if self.joined == rows.WIDTH else f"(dim_x == {self.joined} ? dim_x * dim_y : dim_x)"
+
+    def rows(self, limits: Bounds) -> None:
+        """Open the loops over thread_z and thread_y, with what a row of threads shares."""
+        self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
+        count = "dim_y" if not self.joined else "1" if self.joined == rows.WIDTH else f"(dim_x == {self.joined} ? 1 : dim_y)"
+        if not (limits.low or limits.high or limits.rows):
+            self.line(f"for (int thread_y = 0; thread_y < {count}; ++thread_y)")
+            return
+        self.open(f"for (int thread_y = 0; thread_y < {count}; ++thread_y)")
+        if limits.rows:
+            self.line(f"if (!({' && '.join(f'({row})' for row in limits.rows)})) continue;")
+        if limits.low:
+            self.line(f"const int first_x = (int)ww::largest<long>({{0, {', '.join(limits.low)}}});")
+        if limits.high:
+            self.line(f"const int last_x = (int)ww::smallest<long>({{{self.row_length()}, {', '.join(limits.high)}}});")
+
+    def loop_tail(self, limits: Bounds | None = None) -> None:
+        self.printer.vector = False
+        limits = limits if limits is not None else Bounds(rest=list(self.masks))
+        if limits.rest:
+            self.close()
+        self.close()
+        self.rows_end(limits)
+
+    def rows_end(self, limits: Bounds) -> None:
+        if limits.low or limits.high or limits.rows:
+            self.close()
+
+    def values(self, stmts: Sequence[Stmt], keys: set[int]) -> None:
+        """Load what lives in arrays and recompute what is cheap, in the order of declaration."""
+        declared_here = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, Declare)}
+        needed = self.plan.closure(keys - (declared_here - self.plan.arrays - self.lane_arrays))
+        needed |= self.plan.closure({k for k in keys if k in self.plan.arrays or k in self.lane_arrays})
+        ready = self.lane_values(needed | keys)
+        for key in sorted(needed - ready, key=lambda k: self.plan.order.get(k, 0)):
+            var = self.plan.variables.get(key)
+            if var is None:
+                continue
+            if key in self.plan.arrays or key in self.lane_arrays:
+                place = f"{var.name}_t[thread]" if key in self.plan.arrays else f"{var.name}_l[lane_index]"
+                self.load(var, place, stmts, key in declared_here)
+            elif key in self.plan.recomputed and key not in declared_here:
+                self.line(f"{self.printer.declaration(self.plan.facts.declared[key], const=True)};")
+        if self.settings.impure & {e.name for e in ir.expressions(tuple(stmts)) if e.kind == "call"}:
+            self.line("ww::at_thread(launch, index, thread_x, thread_y, thread_z);")
+
+    def load(self, var: Var, place: str, stmts: Sequence[Stmt], declared: bool) -> None:
+        if var.space == "lanes" and not declared:
+            return  # other lanes read it; this lane's own value is not needed
+        if var.dims or var.key in self.plan.facts.addressed:
+            self.line(f"auto& {var.name} = {place};")
+        elif not declared:
+            self.line(f"{declarator(var)} = {place};")
+
+    def store(self, stmts: Sequence[Stmt]) -> None:
+        """Put back what the region changed of the variables that live in arrays."""
+        changed = {k for s in stmts for k in regions.changed(s)} | self.plan.by_reference(stmts)
+        for key in sorted(changed, key=lambda k: self.plan.order.get(k, 0)):
+            var = self.plan.variables.get(key)
+            if var is None or var.dims or key in self.plan.facts.addressed:
+                continue
+            if key in self.plan.arrays:
+                self.line(f"{var.name}_t[thread] = {var.name};")
+            elif key in self.lane_arrays:
+                self.line(f"{var.name}_l[lane_index] = {var.name};")
+
+    def lane_values(self, keys: Set[int]) -> Set[int]:
+        """Give those of the keys their value in a lane that move from lane to lane; return which keys have their value already."""
+        if self.lanes is None:
+            return set()
+        for var in self.plan.in_order(self.lanes.linear & keys):
+            self.line(f"const {var.type} {var.name} = {self.of_warp(var)} + lane_index;")
+        return self.lanes.shared | self.lanes.linear
+
+    def of_warp(self, var: Var) -> str:
+        """Return a name for what stands for the variable in the whole warp."""
+        names = {v.name for v in self.plan.variables.values()}
+        return next(name for more in ("", *map(str, range(2, 10_000))) if (name := f"{var.name}_of_warp{more}") not in names)

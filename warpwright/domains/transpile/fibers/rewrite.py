@@ -1,0 +1,165 @@
+"""Tier F: the kernel's own text, run by one fiber for each CUDA thread (runtime/fibers.hpp).
+
+Little is rewritten: launches become calls, dynamic shared memory becomes a pointer, and each kernel is followed by a function `NAME_launch`
+with the kernel's own parameters. Everything else is C++ already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.scan import Kernel, Parameter, Token
+from warpwright.domains.transpile.frontend.source import Source
+
+
+def launch_edits(source: Source) -> list[Edit]:
+    """Turn `k<T><<<grid, block>>>(` into `k_launch<T>(ww::Launch(grid, block), `; a callee that is no known kernel runs on fibers."""
+    names = {kernel.name for kernel in source.kernels}
+    edits = []
+    for site in source.launches:
+        base = site.callee.rpartition("::")[2]
+        instance = f"<{site.template_arguments}>" if site.template_arguments else ""
+        tail = source.text[site.end + 1 :].lstrip()
+        comma = "" if tail.startswith(")") else ", "
+        if base in names:
+            edits.append(Edit(site.start, site.end + 1, f"{site.callee}_launch{instance}(ww::Launch({site.configuration}){comma}"))
+        else:
+            edits.append(Edit(site.start, site.end + 1, f"ww::launch_any(ww::Launch({site.configuration}), {site.callee}{instance}{comma}"))
+    return edits
+
+
+_ABOUT_KERNEL = re.compile(r"cuda(Func|Occupancy)\w+$")
+
+
+def value_edits(source: Source) -> list[Edit]:
+    """Give calls such as `cudaFuncSetAttribute(k, ...)` the kernel's launch function: the kernel itself may not be in the output."""
+    names = {kernel.name for kernel in source.kernels if kernel.defined}
+    tokens, edits = source.tokens, []
+    for index, token in enumerate(tokens):
+        if not _ABOUT_KERNEL.match(token.text):
+            continue
+        depth, at = 0, index
+        while (at := at + 1) < len(tokens) and tokens[at].text != ";":
+            depth += (tokens[at].text == "(") - (tokens[at].text == ")")
+            if depth <= 0 and tokens[at].text == ")":
+                break
+            if tokens[at].text in names:
+                edits.append(Edit(tokens[at].start, tokens[at].end, f"{tokens[at].text}_launch"))
+    return edits
+
+
+def with_linkage(text: str, source: Source) -> str:
+    """Make the launch functions of kernels that are not static visible to the program's other sources."""
+    original = source.text
+    for kernel in source.kernels:
+        head = original[max(kernel.start, original.rfind("\n", 0, kernel.start)) : kernel.open_parenthesis]
+        if not kernel.template and not re.search(r"\b(static|inline|__forceinline__)\b", head):
+            text = re.sub(rf"\bstatic (void {kernel.name}_launch\()", r"\1", text)
+    return text
+
+
+def dynamic_shared_edits(source: Source) -> list[Edit]:
+    """Turn `extern __shared__ T name[];` into a pointer to the launch's dynamic shared memory."""
+    text, tokens, edits = source.text, source.tokens, []
+    for index, token in enumerate(tokens):
+        if token.text != "extern":
+            continue
+        end = index
+        while end < len(tokens) and tokens[end].text not in (";", "{"):
+            end += 1
+        words = [t.text for t in tokens[index:end]]
+        if end == len(tokens) or tokens[end].text != ";" or "__shared__" not in words or words[-1] != "]":
+            continue
+        opening = max(i for i in range(index, end) if tokens[i].text == "[")
+        kind = re.sub(
+            r"\bextern\b|\b__shared__\b|\bvolatile\b|(?:__align__|alignas)\s*\([^)]*\)|__attribute__\s*\(\(.*?\)\)",
+            "",
+            text[token.start : tokens[opening - 1].start],
+        )
+        kind, name = " ".join(kind.split()), tokens[opening - 1].text
+        inside = any(t.text == "{" for t in tokens[:index]) and _depth(tokens, index) > 0
+        volatile = "volatile " if "volatile" in words else ""
+        if inside:
+            edits.append(Edit(token.start, tokens[end].end, f"{volatile}{kind}* const {name} = ({volatile}{kind}*)ww::dynamic_shared();"))
+        else:
+            edits.append(Edit(token.start, tokens[end].end, f"\n#define {name} (({volatile}{kind}*)ww::dynamic_shared())\n"))
+    return edits
+
+
+def _depth(tokens: Sequence[Token], index: int) -> int:
+    """Return how many braces that are not of a namespace or `extern "C"` are open at the index."""
+    stack: list[bool] = []
+    function = True
+    for at in range(index):
+        word = tokens[at].text
+        if word == "namespace" or (word == "extern" and tokens[at + 1].kind == "string" and tokens[at + 2].text == "{"):
+            function = False
+        elif word == "{":
+            stack.append(function)
+            function = True
+        elif word == "}" and stack:
+            stack.pop()
+        elif word == ";":
+            function = True
+    return sum(stack)
+
+
+def launch_head(kernel: Kernel) -> str:
+    """Return the head of the function that launches a kernel, up to its body."""
+    parameters = ", ".join([f"const ww::Launch& {shape_name(kernel)}", *(p.text for p in _visible(kernel))])
+    template = f"{kernel.template} " if kernel.template else ""
+    return f"{template}static void {kernel.name}_launch({parameters})"
+
+
+def shape_name(kernel: Kernel) -> str:
+    """Return what a kernel's launch function calls the launch: not as one of the kernel's own parameters is called."""
+    return "launch_shape" if any(p.name == "launch" for p in kernel.parameters) else "launch"
+
+
+def call(kernel: Kernel) -> str:
+    """Return the call of a kernel with its own parameters."""
+    instance = f"<{', '.join(kernel.template_names)}>" if kernel.template_names else ""
+    arguments = ", ".join(p.name + ("..." if p.pack else "") for p in _visible(kernel))
+    return f"{kernel.name}{instance}({arguments})"
+
+
+def _visible(kernel: Kernel) -> list[Parameter]:
+    """Return the parameters; one that is called as the kernel, which would hide it from the call, with another name."""
+    names = {p.name for p in kernel.parameters}
+    other = next(name for name in (f"{kernel.name}{'_' * count}" for count in range(1, 99)) if name not in names)
+    return [scan.renamed(p, other) if p.name == kernel.name else p for p in kernel.parameters]
+
+
+def launch_function(kernel: Kernel) -> str:
+    """Return the function that runs a kernel on fibers; of a declaration, the declaration of it."""
+    if not kernel.defined:
+        return f"\n{launch_head(kernel)};"
+    return f"\n{launch_head(kernel)} {{\n  ww::run_fibers({shape_name(kernel)}, [&] {{ {call(kernel)}; }});\n}}"
+
+
+def device_edits(source: Source, replaced: Mapping[int, str]) -> list[Edit]:
+    """Return the edits that give each kernel its launch function. `replaced`: start of a kernel -> text of a better tier."""
+    edits = []
+    blocks = scan.c_blocks(source.tokens)
+    for kernel in source.kernels:
+        better = replaced.get(kernel.start)
+        replacement = launch_function(kernel) if better is None else better
+        if any(start < kernel.start < end for start, end in blocks):  # templates have no C linkage
+            replacement = f'\nextern "C++" {{\n{replacement}\n}}\n'
+        if better is not None:
+            edits.append(Edit(kernel.start, kernel.end, replacement))
+        else:
+            edits.append(Edit(kernel.end, kernel.end, replacement))
+            edits += _named(kernel)
+    return edits
+
+
+def _named(kernel: Kernel) -> list[Edit]:
+    """Rewrite the parameter list where a parameter had no name."""
+    if not any(p.name.startswith("unnamed_") for p in kernel.parameters):
+        return []
+    inside = ", ".join(p.text for p in kernel.parameters)
+    return [Edit(kernel.open_parenthesis, kernel.head_end, f"({inside})")]

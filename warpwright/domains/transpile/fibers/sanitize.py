@@ -1,0 +1,144 @@
+"""`--sanitize`: kernels on fibers in which every access to memory is checked (runtime/shadow.hpp), with its line of the CUDA source.
+
+Found are races between threads of a block and between blocks, accesses out of bounds (buffers of known size, arrays), shared memory that is
+read before it is written, and barriers that not all threads reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.fibers import rewrite
+from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.ir import Declare, Expr, Function, Stmt
+from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
+
+
+class _Checked(FunctionPrinter):
+    """Prints a function with its accesses checked."""
+
+    def expr(self, expr: Expr, exact: bool = False) -> str:
+        return self.checked(expr, "ww::reads")
+
+    def checked(self, expr: Expr, how: str) -> str:
+        """Return the text of an expression that is read, written or (how empty) only named."""
+        if self.is_place(expr):
+            place = self.place(expr)
+            return f"ww::touch({place}, {expr.line}, {how})" if how else place
+        if expr.kind == "name":
+            return self.variables[expr.var].name if expr.var is not None and expr.var in self.variables else self.parts(expr, False)
+        if expr.kind == "assign":
+            target, value = expr.children[0], expr.children[1:]
+            done = "ww::writes" if expr.name == "=" else "ww::updates"
+            return f"{self.checked(target, done)} {expr.name} {' '.join(self.expr(v) for v in value)}"
+        if expr.kind == "unary" and expr.name in ("++", "--"):
+            return self.around(expr, self.checked(expr.children[0], "ww::updates"))
+        if expr.kind == "unary" and expr.name == "&":
+            return self.around(expr, self.checked(expr.children[0], ""))
+        if expr.kind == "call":
+            return self.checked_call(expr)
+        return self.parts(expr, False)
+
+    def around(self, expr: Expr, inner: str) -> str:
+        return "".join(p if isinstance(p, str) else inner for p in expr.parts)
+
+    def is_place(self, expr: Expr) -> bool:
+        """Say whether an expression names a place in memory: by index, `*` or `->`, or a shared variable, perhaps with members after it."""
+        if expr.kind == "index":
+            return len(expr.children) == 2
+        if expr.kind == "unary":
+            return expr.name == "*"
+        if expr.kind == "name":
+            return (
+                expr.var is not None
+                and expr.var in self.variables
+                and self.variables[expr.var].space == "shared"
+                and not self.variables[expr.var].dims
+            )
+        if expr.kind == "paren" and len(expr.children) == 1:
+            return expr.parts[0] == "(" and self.is_place(expr.children[0])  # or it is the amount of a shift
+        if expr.kind == "member" and len(expr.children) == 1:
+            return expr.children[0].kind != "other" if _arrow(expr) else self.is_place(expr.children[0])
+        return False
+
+    def place(self, expr: Expr) -> str:
+        """Return the text of a place in memory, with its index checked."""
+        if expr.kind == "index":
+            base, index = expr.children[0], expr.children[1]
+            name = (
+                self.place(base) if self.is_place(base) and base.kind in ("index", "member") and _is_array(base) else self.checked(base, "ww::reads")
+            )
+            return f"ww::at({name}, {self.expr(index)}, {expr.line})"
+        if expr.kind == "name":
+            return self.variables[expr.var].name if expr.var is not None else expr.name
+        if expr.kind == "unary":
+            return f"ww::deref({self.expr(expr.children[0])}, {expr.line})"
+        if expr.kind == "paren":
+            return f"({self.place(expr.children[0])})"
+        base = expr.children[0]
+        if _arrow(expr):
+            return f"ww::deref({self.expr(base)}, {expr.line}).{expr.name}"
+        return f"{self.place(base)}.{expr.name}"
+
+    def checked_call(self, expr: Expr) -> str:
+        name, line = expr.name, expr.line
+        arguments = [self.expr(c) for c in expr.children[1:]]
+        if name == "__syncthreads":
+            return f"ww::sync_threads({line})"
+        if name.startswith("__threadfence"):
+            return "(ww::shadow().fenced = true, __threadfence())"
+        if name.startswith("atomic") and arguments:
+            return f"{name}(ww::pointed({arguments[0]}, {line}, ww::updates | ww::atomically), {', '.join(arguments[1:])})"
+        if name.startswith("__ld") and len(arguments) == 1:
+            return f"(*ww::pointed({arguments[0]}, {line}, ww::reads))"
+        if name.startswith("__st") and len(arguments) == 2:
+            return f"(*ww::pointed({arguments[0]}, {line}, ww::writes) = {arguments[1]})"
+        return self.parts(expr, False)
+
+    def written(self, stmt: Stmt, depth: int) -> list[str]:
+        pad = INDENT * depth
+        if isinstance(stmt, Declare) and stmt.var.space == "shared":
+            return [f"{pad}static thread_local {declarator(stmt.var)}; ww::register_shared({stmt.var.name});"]
+        if isinstance(stmt, Declare) and stmt.var.space == "constant":
+            return [f"{pad}static {'const ' if stmt.var.const and stmt.var.dims else ''}{self.constant(stmt)};"]
+        if isinstance(stmt, Declare) and stmt.var.reference and stmt.init is not None and not stmt.direct:
+            return [f"{pad}{declarator(stmt.var)} = {self.checked(stmt.init, '')};"]
+        return super().written(stmt, depth)
+
+    def constant(self, stmt: Declare) -> str:
+        init = self.parts(stmt.init, False) if stmt.init is not None else ""
+        word = "" if stmt.var.dims else "constexpr "
+        return f"{word}{declarator(stmt.var)}{'' if stmt.direct or not init else ' = '}{init}"
+
+
+def _is_array(expr: Expr) -> bool:
+    return expr.type.endswith("]")
+
+
+def _arrow(expr: Expr) -> bool:
+    return any(isinstance(p, str) and "->" in p for p in expr.parts)
+
+
+def function_text(function: Function, head: str) -> str:
+    """Return a device function or kernel with its accesses checked. `head`: its text up to the body."""
+    printer = _Checked(dict(function.variables or {}))
+    return "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
+
+
+def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
+    """Replace each kernel and device function by its checked form."""
+    replaced = []
+    for function in functions:
+        kernel = source.kernel_of(function.start)
+        if function.problem:
+            raise Refusal(
+                source.name, function.line, "front-end", f"{function.name} is not understood: {function.problem}", "sanitize needs all of the source"
+            )
+        start, end, head = source.definition(function.name, function.start)
+        text = function_text(function, head)
+        if kernel is not None:
+            text += rewrite.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")
+        replaced.append(Edit(start, end, text))
+    return replaced

@@ -1,0 +1,1 @@
+"""A CUDA text -> the IR of its kernels: preprocessor, tokens, libclang, inline PTX, shifts."""

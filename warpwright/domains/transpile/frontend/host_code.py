@@ -1,0 +1,58 @@
+"""What only the host needs: left out where a program is translated for its kernels alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.source import Source
+
+
+def host_edits(source: Source) -> list[Edit]:
+    """Drop functions that only the host calls: all but kernels, device functions, constexpr functions and those they need."""
+    text, edits = source.text, []
+    for start, brace, end in source.pieces:
+        head = text[start : brace if brace >= 0 else end]
+        bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
+        if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:
+            continue
+        if is_type(bare) or (brace < 0 and not _mentions_framework(text[start:end])):
+            continue
+        body = text[start:end]
+        if "(" in bare and brace >= 0 and not _is_host_only(body):
+            continue
+        edits.append(Edit(start, end, ""))
+    edits += [Edit(m.start(), m.end(), "") for m in re.finditer(r"\bnamespace\s+\w+\s*=\s*(pybind11|torch|at)\b[^;]*;", text)]
+    return edits
+
+
+_FRAMEWORK = re.compile(
+    r"\b(torch|at|c10|py|pybind11)\s*::|\bcuda[A-Z]\w+\(|\bcuda\w+_t\b|\b(cublas|cudnn|cufft|curand)\w*|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bpybind11\b|namespace torch\b|\bTensor\b"  # noqa: E501
+)
+"""Words of host frameworks: what mentions them is host code."""
+
+
+def is_type(head: str) -> bool:
+    return bool(re.match(r"\s*(template\s*<.*>\s*)?(typedef\b|using\b|struct\b|class\b|union\b|enum\b)[^()]*$", head, re.S))
+
+
+def _mentions_framework(text: str) -> bool:
+    return bool(_FRAMEWORK.search(text))
+
+
+def _is_host_only(text: str) -> bool:
+    return (
+        "<<<" in text
+        or _mentions_framework(text)
+        or bool(re.search(r"\bmain\s*\(|\bstd::cout\b|\bfopen\s*\(|\bmalloc\s*\(|\bPYBIND11_MODULE\b", text))
+    )
+
+
+def drop_edits(source: Source, starts: Set[int]) -> list[Edit]:
+    """Leave out the device functions that begin at these offsets (or whose template header ends just before)."""
+    edits = []
+    for start, _, end in source.pieces:
+        if any(start <= at < end for at in starts):
+            edits.append(Edit(start, end, ""))
+    return edits

@@ -1,0 +1,409 @@
+"""libclang's view of a source -> the IR of its kernels and device functions. Needs the extra `transpile`; the CUDA toolkit is not needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from warpwright.domains.transpile.errors import DoesNotApply
+from warpwright.domains.transpile.frontend import shifts
+from warpwright.domains.transpile.frontend.cursors import LEAVES, Cursors, kind
+from warpwright.domains.transpile.frontend.open_types import OPEN, closed
+from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.ir import (
+    Block,
+    Declare,
+    DoWhile,
+    Evaluate,
+    Expr,
+    For,
+    Function,
+    If,
+    Jump,
+    Raw,
+    Return,
+    Stmt,
+    Var,
+    plain,
+)
+from warpwright.errors import MissingExtra
+
+STUB = Path(__file__).parent / "stub" / "cuda_stub.h"
+
+ARGUMENTS = ("-x", "cuda", "--cuda-host-only", "-nocudainc", "-nocudalib", "-nostdinc", "-std=c++17", "-Wno-everything", "-ferror-limit=0")
+
+_EXPRESSION_KINDS = {
+    "DECL_REF_EXPR": "name", "MEMBER_REF_EXPR": "member", "CALL_EXPR": "call", "ARRAY_SUBSCRIPT_EXPR": "index", "BINARY_OPERATOR": "binary",
+    "COMPOUND_ASSIGNMENT_OPERATOR": "assign", "UNARY_OPERATOR": "unary", "CONDITIONAL_OPERATOR": "conditional", "INTEGER_LITERAL": "literal",
+    "FLOATING_LITERAL": "literal", "CHARACTER_LITERAL": "literal", "CXX_BOOL_LITERAL_EXPR": "literal", "STRING_LITERAL": "literal",
+    "CSTYLE_CAST_EXPR": "cast", "CXX_STATIC_CAST_EXPR": "cast", "CXX_REINTERPRET_CAST_EXPR": "cast", "CXX_FUNCTIONAL_CAST_EXPR": "cast",
+    "CXX_CONST_CAST_EXPR": "cast", "PAREN_EXPR": "paren", "TYPE_REF": "type", "TEMPLATE_REF": "type", "NAMESPACE_REF": "type", "LAMBDA_EXPR": "lambda",  # noqa: E501
+}  # fmt: skip
+
+_TRANSPARENT = {"UNEXPOSED_EXPR", "CALL_EXPR"}
+"""Implicit conversions: one child of the same extent."""
+
+RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_index", "dim_x", "dim_y", "dim_z", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",  # noqa: E501
+            "launch", "block", "lanes", "warps", "any_active", "first_row", "first_lane", "nth_row",
+            "nth_vector", "rows_at_once", "vectors_at_once", "first_x", "last_x",
+            "stretch_x", "stretch_end", "threads", "threads_max", "one_row", "index",
+            "first_block", "last_block", "blocks_end", "blocks_most", "blocks_at_once", "threads_most", "any_inside",
+            "warp_thread", "warp_x", "steps_at", "steps_by", "steps_end")  # fmt: skip
+"""Names that the output uses for itself: a variable of the kernel with such a name gets another."""
+
+_ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
+
+
+def parse(source: Source) -> list[Function]:
+    """Return the kernels and device functions of the source, in order. One that the parser does not understand has a `problem`."""
+    try:
+        from clang import cindex
+    except ImportError:
+        raise MissingExtra("libclang", "transpile", "translating CUDA") from None
+    ascii_text = source.text.encode("ascii", "replace").decode()
+    arguments = [*ARGUMENTS, "-include", str(STUB)]
+    unit = cindex.Index.create().parse("input.cu", args=arguments, unsaved_files=[("input.cu", ascii_text)])
+    problems = [
+        (d.location.offset, d.spelling) for d in unit.diagnostics if d.severity >= 3 and d.location.file and d.location.file.name == "input.cu"
+    ]
+    functions: list[Function] = []
+    _declarations(unit.cursor, Cursors(unit, "input.cu", ascii_text), ascii_text, source, problems, functions)
+    return functions
+
+
+def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, problems: Sequence[tuple[int, str]], functions: list[Function]) -> None:
+    for child in cursors.children(cursor):
+        if cursors.own_offset(child) is None:
+            continue
+        if kind(child) in ("NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"):
+            _declarations(child, cursors, text, source, problems, functions)
+        elif kind(child) in ("FUNCTION_DECL", "FUNCTION_TEMPLATE") and child.is_definition():
+            kinds = {kind(c) for c in cursors.children(child)}
+            if kinds & {"CUDAGLOBAL_ATTR", "CUDADEVICE_ATTR"} and "COMPOUND_STMT" in kinds:
+                functions.append(_Reader(child, cursors, text, source, problems).function())
+
+
+
+class _Reader:
+    """Reads one function: it keeps the variables seen so far and gives each a name of its own."""
+
+    def __init__(self, cursor: Any, cursors: Cursors, text: str, source: Source, problems: Sequence[tuple[int, str]]) -> None:
+        self.cursor = cursor
+        self.cursors = cursors
+        self.text = text
+        self.source = source
+        start, end = cursors.extent(cursor)
+        self.problem = next((f"line {source.line(at)}: {what}" for at, what in problems if start <= at < end), "")
+        self.vars: dict[int, Var] = {}
+        self.names: set[str] = set(RESERVED)
+
+    def function(self) -> Function:
+        cursor = self.cursor
+        parts = self.cursors.children(cursor)
+        template = tuple(c.spelling for c in parts if kind(c).startswith("TEMPLATE_") and kind(c).endswith("_PARAMETER"))
+        body: tuple[Stmt, ...] = ()
+        parameters: tuple[Var, ...] = ()
+        try:
+            parameters = tuple(self.parameter(c) for c in parts if kind(c) == "PARM_DECL")
+            body = self.block(next(c for c in parts if kind(c) == "COMPOUND_STMT"))
+        except DoesNotApply as error:
+            self.problem = self.problem or str(error)
+        start, _ = self.cursors.extent(cursor)
+        return Function(
+            cursor.spelling, parameters, body, cursor.result_type.spelling, self.source.line(start), start, template, self.problem, dict(self.vars)
+        )
+
+    def parameter(self, cursor: Any) -> Var:
+        spelled = cursor.type.spelling
+        const = cursor.type.is_const_qualified()
+        reference = "REFERENCE" in cursor.type.kind.name
+        return self.add(
+            Var(cursor.location.offset, cursor.spelling, _unconst(spelled, const), (), "parameter", self.line(cursor), reference, const)
+        )
+
+    def add(self, var: Var) -> Var:
+        name, number = var.name, 2
+        while name in self.names:
+            name, number = f"{var.name}_{number}", number + 1
+        self.names.add(name)
+        unique = Var(var.key, name, var.type, var.dims, var.space, var.line, var.reference, var.const)
+        self.vars[var.key] = unique
+        return unique
+
+    def line(self, cursor: Any) -> int:
+        return self.source.line(self.cursors.extent(cursor)[0])
+
+    # --- statements ---------------------------------------------------------------------------------------------------------------
+
+    def block(self, cursor: Any) -> tuple[Stmt, ...]:
+        body: list[Stmt] = []
+        at = self.cursors.extent(cursor)[0] + 1
+        for child in self.cursors.children(cursor):
+            start, end = self.cursors.extent(child)
+            comment = self.comment(at, start)
+            read = self.statement(child)
+            body += [_commented(read[0], comment), *read[1:]] if read and comment else read
+            at = end
+        return tuple(body)
+
+    def comment(self, start: int, end: int) -> str:
+        comments = re.findall(r"//[ \t]*([^\n]*)", self.text[start:end])
+        return " ".join(line.strip() for line in comments if line.strip())[:120]
+
+    def body_of(self, cursor: Any) -> tuple[Stmt, ...]:
+        return self.block(cursor) if kind(cursor) == "COMPOUND_STMT" else tuple(self.statement(cursor))
+
+    def statement(self, cursor: Any) -> list[Stmt]:
+        word, line = kind(cursor), self.line(cursor)
+        if word == "COMPOUND_STMT":
+            return [Block(self.block(cursor), line)]
+        if word == "DECL_STMT":
+            return [made for child in self.cursors.children(cursor) for made in self.declaration(child)]
+        if word == "NULL_STMT":
+            return []
+        if word == "UNEXPOSED_STMT" and len(kids := self.cursors.children(cursor)) == 1:  # a statement under #pragma unroll
+            return self.statement(kids[0])
+        if word == "BREAK_STMT":
+            return [Jump("break", line)]
+        if word == "CONTINUE_STMT":
+            return [Jump("continue", line)]
+        if word == "RETURN_STMT":
+            kids = self.cursors.children(cursor)
+            return [Return(self.expr(kids[0]) if kids else None, line)]
+        if word == "IF_STMT":
+            return [self.branch(cursor, line)]
+        if word == "FOR_STMT":
+            return [self.loop(cursor, line)]
+        if word == "WHILE_STMT":
+            cond, body = self.cursors.children(cursor)[-2:]
+            return [For((), self.expr(cond), None, self.body_of(body), line)]
+        if word == "DO_STMT":
+            body, cond = self.cursors.children(cursor)[-2:]
+            return [DoWhile(self.body_of(body), self.expr(cond), line)]
+        if word in ("SWITCH_STMT", "ASM_STMT", "MS_ASM_STMT", "CXX_FOR_RANGE_STMT", "LABEL_STMT", "GOTO_STMT", "CASE_STMT", "DEFAULT_STMT"):
+            return [Raw(self.expr(cursor), line)]
+        return [Evaluate(self.expr(cursor), line)]
+
+    def branch(self, cursor: Any, line: int) -> Stmt:
+        kids = self.cursors.children(cursor)
+        head = self.text[self.cursors.extent(cursor)[0] : self.cursors.extent(kids[0])[0]]
+        if not head.rstrip().endswith("(") or kind(kids[0]) in ("DECL_STMT", "VAR_DECL"):
+            raise DoesNotApply(line, "an if that declares a variable")
+        other = self.body_of(kids[2]) if len(kids) > 2 else ()
+        return If(self.expr(kids[0]), self.body_of(kids[1]), other, "constexpr" in head, False, line)
+
+    def loop(self, cursor: Any, line: int) -> Stmt:
+        kids = self.cursors.children(cursor)
+        *head, body = kids
+        first, second = self.semicolons(cursor)
+        init: tuple[Stmt, ...] = ()
+        cond = step = None
+        for child in head:
+            start, _ = self.cursors.extent(child)
+            if start < first:
+                init = tuple(self.statement(child))
+            elif start < second:
+                cond = self.expr(child)
+            else:
+                step = self.expr(child)
+        return For(init, cond, step, self.body_of(body), line)
+
+    def semicolons(self, cursor: Any) -> tuple[int, int]:
+        """Return the offsets of the two semicolons of a for statement."""
+        text, at, depth = self.text, self.text.index("(", self.cursors.extent(cursor)[0]) + 1, 0
+        offsets: list[int] = []
+        while len(offsets) < 2:
+            letter = text[at]
+            depth += (letter in "([{") - (letter in ")]}")
+            if letter == ";" and depth == 0:
+                offsets.append(at)
+            at += 1
+        return offsets[0], offsets[1]
+
+    def declaration(self, cursor: Any) -> list[Stmt]:
+        word, line = kind(cursor), self.line(cursor)
+        start, end = self.cursors.extent(cursor)
+        if word != "VAR_DECL":
+            if word in (
+                "TYPEDEF_DECL",
+                "TYPE_ALIAS_DECL",
+                "STRUCT_DECL",
+                "ENUM_DECL",
+                "USING_DECLARATION",
+                "USING_DIRECTIVE",
+                "CLASS_DECL",
+                "STATIC_ASSERT",
+                "UNION_DECL",
+                "NAMESPACE_ALIAS",
+            ):
+                return [Raw(Expr("type", (plain(self.text[start:end]) + ";",), line), line)]
+            raise DoesNotApply(line, f"a declaration of kind {word}")
+        kids = self.cursors.children(cursor)
+        head = self.text[start : cursor.location.offset]
+        attributes = {kind(k) for k in kids}
+        shared = "CUDASHARED_ATTR" in attributes or re.search(r"\b__shared__\b", head) is not None
+        tail, at = self.text[cursor.location.offset + len(cursor.spelling) : end], cursor.location.offset + len(cursor.spelling)
+        dims: list[str] = []
+        while bracket := re.match(r"\s*\[", tail):
+            close = _close(tail, bracket.end() - 1)
+            dims.append(plain(tail[bracket.end() : close]).strip())
+            at, tail = at + close + 1, tail[close + 1 :]
+        element = cursor.type
+        if dims and not dims[0] and (size := element.get_array_size()) > 0:
+            dims[0] = str(size)  # int a[] = {1, 2}
+        for _ in dims:
+            element = element.element_type
+        const = element.is_const_qualified() or "constexpr" in head
+        space = "local"
+        if shared:
+            space = "dynamic" if re.search(r"\bextern\b", head) else "shared"
+        elif re.search(r"\bconstexpr\b|\bstatic\b", head):
+            space = "constant"
+        spelled = _unconst(element.spelling, element.is_const_qualified())
+        if "(lambda" in spelled or "(anonymous" in spelled or "(unnamed" in spelled:
+            spelled = "auto"
+        volatile = re.search(r"\bvolatile\b", head) is not None and "volatile" not in spelled
+        reference = "REFERENCE" in element.kind.name
+        spelled = f"volatile {spelled}" if volatile else spelled
+        var = self.add(Var(cursor.location.offset, cursor.spelling, spelled, tuple(dims), space, line, reference, const))
+        inits = [k for k in kids if self.cursors.extent(k)[0] >= at and not kind(k).endswith("_ATTR") and self.cursors.extent(k)[1] <= end]
+        return [Declare(var, *self.initialiser(tail, at, end, inits, line), line)]
+
+    def initialiser(self, tail: str, at: int, end: int, inits: Sequence[Any], line: int) -> tuple[Expr | None, bool]:
+        """Return what a variable is initialised with, and whether it stands without `=`."""
+        bare = tail.strip()
+        if bare.startswith("="):
+            if not inits:
+                raise DoesNotApply(line, "an initialiser that the parser does not show")
+            return self.expr(inits[-1]), False
+        if bare.startswith(("(", "{")):
+            return Expr("other", self.pieces(at + len(tail) - len(tail.lstrip()), end, inits), line), True
+        return None, False
+
+    # --- expressions --------------------------------------------------------------------------------------------------------------
+
+    def expr(self, cursor: Any, extent: tuple[int, int] | None = None) -> Expr:
+        """Return an expression; `extent` is the cursor's, if it is known: asking the parser is most of the reading of a large kernel."""
+        start, end = extent or self.cursors.extent(cursor)
+        word, text = kind(cursor), self.text[start:end]
+        kids = [] if word in LEAVES or (word == "DECL_REF_EXPR" and text.isidentifier()) else self.cursors.children(cursor)
+        if word in _TRANSPARENT and len(kids) == 1 and self.cursors.extent(kids[0]) == (start, end):
+            return self.expr(kids[0], (start, end))
+        parts: tuple[str | Expr, ...] = self.pieces(start, end, kids, word == "CALL_EXPR") if kids else (text,) if text else ()
+        line, form = self.source.line(start), _EXPRESSION_KINDS.get(word, "other")
+        name, var = "", None
+        if word == "DECL_REF_EXPR":
+            name, declared, offset = self.cursors.declaration(cursor)
+            if text.rpartition("::")[2].strip() != name and "<" not in text:
+                return Expr("other", (text,), line)  # what a lambda's [=] captures
+            if declared in ("VAR_DECL", "PARM_DECL") and offset in self.vars:  # in the stub, others may have the same offset: theirs is None
+                var, parts = offset, (name,)
+        elif word == "CALL_EXPR":
+            name = cursor.spelling or _callee(text)
+        elif word == "MEMBER_REF_EXPR":
+            name = cursor.spelling
+        elif word in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR"):
+            name = _sign(parts)
+            form = "assign" if word == "BINARY_OPERATOR" and name in _ASSIGNMENTS else form
+        spelled = self.cursors.type(cursor)
+        if word != "CALL_EXPR":
+            read = Expr(form, parts, line, name, var, spelled)
+            return closed(read) if spelled == OPEN else read
+        return self.call(cursor, Expr(form, parts, line, name), spelled, start)
+
+    def call(self, cursor: Any, read: Expr, spelled: str, start: int) -> Expr:
+        """Return what a call is, made but for its type: an operator of a class is a call to the parser, and so is a shift by `ww::by`."""
+        if read.name == "by" and self.text.startswith("ww::by(", start):
+            return shifts.amount(read)
+        called = cursor.referenced
+        if _is_of_runtime(called):
+            shift = shifts.plain(replace(read, name="", type=spelled))
+            if shift.kind != "call":
+                return closed(shift) if shift.type == OPEN else shift
+        form, name, sign = read.kind, read.name, read.name.removeprefix("operator")
+        if sign == _sign(read.parts):
+            if sign in _ASSIGNMENTS and len(read.children) == 2:
+                form, name = "assign", sign
+            elif sign in ("++", "--") and len(read.children) == 1:
+                form, name = "unary", sign
+        pure = form == "call" and called is not None and called.is_const_method()
+        whole = Expr(form, read.parts, read.line, name, None, spelled, pure)
+        return closed(whole) if spelled == OPEN else whole
+
+    def pieces(self, start: int, end: int, kids: Sequence[Any], called: bool = False) -> tuple[str | Expr, ...]:
+        """Return the text of [start, end) with the children in their places. `called`: one of a call may be the name of an operator."""
+        parts: list[str | Expr] = []
+        at = start
+        for (low, high), child in sorted(((self.cursors.extent(c), c) for c in kids), key=lambda pair: pair[0][0]):
+            if low < at or high > end or high <= low or kind(child).endswith("_ATTR"):
+                continue
+            if called and self.names_operator(child):
+                continue  # an operator's name is its sign, which is in the text; that of a call operator covers the arguments
+            if low > at:
+                parts.append(self.text[at:low])
+            parts.append(self.expr(child, (low, high)))
+            at = high
+        if at < end:
+            parts.append(self.text[at:end])
+        return tuple(parts)
+
+    def names_operator(self, cursor: Any) -> bool:
+        """Say whether a child of a call is the name of the operator; a conversion around `a[0]` or `a + b` is spelled `operator` too."""
+        while (word := kind(cursor)) in ("DECL_REF_EXPR", "OVERLOADED_DECL_REF", "UNEXPOSED_EXPR") and cursor.spelling.startswith("operator"):
+            if word != "UNEXPOSED_EXPR":
+                return True
+            kids = self.cursors.children(cursor)
+            if len(kids) != 1:
+                return not kids
+            cursor = kids[0]
+        return False
+
+
+def _sign(parts: Sequence[str | Expr]) -> str:
+    """Return what an expression has between its children: its operator."""
+    return "".join([plain(p).strip() for p in parts if isinstance(p, str)])
+
+
+def _is_of_runtime(called: Any) -> bool:
+    """Say whether what is called is the runtime's own, or open."""
+    return called is None or called.semantic_parent is None or called.semantic_parent.spelling == "ww"
+
+
+def _callee(text: str) -> str:
+    """Return what a call in a template calls; nothing for `f(a) + b`, which the parser shows as a call too where types are open."""
+    callee = re.match(r"([\w:]+)\s*(?:<[^()]*>\s*)?\(", text)
+    if callee is None:
+        return ""
+    depth, end = 0, callee.end() - 1
+    while end < len(text) and (depth := depth + (text[end] == "(") - (text[end] == ")")):
+        end += 1
+    return callee[1].rpartition("::")[2] if end >= len(text.rstrip()) - 1 else ""
+
+
+def _commented(stmt: Stmt, comment: str) -> Stmt:
+    return replace(stmt, comment=comment)
+
+
+def _unconst(spelled: str, const: bool) -> str:
+    """Return a type's text without const at the top."""
+    if not const:
+        return spelled
+    if spelled.startswith("const ") and "*" not in spelled:
+        return spelled[6:]
+    return (
+        re.sub(r"(\*\s*)const\b", r"\1", spelled)
+        if spelled.rstrip().endswith("const")
+        else re.sub(r"\bconst\b\s*(?=(__restrict\s*)?$)|^const ", "", spelled)
+    )
+
+
+def _close(text: str, at: int) -> int:
+    depth = 0
+    for index in range(at, len(text)):
+        depth += (text[index] == "[") - (text[index] == "]")
+        if depth == 0:
+            return index
+    return len(text) - 1

@@ -1,0 +1,232 @@
+"""Read a CUDA source: macros expanded, own includes inlined, system includes set aside, every offset mapped to its file and line."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpwright import native
+from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.frontend import ptx, scan, shifts
+from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
+
+DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12")
+"""What nvcc 12 for sm_80 defines, as far as sources ask for it."""
+
+PROVIDED = re.compile(
+    r"^(cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|vector_types|vector_functions|math_functions|device_functions|math_constants"
+    r"|cuda_fp16|cuComplex|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|cuda_gl_interop|sm_\w+"
+    r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives)(\.h|\.hpp)?$"
+)
+"""CUDA headers whose content the runtime gives (or whose absence the C++ compiler reports)."""
+
+_TIMER = Path(__file__).parents[1] / "runtime" / "helper" / "helper_timer.h"
+HELPERS = {"helper_timer.h": _TIMER, "helper_functions.h": _TIMER}
+"""Headers of the CUDA samples that programs leave out -> ours."""
+
+LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvtx|cuda/|nv/|npp)")
+TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
+
+_APART = re.compile(r"<<(\s+)<([^;{}]*?)>>(\s+)>(\s*\()")
+"""A launch with blanks in its brackets, as some formatters leave it; nvcc takes it."""
+_SYMBOL = re.compile(r"(\bcuda(?:Memcpy(?:To|From)Symbol(?:Async)?|GetSymbolAddress)\s*\((?:[^(),;]*,)??\s*)\"(\w+)\"")
+"""A symbol by its name in quotes, as CUDA took it until version 4; here it is the variable."""
+_MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.M)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"][^\n]*$', re.M)
+_KEPT = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+ww_include[ \t]+(\S+)[^\n]*$", re.M)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A translation unit after the preprocessor."""
+
+    name: str
+    """Name of the file that was given."""
+    text: str
+    """Expanded text; line markers are gone."""
+    starts: tuple[int, ...]
+    """Offsets in `text` at which `places` begin, ascending."""
+    places: tuple[tuple[str, int], ...]
+    """File and line of the text at the same index of `starts`."""
+    includes: tuple[str, ...]
+    """System headers to include in the output, in order."""
+    set_aside: tuple[tuple[str, int], ...] = ()
+    """Library and framework headers that were met, with the line."""
+
+    @functools.cached_property
+    def tokens(self) -> Sequence[Token]:
+        """The tokens of the text, without blanks and comments."""
+        return scan.tokens(self.text)
+
+    @functools.cached_property
+    def pieces(self) -> Sequence[Piece]:
+        """The top-level declarations of the text."""
+        return scan.pieces(self.tokens)
+
+    @functools.cached_property
+    def kernels(self) -> Sequence[Kernel]:
+        """Every kernel that the text declares or defines, in order."""
+        return scan.kernels(self.text, self.tokens)
+
+    @functools.cached_property
+    def launches(self) -> Sequence[LaunchSite]:
+        """Every launch in the text, in order."""
+        return scan.launches(self.text, self.tokens, self.kernels)
+
+    def kernel_of(self, offset: int) -> Kernel | None:
+        """Return the kernel in which an offset in `text` lies."""
+        return next((k for k in self.kernels if k.start <= offset < k.end), None)
+
+    def definition(self, name: str, start: int) -> tuple[int, int, str]:
+        """Return where the definition of the function that starts at an offset begins and ends, and its text up to the body."""
+        kernel = self.kernel_of(start)
+        parameters = re.compile(rf"\b{re.escape(name)}\s*\(").search(self.text, start)
+        assert parameters is not None
+        begin, head_end = (start, scan.closing(self.text, parameters.end() - 1)) if kernel is None else (kernel.start, kernel.head_end)
+        opening = self.text.index("{", head_end)
+        rest = scan.tokens(self.text[opening:])
+        return begin, opening + rest[scan.matching(rest, 0, "{", "}")].end, self.text[begin:opening].rstrip()
+
+    @functools.cached_property
+    def _ends(self) -> list[int]:
+        """Offsets of the ends of lines."""
+        return [match.start() for match in re.finditer("\n", self.text)]
+
+    @functools.cached_property
+    def _before(self) -> list[int]:
+        """Ends of lines in front of each of `starts`."""
+        return [bisect.bisect_left(self._ends, start) for start in self.starts]
+
+    def place(self, offset: int) -> tuple[str, int]:
+        """Return the file and line of an offset in `text`."""
+        before = bisect.bisect_left(self._ends, offset)
+        if not self.places:
+            return self.name, 1 + before
+        at = max(bisect.bisect_right(self.starts, offset) - 1, 0)
+        file, line = self.places[at]
+        return file, line + max(before - self._before[at], 0)
+
+    def line(self, offset: int) -> int:
+        """Return the line of an offset in `text`, in the file that it came from."""
+        return self.place(offset)[1]
+
+
+def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = ()) -> Source:
+    """Return the source after the preprocessor. `folders` are searched for files in quotes (and in <> when they are there)."""
+    includes_of = _Includes()
+    marked = includes_of.replaced(text, name, tuple(folders))
+    expanded = _expand(marked, name, [*DEFINES, *defines])
+    includes = [match[1] for match in _KEPT.finditer(expanded)]
+    body, starts, places = _strip_markers(ptx.translate(_shared_addresses(_KEPT.sub("", expanded))))
+    body = _APART.sub(r"<<<\1\2>>>\3\4", body)
+    body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
+    inserted = shifts.insertions(body)
+    starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
+    return Source(name, shifts.put_in(body, inserted), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(includes_of.aside))
+
+
+def _shared_addresses(text: str) -> str:
+    """Give `s[~i]` its sign: addresses of shared memory have 32 bits on a GPU, so with an unsigned `i` it stands before `s`.
+
+    Also of other arrays in such a source, since pointers do not say where they point: they mean the same up to 2^31 elements.
+    """
+    return re.sub(r"\[\s*~\s*(\w+)\s*\]", r"[(int)~\1]", text) if "__shared__" in text else text
+
+
+def _variable(name: str, text: str) -> bool:
+    return re.search(rf"__(constant|device)__[^;({{]*\b{name}\b", text) is not None
+
+
+class _Includes:
+    """The includes of one source. A header with guards is met again and again: what the file system says of it is asked once."""
+
+    def __init__(self) -> None:
+        self.aside: list[tuple[str, int]] = []
+        """Library and framework headers that were met, with the line."""
+        self.seen: set[Path] = set()
+        """Files that are included once only."""
+        self.found = functools.cache(_found)
+        self.file = functools.cache(_file)
+
+    def replaced(self, text: str, name: str, folders: tuple[Path, ...], depth: int = 0) -> str:
+        """Replace each: an own file by its text between line markers, a system header by a pragma, which stays where an #if's branch is taken."""
+
+        def one(match: re.Match[str]) -> str:
+            header, line = match[2], text.count("\n", 0, match.start()) + 1
+            path = self.found(header, folders)
+            ours = path is not None and path in HELPERS.values()
+            if path is not None and (ours or not PROVIDED.match(header) or header.endswith("helper_math.h")):  # its operators are not the runtime's
+                resolved, own, once = self.file(path)
+                if resolved in self.seen:
+                    return ""
+                if once:
+                    self.seen.add(resolved)
+                if depth > 50:
+                    raise Refusal(name, line, "front-end", f"includes nest more than 50 deep at {header!r}")
+                inner = self.replaced(own, str(path), tuple(dict.fromkeys([path.parent, *folders])), depth + 1)
+                return f'# 1 "{path}"\n{inner}\n# {line + 1} "{name}"'
+            if LIBRARY.match(header) or TORCH.match(header):
+                self.aside.append((header, line))
+            elif not PROVIDED.match(header):
+                return f"#pragma ww_include {header}"
+            return ""
+
+        return _PRAGMA_ONCE.sub("", _INCLUDE.sub(one, text))
+
+
+_PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", re.M)
+
+
+def _found(header: str, folders: tuple[Path, ...]) -> Path | None:
+    """Return the file that an include means, if it is an own one."""
+    return next((folder / header for folder in folders if (folder / header).is_file()), None) or HELPERS.get(header)
+
+
+def _file(path: Path) -> tuple[Path, str, bool]:
+    """Return a header's real path, its text, and whether it is included once only."""
+    text = path.read_text(errors="replace")
+    return path.resolve(), text, re.search(r"^\s*#\s*pragma\s+once", text, re.M) is not None
+
+
+def _expand(text: str, name: str, defines: Sequence[str]) -> str:
+    path, _ = native.compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        unexpanded = Path(folder, "source.cu")
+        unexpanded.write_text(f'# 1 "{name}"\n{text}')
+        options = ["-E", "-C", "-nostdinc", "-std=c++17", "-x", "c++", *(f"-D{define}" for define in defines)]
+        done = subprocess.run([path, *options, str(unexpanded)], capture_output=True, text=True, timeout=120, errors="replace")
+    if done.returncode:
+        first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-300:])
+        error = re.match(r"([^:]+):(\d+):(?:\d+:)?\s*(?:fatal )?error:\s*(.*)", first)
+        file, line, reason = (error[1], int(error[2]), error[3]) if error else (name, 1, first)
+        raise Refusal(file, line, "front-end", f"the preprocessor does not accept it: {reason}", "give missing macros with --define NAME=VALUE")
+    return done.stdout
+
+
+def _strip_markers(text: str) -> tuple[str, list[int], list[tuple[str, int]]]:
+    """Return the text without line markers, and what they said."""
+    pieces: list[str] = []
+    starts: list[int] = []
+    places: list[tuple[str, int]] = []
+    length, at, skipping = 0, 0, False
+    for marker in _MARKER.finditer(text):
+        if not skipping:
+            length += _keep(pieces, text[at : marker.start()])
+        at = marker.end() + 1
+        skipping = marker[2].startswith("<") or marker[2].endswith("stdc-predef.h")
+        starts.append(length)
+        places.append((marker[2], int(marker[1])))
+    if not skipping:
+        length += _keep(pieces, text[at:])
+    return "".join(pieces), starts, places
+
+
+def _keep(pieces: list[str], piece: str) -> int:
+    pieces.append(piece)
+    return len(piece)

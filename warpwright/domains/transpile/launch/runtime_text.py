@@ -1,0 +1,25 @@
+"""The runtime's headers as text, to be written into the output."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "runtime"
+
+ORDER = (
+    "base", "vmath", "vtrig", "vcalls", "complex", "simd", "half", "atomics", "launch", "fibers", "lanes", "groups", "curand", "wmma", "host",
+    "texture", "texture_reference", "cublas", "torch", "border", "library", "modules", "binding", "shadow",
+)  # fmt: skip
+"""Headers in the order that they need one another."""
+
+
+@functools.cache
+def header(name: str) -> str:
+    """Return the text of one header of the runtime."""
+    return (FOLDER / f"{name}.hpp").read_text()
+
+
+def runtime(names: tuple[str, ...]) -> str:
+    """Return the named headers as one text, in their order."""
+    return "\n".join(header(name) for name in ORDER if name in names)

@@ -1,0 +1,178 @@
+"""How each region's loop over threads is written: the technique is chosen here, before anything is printed.
+
+In this order: a last narrow `if` split off; without the guards of `c ? a[i] : 0`, where they hold for a whole block; one vectorised
+reduction; sums in registers; a row cut into segments; else a plain loop whose bounds are the guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis import regions, vectorise
+from warpwright.domains.transpile.analysis.bounds import Bounds, bounds, whole_block
+from warpwright.domains.transpile.analysis.regions import Plan
+from warpwright.domains.transpile.analysis.settings import Settings
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
+from warpwright.domains.transpile.passes.loops import if_conversion, index_set_splitting, reductions, registers, rows, segments
+from warpwright.domains.transpile.printing import Printer
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a region stands."""
+
+    plan: Plan
+    settings: Settings
+    printer: Printer
+    row: str
+    """How many threads run along x, as the output writes it."""
+    masks: tuple[Expr, ...] = ()
+    """Conditions under which a thread gets here."""
+    in_warps: bool = False
+    """The loop is over the lanes of a warp."""
+
+    @property
+    def vectors(self) -> bool:
+        """Whether the loop may be vectorised."""
+        return self.settings.vectors and not self.in_warps
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One loop after another; none where nothing is to be done."""
+
+    parts: tuple[Form, ...] = ()
+
+
+@dataclass(frozen=True)
+class Interior:
+    """Where the condition holds for a whole block, without the guards of `c ? a[i] : 0`; else with them."""
+
+    condition: str
+    inside: Form
+    border: Form
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A loop of one reduction that is vectorised, the same in every thread."""
+
+    stmts: list[Stmt]
+
+
+@dataclass(frozen=True)
+class ThreadLoop:
+    """A loop over threads."""
+
+    region: list[Stmt]
+    """The region as it was."""
+    stmts: list[Stmt]
+    """What is inside the loop: the region without the guards that became its bounds."""
+    limits: Bounds
+    simd: bool = False
+    scalar: str = ""
+    """Why it is not vectorised, though other loops may be."""
+    registers: For | None = None
+    """The loop whose sums are in registers, for blocks that are known to fit."""
+    segments: segments.Segments | None = None
+    joined: str = ""
+    """The width of the rows that run as one: `rows.width`."""
+
+
+Form = Parts | Interior | Reduction | ThreadLoop
+
+
+def region_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
+    """Return how a region is written."""
+    interior = _interior(stmts, scope) if scope.vectors and not scope.masks else None
+    if interior is None:
+        return loop_form(stmts, scope)
+    condition, unguarded = interior
+    return Interior(condition, loop_form(unguarded, scope), loop_form(stmts, scope))
+
+
+def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
+    """Return how the statements are written as a loop over threads."""
+    plan = scope.plan
+    in_arrays = plan.arrays | plan.lane_arrays
+    stmts = [s for s in stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in in_arrays)]
+    if not stmts:
+        return Parts()
+    if scope.vectors and not scope.masks:
+        parts = index_set_splitting.split(stmts, plan, scope.printer)
+        if parts is not None:
+            return Parts(tuple(loop_form(part, scope) for part in parts))
+        reduction = reductions.vectorised(stmts, plan)
+        if reduction is not None:
+            return Reduction(reduction)
+    return _thread_loop(stmts, scope) if scope.vectors else _plain_loop(stmts, scope)
+
+
+def _plain_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
+    """Return a loop that is not vectorised: its guards stay guards."""
+    limits = Bounds(rest=list(scope.masks))
+    inner, limits = _opened(stmts, stmts, limits, scope)
+    return ThreadLoop(stmts, inner, limits)
+
+
+def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
+    plan = scope.plan
+    inner, own = _peel(if_conversion.guards_apart(stmts, plan), plan)
+    guards = [*scope.masks, *own]
+    inner, limits = _opened(inner, stmts, bounds(guards, plan, scope.printer), scope)
+    inner = if_conversion.without_branches(inner, plan)
+    cut = segments.split(inner, limits.rest, plan, scope.printer, scope.row)
+    scalar = vectorise.unvectorisable(cut.stmts if cut is not None else stmts, plan, scope.settings.simple, scope.settings.own)
+    if scalar:
+        return ThreadLoop(stmts, inner, limits, scalar=scalar)
+    in_registers = registers.suits(inner, plan) if not guards and scope.settings.blocks else None
+    if in_registers is not None:
+        return ThreadLoop(stmts, inner, limits, True, registers=in_registers)
+    joined = rows.width([*stmts, *(Evaluate(m) for m in scope.masks)], plan, scope.settings.impure) if scope.row == rows.WIDTH else None
+    return ThreadLoop(stmts, inner, limits, True, segments=cut, joined=joined or "")
+
+
+def _opened(inner: list[Stmt], stmts: list[Stmt], limits: Bounds, scope: Scope) -> tuple[list[Stmt], Bounds]:
+    """Return what is inside the loop and its bounds, those guards opened that need the region's own values; one that stays so stays inside."""
+    declared = {s.var.key for s in inner if isinstance(s, Declare)}
+    limits.rest = [index_set_splitting.opened(guard, declared, scope.plan) for guard in limits.rest]
+    if any(e.var in declared for guard in limits.rest for e in guard.walk()):
+        return stmts, bounds(scope.masks, scope.plan, scope.printer)
+    return inner, limits
+
+
+def _peel(stmts: list[Stmt], plan: Plan) -> tuple[list[Stmt], list[Expr]]:
+    """Return `declarations; if (c) { body }` as the declarations with the body, and its guards; other statements, and exchanges, as they are."""
+    *head, last = stmts
+    in_arrays = plan.arrays | plan.lane_arrays
+    if (
+        not isinstance(last, If)
+        or last.other
+        or last.constexpr
+        or not all(isinstance(s, Declare) and s.var.key not in in_arrays and s.init is not None and ir.is_quiet(s.init) for s in head)
+        or if_conversion.is_exchange(last, plan)
+    ):
+        return stmts, []
+    inner, guards = _peel(list(last.then), plan) if last.then else ([], [])
+    return [*head, *inner], [last.cond, *guards]
+
+
+def _interior(stmts: Sequence[Stmt], scope: Scope) -> tuple[str, list[Stmt]] | None:
+    """Return when all guards in expressions hold for a whole block, and the statements without them."""
+    texts: dict[str, None] = {}
+
+    def unguarded(expr: Expr) -> Expr | None:
+        if expr.kind != "conditional" or len(expr.children) != 3 or not any(n.kind == "index" for n in expr.children[1].walk()):
+            return None
+        text = whole_block(expr.children[0], scope.plan, scope.printer, scope.row)
+        if text is None:
+            return None
+        texts[text] = None
+        return Expr("paren", ("(", expr.children[1], ")"), expr.line, "", None, expr.type)
+
+    if any(isinstance(s, For | If) for s in ir.walk(tuple(stmts))) or any(regions.changed(s) & scope.plan.recomputed for s in stmts):
+        return None
+    opened = [ir.map_expressions(s, unguarded) for s in stmts]
+    return (" && ".join(texts), opened) if texts else None

@@ -1,0 +1,417 @@
+"""Bring a kernel into the form that fission works on.
+
+- device functions that synchronise are inlined;
+- each warp or block operation stands in a statement of its own: the value is offered, the threads meet, the answer is read;
+- `if (c) return; rest` becomes `if (!c) rest`, marked as one that the other threads left;
+- parameters that the kernel changes become variables;
+- loops that count with a variable from outside get one of their own (`counted.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis.synchronisation import BLOCK_VOTES, REDUCTIONS, SHUFFLES, SYNC_CALLS, VOTES
+from warpwright.domains.transpile.errors import DoesNotApply
+from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.passes import counted
+
+
+def normalise(kernel: Function, syncing: Mapping[str, Function]) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
+    """Return the kernel's body in normal form, and its variables by key. `syncing`: the device functions that synchronise."""
+    worker = _Normaliser(kernel, syncing)
+    body = worker.parameters(kernel) + worker.block(kernel.body)
+    body = counted.loops(body, worker.vars, lambda var: worker.fresh(var.name, var.type, var.line), _with_another)
+    return worker.without_returns(body), worker.vars
+
+
+class _Normaliser:
+    def __init__(self, kernel: Function, syncing: Mapping[str, Function]) -> None:
+        self.vars: dict[int, Var] = dict(kernel.variables or {})
+        self.names = {v.name for v in self.vars.values()}
+        self.syncing = syncing
+        self.keys = itertools.count(-1, -1)
+        self.depth = 0
+        self.renamed: dict[int, Var] = {}
+
+    def fresh(
+        self, name: str, kind: str, line: int, space: str = "local", dims: tuple[str, ...] = (), reference: bool = False, const: bool = False
+    ) -> Var:
+        unique, number = name, 2
+        while unique in self.names:
+            unique, number = f"{name}_{number}", number + 1
+        self.names.add(unique)
+        var = Var(next(self.keys), unique, kind, dims, space, line, reference, const)
+        self.vars[var.key] = var
+        return var
+
+    def parameters(self, kernel: Function) -> tuple[Stmt, ...]:
+        """Give each parameter that the kernel assigns to a variable of its own."""
+        changed = {
+            t.var for e in ir.expressions(kernel.body) if (a := ir.assigned(e)) is not None and (t := ir.target(a)) is not None and a.kind == "name"
+        }
+        declared: list[Stmt] = []
+        for parameter in kernel.parameters:
+            if parameter.key in changed:
+                own = self.fresh(parameter.name, parameter.type, kernel.line)
+                declared.append(Declare(own, ir.name_of(parameter), False, kernel.line))
+                self.renamed[parameter.key] = own
+        return tuple(declared)
+
+    # --- statements ---------------------------------------------------------------------------------------------------------------
+
+    def block(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        return tuple(normal for stmt in stmts for normal in self.statement(stmt))
+
+    def statement(self, stmt: Stmt) -> list[Stmt]:
+        before: list[Stmt] = []
+        if isinstance(stmt, Declare):
+            init = self.take(stmt.init, before) if stmt.init is not None else None
+            return [*before, replace(stmt, init=init)]
+        if isinstance(stmt, Evaluate) and len(parts := _commas(stmt.expr)) > 1 and self.in_expression(stmt.expr):
+            return list(self.block([replace(stmt, expr=part) for part in parts]))
+        if isinstance(stmt, Evaluate):
+            expr = self.take(stmt.expr, before, statement=True)
+            return [*before, replace(stmt, expr=expr)] if expr.parts else before
+        if isinstance(stmt, Block):
+            return [replace(stmt, body=self.block(stmt.body))]
+        if isinstance(stmt, If):
+            cond = self.take(stmt.cond, before)
+            return [*before, replace(stmt, cond=cond, then=self.block(stmt.then), other=self.block(stmt.other))]
+        if isinstance(stmt, For):
+            return self.loop(stmt)
+        if isinstance(stmt, Return):
+            value = self.take(stmt.value, before) if stmt.value is not None else None
+            return [*before, replace(stmt, value=value)]
+        if isinstance(stmt, ir.DoWhile):
+            cond = self.take(stmt.cond, before)
+            if before or any(self.syncs(s) for s in stmt.body):
+                return self.do_while(stmt, cond, before)
+            return [replace(stmt, body=self.block(stmt.body), cond=cond)]
+        if isinstance(stmt, Raw):
+            if self.in_expression(stmt.expr):
+                raise DoesNotApply(stmt.line, "a synchronisation inside a switch or another statement that is kept as text")
+            return [replace(stmt, expr=self.take(stmt.expr, before))]
+        return [stmt]
+
+    def loop(self, stmt: For) -> list[Stmt]:
+        if any(self.syncs(s) for s in stmt.init) and not any(isinstance(s, Declare) for s in stmt.init):
+            return [*self.block(stmt.init), *self.loop(replace(stmt, init=()))]
+        if stmt.step is not None and len(steps := _commas(stmt.step)) > 1 and self.in_expression(stmt.step) and not _continues(stmt):
+            return self.loop(replace(stmt, step=None, body=(*stmt.body, *(Evaluate(e, stmt.line) for e in steps))))
+        in_head: list[Stmt] = []
+        cond = self.take(stmt.cond, in_head) if stmt.cond is not None else None
+        in_step: list[Stmt] = []
+        step = self.take(stmt.step, in_step) if stmt.step is not None else None
+        init, body = self.block(stmt.init), self.block(stmt.body)
+        if not in_head and not in_step:
+            return [replace(stmt, init=init, cond=cond, step=step, body=body)]
+        if _continues(stmt) or cond is None:
+            raise DoesNotApply(stmt.line, "a synchronisation in the head of a loop with `continue`")
+        leave = If(_not(cond), (Jump("break", stmt.line),), line=stmt.line)
+        tail = (*in_step, *((Evaluate(step, stmt.line),) if step is not None else ()))
+        return [replace(stmt, init=init, cond=None, step=None, body=(*in_head, leave, *body, *tail))]
+
+    def do_while(self, stmt: ir.DoWhile, cond: Expr, before: Sequence[Stmt]) -> list[Stmt]:
+        if _continues(stmt):
+            raise DoesNotApply(stmt.line, "a synchronisation in a do-while loop with `continue`")
+        leave = If(_not(cond), (Jump("break", stmt.line),), line=stmt.line)
+        return [For((), None, None, (*self.block(stmt.body), *before, leave), stmt.line, stmt.comment)]
+
+    def syncs(self, stmt: Stmt) -> bool:
+        return any(self.in_expression(e) for s in ir.walk((stmt,)) for e in ir.own_expressions(s))
+
+    def in_expression(self, expr: Expr) -> bool:
+        return any(e.kind == "call" and (e.name in SYNC_CALLS or e.name in self.syncing) for e in expr.walk())
+
+    # --- expressions --------------------------------------------------------------------------------------------------------------
+
+    def take(self, expr: Expr, before: list[Stmt], statement: bool = False) -> Expr:
+        """Return the expression with what synchronises moved into statements `before`; empty parts when nothing is left."""
+        if expr.kind == "name" and expr.var in self.renamed:
+            return ir.name_of(self.renamed[expr.var], expr.line)
+        if not any(isinstance(p, Expr) for p in expr.parts) and expr.kind != "call":
+            return expr
+        if expr.kind == "lambda" and self.in_expression(expr):
+            raise DoesNotApply(expr.line, "a synchronisation inside a lambda")
+        if expr.kind == "conditional" or (expr.kind == "binary" and expr.name in ("&&", "||")):  # noqa: SIM102
+            if any(self.in_expression(c) for c in expr.children[1:]):
+                raise DoesNotApply(expr.line, "a synchronisation in one branch of an expression")
+        if expr.kind == "call" and (expr.name in SYNC_CALLS or expr.name in self.syncing):
+            return self.call(expr, before, statement)
+        taken = [self.take(c, before) for c in expr.children]
+        return expr.with_children(taken)
+
+    def call(self, expr: Expr, before: list[Stmt], statement: bool) -> Expr:
+        arguments = [self.take(c, before) for c in expr.children[1:]]
+        name, line = expr.name, expr.line
+        empty = Expr("other", (), line)
+        if name == "__syncthreads":
+            before.append(Barrier("block", line))
+            return empty
+        if name == "__syncwarp":
+            before.append(Barrier("warp", line))
+            return empty
+        if name in self.syncing:
+            return self.inline(expr, self.syncing[name], arguments, before, statement)
+        if name in BLOCK_VOTES:
+            return self.vote(arguments[0], BLOCK_VOTES[name], "block", line, before)
+        plain = name.removesuffix("_sync")
+        arguments = arguments[1:] if name.endswith("_sync") else arguments
+        if plain in SHUFFLES:
+            return self.shuffle(expr, arguments, SHUFFLES[plain], before)
+        if plain in VOTES:
+            return self.vote(arguments[0], VOTES[plain], "warp", line, before)
+        if name in REDUCTIONS:
+            return self.vote(arguments[0], REDUCTIONS[name], "warp", line, before, _type(arguments[0], line, self.vars))
+        if name == "__activemask":
+            return self.vote(Expr("literal", ("1",), line), "ballot", "warp", line, before)
+        raise DoesNotApply(line, f"{name} is not offered in this tier")
+
+    def shuffle(self, expr: Expr, arguments: Sequence[Expr], way: str, before: list[Stmt]) -> Expr:
+        line = expr.line
+        kind = _type(arguments[0], line, self.vars)
+        offered = self.fresh("offered", kind, line, "lanes")
+        width = arguments[2] if len(arguments) > 2 else Expr("literal", ("32",), line)
+        read = Expr("lane", (f"ww::lane_{way}(lane_index, ", arguments[1], ", ", width, ")"), line, "", offered.key, kind)
+        taken = self.fresh("taken", kind, line)
+        before += [Declare(offered, arguments[0], False, line), Barrier("warp", line), Declare(taken, read, False, line)]
+        return ir.name_of(taken, line)
+
+    def vote(self, value: Expr, operation: str, scope: str, line: int, before: list[Stmt], kind: str = "int") -> Expr:
+        offered = self.fresh("offered", kind, line, "lanes" if scope == "warp" else "local")
+        result = self.fresh("joined", "unsigned" if operation == "ballot" else kind, line, scope)
+        before += [Declare(offered, value, False, line), Barrier(scope, line), Collect(result, operation, offered, scope, line)]
+        if scope == "block":
+            return ir.name_of(result, line)
+        own = self.fresh("answer", result.type, line)
+        before.append(Declare(own, ir.name_of(result, line), False, line))
+        return ir.name_of(own, line)
+
+    def inline(self, expr: Expr, function: Function, arguments: Sequence[Expr], before: list[Stmt], statement: bool) -> Expr:
+        """Put the body of a device function in place of its call."""
+        line = expr.line
+        if function.problem:
+            raise DoesNotApply(line, f"{function.name} synchronises and could not be read ({function.problem})")
+        if self.depth > 8:
+            raise DoesNotApply(line, f"{function.name} calls itself and synchronises")
+        *body, last = function.body or (Return(None, line),)
+        returns = [s for s in ir.walk(function.body) if isinstance(s, Return)]
+        if len(returns) > 1 or (returns and returns[0] is not last):
+            raise DoesNotApply(line, f"{function.name} synchronises and returns from more than one place")
+        if not returns:
+            body.append(last)
+        types = self.bindings(expr, function, arguments, line)
+        names: dict[int, Var | Expr] = {}
+        for parameter, argument in itertools.zip_longest(function.parameters, arguments):
+            if argument is None or parameter is None:
+                raise DoesNotApply(line, f"{function.name} synchronises and is called with default arguments")
+            if (parameter.reference and not parameter.type.startswith("const")) or (parameter.reference and argument.kind == "name"):
+                names[parameter.key] = argument
+                continue
+            kind = (
+                re.sub(r"\s*&\s*$", "", _substitute(parameter.type, types)).removeprefix("const ")
+                if parameter.reference
+                else _substitute(parameter.type, types)
+            )
+            own = self.fresh(parameter.name, kind, line)
+            before.append(Declare(own, argument, False, line))
+            names[parameter.key] = own
+        for stmt in ir.walk(tuple(body)):
+            if isinstance(stmt, Declare):
+                old = stmt.var
+                dims = tuple(_substitute(d, types) for d in old.dims)
+                names[old.key] = self.fresh(old.name, _substitute(old.type, types), old.line, old.space, dims, old.reference, old.const)
+        change = renamer(names, types)
+        self.depth += 1
+        for stmt in body:
+            before += self.statement(rename(stmt, change, names))
+        self.depth -= 1
+        if not returns or returns[0].value is None:
+            return Expr("other", (), line)
+        value = self.take(returns[0].value.map(change), before)
+        if statement:
+            return Expr("other", (), line)
+        result = self.fresh(f"{function.name}_value", _substitute(function.returns, types), line)
+        before.append(Declare(result, value, False, line))
+        return ir.name_of(result, line)
+
+    def bindings(self, expr: Expr, function: Function, arguments: Sequence[Expr], line: int) -> dict[str, str]:
+        """Return what the template parameters of an inlined function stand for."""
+        if not function.template:
+            return {}
+        callee = ir.text_of(expr.children[0])
+        arguments_of_template: list[str] = []
+        if "<" in callee:
+            from warpwright.domains.transpile.frontend.scan import split_commas
+
+            arguments_of_template = split_commas(callee[callee.index("<") + 1 : callee.rindex(">")])
+        bound = dict(zip(function.template, arguments_of_template, strict=False))
+        for parameter, argument in zip(function.parameters, arguments, strict=False):
+            core = re.sub(r"\bconst\b|\bvolatile\b|\b__restrict(__)?\b|[*&\s]", "", parameter.type)
+            if core in function.template and core not in bound:
+                kind = _type(argument, line, self.vars)
+                bound[core] = re.sub(r"\bconst\b|\bvolatile\b|\b__restrict(__)?\b|[*&]|\[.*\]", "", kind).strip()
+        missing = [n for n in function.template if n not in bound]
+        if missing:
+            raise DoesNotApply(line, f"{function.name} synchronises and its template parameter {missing[0]} could not be told")
+        return bound
+
+    # --- early returns ------------------------------------------------------------------------------------------------------------
+
+    def without_returns(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """Turn `if (c) { a; return; } rest` into branches."""
+        out: list[Stmt] = []
+        for index, stmt in enumerate(stmts):
+            rest = stmts[index + 1 :]
+            if isinstance(stmt, Return):
+                return tuple(out)
+            if isinstance(stmt, Block) and any(isinstance(s, Return) for s in ir.walk(stmt.body)):
+                return (*out, *self.without_returns([*stmt.body, *rest]))
+            if (
+                isinstance(stmt, If)
+                and stmt.then
+                and isinstance(stmt.then[-1], Return)
+                and not any(isinstance(s, Return) for s in ir.walk(stmt.other))
+            ):
+                return (*out, *self.leaving(stmt, self.without_returns(stmt.then), (*stmt.other, *rest), True))
+            if (
+                isinstance(stmt, If)
+                and stmt.other
+                and isinstance(stmt.other[-1], Return)
+                and not any(isinstance(s, Return) for s in ir.walk(stmt.then))
+            ):
+                return (*out, *self.leaving(stmt, self.without_returns(stmt.other), (*stmt.then, *rest), False))
+            out.append(stmt)
+        return tuple(out)
+
+    def leaving(self, stmt: If, gone: tuple[Stmt, ...], stay: tuple[Stmt, ...], when: bool) -> list[Stmt]:
+        """`gone` runs where the condition is `when`, and these threads leave; `stay` is what the others do."""
+        stay = self.without_returns(stay)
+        if stmt.constexpr:
+            return [replace(stmt, then=gone if when else stay, other=stay if when else gone)]
+        if not gone:
+            return [replace(stmt, cond=_not(stmt.cond) if when else stmt.cond, then=stay, other=(), exits=True)] if stay else []
+        if not stay:
+            return [replace(stmt, cond=stmt.cond if when else _not(stmt.cond), then=gone, other=())]
+        flag = self.fresh("leaves", "bool", stmt.line)
+        leaves = ir.name_of(flag, stmt.line)
+        return [
+            Declare(flag, stmt.cond if when else _not(stmt.cond), False, stmt.line),
+            replace(stmt, cond=leaves, then=gone, other=()),
+            If(_not(leaves), stay, (), exits=True, line=stmt.line),
+        ]
+
+
+def _commas(expr: Expr) -> list[Expr]:
+    """Return the parts of `a, b, c` in order; of another expression, itself."""
+    if expr.kind == "binary" and expr.name == ",":
+        return [*_commas(expr.children[0]), *_commas(expr.children[1])]
+    return [expr]
+
+
+def _continues(stmt: For | ir.DoWhile) -> bool:
+    return any(isinstance(s, Jump) and s.word == "continue" for s in ir.walk(stmt.body))
+
+
+def _not(cond: Expr) -> Expr:
+    """Return the negation; a comparison of integers is turned around, which reads better and needs no NaN."""
+    inner = ir.bare(cond)
+    turned = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+    whole = all("float" not in c.type and "double" not in c.type and "half" not in c.type and c.type for c in inner.children)
+    if inner.kind == "binary" and inner.name in turned and whole and len(inner.children) == 2:
+        return replace(inner, parts=(inner.children[0], f" {turned[inner.name]} ", inner.children[1]), name=turned[inner.name])
+    if inner.kind == "binary" and inner.name == "||" and len(inner.children) == 2:
+        parts = tuple(_wrap(_not(c)) for c in inner.children)
+        return replace(inner, parts=(parts[0], " && ", parts[1]), name="&&")
+    return Expr("unary", ("!", _wrap(cond)), cond.line, "!", None, "bool")
+
+
+def _wrap(expr: Expr) -> Expr:
+    """Return the expression as one that binds tightest.
+
+    `a < b` of classes or open types is a call to the parser, without a name or with the operator's."""
+    if expr.kind == "call" and (not expr.name or expr.name.startswith("operator")):
+        return ir.paren(expr)
+    if expr.kind in ("name", "call", "paren", "member", "index", "literal"):
+        return expr
+    return ir.paren(expr)
+
+
+def _type(expr: Expr, line: int, variables: Mapping[int, Var]) -> str:
+    """Return the type of an expression's value as text."""
+    if expr.kind == "name" and expr.var is not None and expr.var in variables and not variables[expr.var].dims:
+        return re.sub(r"\s*&$", "", variables[expr.var].type)
+    if expr.kind == "paren":
+        return _type(expr.children[0], line, variables)
+    if expr.type and "dependent" not in expr.type and expr.type not in ("auto", "T"):
+        return re.sub(r"\bconst\b\s*", "", expr.type).replace("&", "").strip()
+    kinds = (
+        {_type(c, line, variables) for c in expr.children if c.kind in ("name", "index", "member", "paren", "binary", "call")}
+        if expr.kind == "binary"
+        else set()
+    )
+    if len(kinds) == 1:
+        return kinds.pop()
+    if expr.kind == "index":
+        return (
+            re.sub(r"\s*(\*\s*(__restrict(__)?)?|\[.*\])$", "", _type_of_array(expr.children[0], variables))
+            .removeprefix("const ")
+            .removeprefix("volatile ")
+        )
+    raise DoesNotApply(line, f"the type of `{ir.text_of(expr)}` depends on template parameters")
+
+
+def _type_of_array(expr: Expr, variables: Mapping[int, Var]) -> str:
+    root = ir.target(expr)
+    if root is not None and root.var is not None and root.var in variables:
+        return variables[root.var].type
+    raise DoesNotApply(expr.line, f"the type of `{ir.text_of(expr)}` depends on template parameters")
+
+
+def _substitute(text: str, types: Mapping[str, str]) -> str:
+    return re.sub(r"\b[A-Za-z_]\w*\b", lambda m: types.get(m[0], m[0]), text) if types else text
+
+
+def _with_another(stmts: Sequence[Stmt], old: Var, new: Var) -> tuple[Stmt, ...]:
+    """Return statements with another variable in place of one."""
+    names: dict[int, Var | Expr] = {old.key: new}
+    change = renamer(names, {})
+    return tuple(rename(stmt, change, names) for stmt in stmts)
+
+
+def renamer(names: Mapping[int, Var | Expr], types: Mapping[str, str]):  # type: ignore[no-untyped-def]
+    def change(expr: Expr) -> Expr | None:
+        if expr.kind == "name" and expr.var is not None and expr.var in names:
+            new = names[expr.var]
+            return _wrap(new) if isinstance(new, Expr) else ir.name_of(new, expr.line)
+        if expr.kind == "name" and expr.name in types and expr.var is None:
+            return replace(expr, parts=(f"({types[expr.name]})",), name="", kind="literal")
+        if types and any(isinstance(p, str) for p in expr.parts):
+            parts = tuple(_substitute(p, types) if isinstance(p, str) else p.map(change) for p in expr.parts)
+            return replace(expr, parts=parts, type=_substitute(expr.type, types))
+        return None
+
+    return change
+
+
+def rename(stmt: Stmt, change, names: Mapping[int, Var | Expr]) -> Stmt:  # type: ignore[no-untyped-def]
+    renamed = ir.map_expressions(stmt, change)
+
+    def declared(one: Stmt) -> Stmt:
+        if isinstance(one, Declare):
+            new = names.get(one.var.key)
+            return replace(one, var=new) if isinstance(new, Var) else one
+        if isinstance(one, Block | ir.DoWhile):
+            return replace(one, body=tuple(declared(s) for s in one.body))
+        if isinstance(one, If):
+            return replace(one, then=tuple(declared(s) for s in one.then), other=tuple(declared(s) for s in one.other))
+        if isinstance(one, For):
+            return replace(one, init=tuple(declared(s) for s in one.init), body=tuple(declared(s) for s in one.body))
+        return one
+
+    return declared(renamed)

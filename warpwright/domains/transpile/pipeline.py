@@ -1,0 +1,179 @@
+"""The faster tiers of one kernel: the passes in their order, and what is written in the end; or the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis.callees import Device
+from warpwright.domains.transpile.analysis.lockstep import may_wait, relies_on_lockstep
+from warpwright.domains.transpile.analysis.regions import Plan
+from warpwright.domains.transpile.analysis.settings import Settings
+from warpwright.domains.transpile.choices import BY_RULE, Choices
+from warpwright.domains.transpile.emit import entry
+from warpwright.domains.transpile.emit.writer import Writer
+from warpwright.domains.transpile.errors import DoesNotApply
+from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend.scan import Kernel
+from warpwright.domains.transpile.ir import Function, Shape, Stmt, Var
+from warpwright.domains.transpile.passes import barrier_fission, block_fusion, flatten_blocks, scalar_replacement, techniques
+from warpwright.domains.transpile.passes.normalise import normalise
+from warpwright.domains.transpile.passes.techniques import Lowered
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel in tier loops or vectors."""
+
+    text: str
+    tier: str
+    reason: str
+    """Why not vectors, or empty."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A kernel on its way through the passes."""
+
+    function: Function
+    """As parsed."""
+    device: Device
+    settings: Settings
+    body: tuple[Stmt, ...] = ()
+    variables: dict[int, Var] = field(default_factory=dict)
+    lowered: Lowered | None = None
+    """From barrier fission on."""
+    row_body: tuple[str, tuple[Stmt, ...]] | None = None
+    """The size of small blocks, and the body that runs many of them as one row."""
+    rows: Lowered | None = None
+    """That body, cut at its barriers."""
+
+    @property
+    def cut(self) -> Lowered:
+        """The kernel after barrier fission."""
+        assert self.lowered is not None
+        return self.lowered
+
+    @property
+    def flattens(self) -> bool:
+        """Whether blocks may run together."""
+        return self.settings.vectors and self.settings.choices.coalesce != 0
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One rewriting of a kernel: where `applies` holds, `rewrite` returns the kernel with more done to it."""
+
+    name: str
+    rewrite: Callable[[State], State]
+    applies: Callable[[State], bool] = lambda state: True
+
+
+def _normalise(state: State) -> State:
+    body, variables = normalise(state.function, state.device.syncing)
+    return replace(state, body=body, variables=variables)
+
+
+def _replace_scalars(state: State) -> State:
+    variables = dict(state.variables)
+    return replace(state, body=scalar_replacement.kept(state.body, variables), variables=variables)
+
+
+def _cut(body: Sequence[Stmt], state: State) -> Plan:
+    settings = state.settings
+    return barrier_fission.plan(body, state.variables, state.device.known, stride=settings.vectors, recompute=settings.choices.recompute)
+
+
+def _flatten(state: State) -> State:
+    plan, impure = state.cut.plan, state.settings.impure
+    size = flatten_blocks.block_size(state.body, plan, impure)
+    row_body = flatten_blocks.for_rows(state.body, plan, impure, state.settings.blocks) if size is None else None
+    return replace(state, lowered=replace(state.cut, one_row=size), row_body=row_body)
+
+
+def _cut_rows(state: State) -> State:
+    assert state.row_body is not None
+    size, body = state.row_body
+    plan = _cut(body, state)
+    return replace(state, rows=Lowered(plan, size)) if flatten_blocks.is_apart(plan) else state
+
+
+def _fuse_blocks(state: State) -> State:
+    return replace(state, lowered=replace(state.cut, prologue=block_fusion.fused_prologue(state.cut.plan, state.settings.impure)))
+
+
+def _choose(state: State) -> State:
+    rows = state.rows and techniques.choose(state.rows, replace(state.settings, blocks=()))
+    return replace(state, lowered=techniques.choose(state.cut, state.settings), rows=rows)
+
+
+PASSES: tuple[Pass, ...] = (
+    Pass("normalise", _normalise),
+    Pass("scalar replacement", _replace_scalars, lambda state: state.settings.vectors),
+    Pass("barrier fission", lambda state: replace(state, lowered=Lowered(_cut(state.body, state)))),
+    Pass("flatten blocks", _flatten, lambda state: state.flattens),
+    Pass("barrier fission of rows", _cut_rows, lambda state: state.row_body is not None),
+    Pass("block fusion", _fuse_blocks, lambda state: state.flattens and state.cut.one_row is None and state.row_body is None),
+    Pass("choose techniques", _choose),
+)
+"""In the order in which they run (docs/transpile.md says what each does)."""
+
+
+def write(
+    kernel: Kernel, parsed: Function, program: Device, line: int, blocks: Sequence[Shape], vectors: bool, choices: Choices = BY_RULE
+) -> Written:
+    """Return the kernel in the fastest of the two tiers that takes it, as chosen. Raises DoesNotApply with the reason."""
+    if choices.tier == 0:
+        raise DoesNotApply(line, "chosen")
+    vectors = vectors and choices.tier > 1
+    if parsed.problem:
+        raise DoesNotApply(line, f"not understood: {parsed.problem}")
+    _check(parsed, program)
+    calls = program.calls if vectors else {}
+    state = State(parsed, program, Settings(tuple(blocks), vectors, program.known.impure, program.simple, program.own, choices, calls))
+    for step in PASSES:
+        if step.applies(state):
+            state = step.rewrite(state)
+    return _written(named(kernel, parsed), state, line)
+
+
+def _written(kernel: Kernel, state: State, line: int) -> Written:
+    """Return the text of a kernel that went through all passes, and the tier that it came to."""
+    writer = Writer(state.cut, state.settings)
+    row_writer = Writer(state.rows, replace(state.settings, blocks=())) if state.rows is not None else None
+    text = entry.functions(kernel, writer, line, row_writer)
+    if not state.settings.vectors or not writer.vectorised:
+        return Written(text, "loops", writer.scalar[0] if writer.scalar else "warps in lockstep" if state.settings.vectors else "asked for")
+    return Written(text, "vectors", f"in part: {writer.scalar[0]}" if writer.scalar else "")
+
+
+def named(kernel: Kernel, parsed: Function) -> Kernel:
+    """Return the kernel with the names that the parser gave its parameters: one that is called `index`, as the output's own, has another."""
+    pairs = zip(kernel.parameters, parsed.parameters, strict=False)
+    renamed = [scan.renamed(parameter, var.name) if parameter.name != var.name else parameter for parameter, var in pairs]
+    return replace(kernel, parameters=tuple(renamed) + tuple(kernel.parameters[len(renamed) :]))
+
+
+def _check(parsed: Function, program: Device) -> None:
+    """Refuse what the loops would get wrong: unread functions that may synchronise, and code that relies on warps in lockstep."""
+    syncing = program.syncing
+    for expr in ir.expressions(parsed.body):
+        if expr.kind == "call" and expr.name in syncing and syncing[expr.name].problem:
+            raise DoesNotApply(expr.line, f"{expr.name} synchronises and was not understood: {syncing[expr.name].problem}")
+    for stmt in ir.walk(parsed.body):
+        if isinstance(stmt, ir.Declare) and "volatile" in stmt.var.type and (stmt.var.space in ("shared", "dynamic") or "*" in stmt.var.type):
+            raise DoesNotApply(stmt.line, f"{stmt.var.name} is volatile: the kernel may rely on warps that run in lockstep")
+        if isinstance(stmt, ir.DoWhile) and may_wait(stmt, parsed.variables or {}):
+            raise DoesNotApply(stmt.line, "a loop that reads volatile memory may wait for another thread")
+    by_name = {f.name: f for f in program.functions}
+    seen: set[str] = set()
+    todo = [parsed]
+    while todo:  # what the kernel calls, and what that calls
+        for expr in ir.expressions(todo.pop().body):
+            if expr.kind != "call" or expr.name not in by_name or expr.name in seen:
+                continue
+            seen.add(expr.name)
+            if relies_on_lockstep(by_name[expr.name]):
+                raise DoesNotApply(expr.line, f"{expr.name} uses volatile memory: it may rely on warps that run in lockstep")
+            todo.append(by_name[expr.name])

@@ -1,0 +1,112 @@
+"""Undo CWC with the key: solve (filter * x) = z for every image.
+
+Circular padding makes the filter diagonal under the Fourier transform, so the inverse is exact up to the 8-bit rounding. Zero
+and reflecting borders are solved by conjugate gradients on the normal equations, which no closed form fits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank
+from warpwright.domains.unlearnable.cwc.operator import Operator, border, check
+from warpwright.errors import UsageError
+
+_ITERATIONS = 60
+"""Conjugate-gradient steps: the residual of a filter with |F| > 0.25 (condition below 200) falls under 1/512 of its start."""
+
+
+def recover(
+    images: NDArray[np.uint8],
+    labels: NDArray[np.integer[Any]],
+    bank: FilterBank,
+    operator: Operator,
+    tops: NDArray[np.integer[Any]] | None = None,
+) -> NDArray[np.uint8]:
+    """Return the clean images `[N, C, H, W]` as well as 8 bits allow.
+
+    `tops` `[N]`: the maximum of z of each image, from the manifest; needed when `operator.scale` is "max".
+    """
+    check(images, labels, bank.weights)
+    if operator.scale == "max" and tops is None:
+        raise UsageError("expected the maximum of each image, which scale 'max' divided by, saw none", "pass the private manifest")
+    if not len(images):
+        return images.copy()
+    weights = torch.from_numpy(bank.weights[labels] / UNIT)
+    gain = bank.sums[labels] / UNIT if operator.scale == "sum" else np.asarray(tops) / UNIT / 255.0
+    z = torch.from_numpy(images.astype(np.float64) * np.asarray(gain, np.float64)[:, None, None, None])
+    x = _divide_spectra(z, weights) if operator.pad == "circular" else _conjugate_gradients(z, weights, operator)
+    return x.round_().clamp_(0, 255).to(torch.uint8).numpy()
+
+
+def maxima(images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], bank: FilterBank, operator: Operator) -> NDArray[np.int32]:
+    """Return `[N]` the maximum of z of each image, in units of 1/4096: what a manifest keeps for scale "max"."""
+    weights = torch.from_numpy(bank.weights[labels].astype(np.float64))
+    z = _filter(torch.from_numpy(images.astype(np.float64)), weights, operator)
+    return z.amax((1, 2, 3)).round().to(torch.int32).numpy()
+
+
+def _divide_spectra(z: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Cross-correlation with w multiplies the spectrum by conj(W), W taken with the centre at the origin."""
+    height, width = z.shape[-2:]
+    k = weights.shape[-1]
+    kernel = torch.zeros(len(z), height, width, dtype=torch.float64)
+    for i in range(k):
+        for j in range(k):
+            kernel[:, (i - k // 2) % height, (j - k // 2) % width] += weights[:, i, j]
+    response = torch.fft.rfft2(kernel).conj().unsqueeze(1)
+    return torch.fft.irfft2(torch.fft.rfft2(z) / response, s=(height, width))
+
+
+def _indices(size: int, k: int, operator: Operator) -> tuple[torch.Tensor, torch.Tensor]:
+    index = torch.from_numpy(border(size, k, operator.pad)).long()
+    return index.clamp(min=0), (index >= 0).double()
+
+
+def _filter(x: torch.Tensor, weights: torch.Tensor, operator: Operator) -> torch.Tensor:
+    height, width = x.shape[-2:]
+    k = weights.shape[-1]
+    (rows, row_mask), (columns, column_mask) = _indices(height, k, operator), _indices(width, k, operator)
+    padded = x[:, :, rows][..., columns] * row_mask[:, None] * column_mask
+    out = torch.zeros_like(x)
+    for i in range(k):
+        for j in range(k):
+            out += weights[:, i, j].view(-1, 1, 1, 1) * padded[:, :, i : i + height, j : j + width]
+    return out
+
+
+def _filter_adjoint(y: torch.Tensor, weights: torch.Tensor, operator: Operator) -> torch.Tensor:
+    n, channels, height, width = y.shape
+    k = weights.shape[-1]
+    (rows, row_mask), (columns, column_mask) = _indices(height, k, operator), _indices(width, k, operator)
+    padded = torch.zeros(n, channels, height + k - 1, width + k - 1, dtype=y.dtype)
+    for i in range(k):
+        for j in range(k):
+            padded[:, :, i : i + height, j : j + width] += weights[:, i, j].view(-1, 1, 1, 1) * y
+    padded *= row_mask[:, None] * column_mask
+    tall = torch.zeros(n, channels, height, width + k - 1, dtype=y.dtype).index_add_(2, rows, padded)
+    return torch.zeros_like(y).index_add_(3, columns, tall)
+
+
+def _conjugate_gradients(z: torch.Tensor, weights: torch.Tensor, operator: Operator) -> torch.Tensor:
+    """Minimise |A x - z|^2 for each image by itself (CGLS, Hestenes and Stiefel 1952)."""
+
+    def dot(u: torch.Tensor) -> torch.Tensor:
+        return (u * u).sum((1, 2, 3), keepdim=True).clamp(min=1e-30)
+
+    x = z / weights.sum((1, 2)).view(-1, 1, 1, 1)
+    residual = z - _filter(x, weights, operator)
+    gradient = _filter_adjoint(residual, weights, operator)
+    direction, size = gradient, dot(gradient)
+    for _ in range(_ITERATIONS):
+        image = _filter(direction, weights, operator)
+        step = size / dot(image)
+        x = x + step * direction
+        residual = residual - step * image
+        gradient = _filter_adjoint(residual, weights, operator)
+        direction, size = gradient + dot(gradient) / size * direction, dot(gradient)
+    return x

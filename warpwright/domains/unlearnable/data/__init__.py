@@ -1,0 +1,1 @@
+"""Labelled image data sets: read, held in memory, written."""

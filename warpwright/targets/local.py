@@ -1,0 +1,189 @@
+"""The evaluator that works with processes on this machine: build, verify, measure, and one Record for whatever happened.
+
+    trusted, kept for the task       a judge, and one worker that holds every baseline (trusted.py)
+    untrusted, one a candidate       a worker that is killed after use
+
+When a trusted process fails, all are started again, once, for the candidate at hand.
+"""
+
+from __future__ import annotations
+
+import platform
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from warpwright import __version__, native
+from warpwright.base import BASELINE, FAILED, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
+from warpwright.errors import WarpwrightError, WorkerError
+from warpwright.space import Measuring
+from warpwright.targets.baselines import baselines as baseline_sources
+from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, start, trust
+from warpwright.tasks import taskfile
+from warpwright.timing import facts, measure
+from warpwright.timing.device_lock import DeviceLock
+from warpwright.verifier import timed, verify
+from warpwright.verifier.ledger import hidden_work
+from warpwright.verifier.rejections import Rejected, rejection, verdict_of
+from warpwright.workers.sandbox import Limits, Worker
+
+__all__ = ["ORIGINAL", "LocalEvaluator", "versions"]
+
+
+class LocalEvaluator:
+    """Evaluates candidates of one task on one device. It starts no process before the first evaluation; close it, or use it with `with`."""
+
+    def __init__(
+        self,
+        task: Task,
+        device: str = "cpu",
+        measuring: Measuring | None = None,
+        limits: Limits | None = None,
+        lock: DeviceLock | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """`folder`: where measured peaks are kept."""
+        self.task, self.device = task, device
+        self.versions: Mapping[str, str] = versions(device)
+        place = "cuda:0" if device == "cuda" else device
+        self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder or native.cache_folder())
+        self._measuring = measuring or Measuring()
+        self._random = random.Random(self._measuring.seed)
+        self._trusted: Trusted | None = None
+        self._sources: Mapping[str, Source] | None = None
+
+    # --- the Evaluator protocol -------------------------------------------------------------------------------------------------------
+
+    def baselines(self) -> list[Candidate]:
+        """Return the baseline programs; raise UsageError for a name that the device does not have, TaskError for a file that has changed."""
+        if self._sources is None:
+            chosen = self._measuring.baselines
+            names = (ORIGINAL, *(name for name in chosen if name != ORIGINAL)) if chosen else None
+            self._sources = baseline_sources(taskfile.source_text(self.task), self._bench.place, names)
+        return [Candidate(source, target_of(self.device), proposer=BASELINE + name) for name, source in self._sources.items()]
+
+    def evaluate_baselines(self) -> Iterator[Record]:
+        """Yield the record of each baseline. All are `unscored` when the task gives no score, or when its own processes cannot be started."""
+        try:
+            trusted = self._twice(self._ready)
+        except HARNESS_ERRORS as error:
+            yield from (self._harness_failure(candidate, error) for candidate in self.baselines())
+            return
+        for name, baseline in trusted.baselines.items():
+            if trusted.unscored:
+                yield self._record(baseline.candidate, "unscored", detail=trusted.unscored)
+            else:
+                yield self._baseline_record(trusted, name, baseline)
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Record]:
+        """Yield the record of each candidate as soon as it is known."""
+        for candidate in candidates:
+            began = time.monotonic()
+            record = self._evaluate(candidate)
+            yield replace(record, seconds=time.monotonic() - began)
+
+    def close(self) -> None:
+        """End every process."""
+        if self._trusted is not None:
+            self._trusted.close()
+            self._trusted = None
+
+    def __enter__(self) -> LocalEvaluator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- the trusted processes --------------------------------------------------------------------------------------------------------
+
+    def _twice(self, step: Callable[[], Any]) -> Any:
+        """Do `step`; when a trusted process fails, start all of them anew and do it once more."""
+        try:
+            return step()
+        except HARNESS_ERRORS:
+            self.close()
+            return step()
+
+    def _ready(self) -> Trusted:
+        """Return the trusted processes: those that are there, if they still live."""
+        if self._trusted is not None and not self._trusted.alive:
+            self.close()
+        if self._trusted is None:
+            self._trusted = trust(lambda: start(self._bench, self.baselines(), self._measuring.seconds, self._random))
+        return self._trusted
+
+    # --- candidates -------------------------------------------------------------------------------------------------------------------
+
+    def _evaluate(self, candidate: Candidate) -> Record:
+        """Return the candidate's record, whatever happens: with `base.failed` the place where exceptions become statuses."""
+        try:
+            return self._twice(lambda: self._attempt(self._ready(), candidate))  # type: ignore[no-any-return]
+        except HARNESS_ERRORS as error:
+            return self._harness_failure(candidate, error)
+        except WarpwrightError as error:
+            return replace(failed(self.task, candidate, self.device, error), versions=self.versions)
+
+    def _attempt(self, trusted: Trusted, candidate: Candidate) -> Record:
+        if trusted.unscored:
+            return self._record(candidate, "unscored", detail=trusted.unscored)
+        with Worker("candidate", self._bench.place, self._bench.limits) as worker:
+            with self._bench.building(candidate.source):
+                build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
+            with self._bench.beside_others():
+                verdict = rejected or verify.verify(trusted.judge, worker, "candidate", self.task)
+            measurement = None
+            if verdict.ok:
+                verdict, measurement = self._time(trusted, worker, verdict)
+                trusted.release_memory()
+        return self._record(candidate, verdict.status, verdict, measurement, build)
+
+    def _time(self, trusted: Trusted, worker: Worker, verdict: Verdict) -> tuple[Verdict, Measurement | None]:
+        """Time a verified candidate beside the baselines; return the verdict, which a timed call may have changed."""
+        program = timed.TimedProgram(trusted.judge, worker, "candidate")
+        seconds, worthwhile = self._measuring.seconds, self._measuring.worthwhile
+        try:
+            with self._bench.lock.exclusive():
+                measurement = trusted.compare(program, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
+        except Rejected as rejected:
+            return rejected.verdict, None
+        except measure.BelowFloor as error:
+            return Verdict(False, "cheated", str(error), check="below_floor"), None
+        except measure.WrongDuringTiming as error:
+            return error.verdict, None
+        except WorkerError as error:
+            return verdict_of(error), None
+        saved = measurement.baselines[measurement.best_baseline].median - measurement.candidate.median
+        hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed()], saved)
+        if hidden:
+            return rejection("background", hidden), None
+        return verdict, trusted.annotated(measurement)
+
+    # --- records ----------------------------------------------------------------------------------------------------------------------
+
+    def _record(
+        self, candidate: Candidate, status: Status, verdict: Verdict | None = None, measurement: Measurement | None = None,
+        build: Build | None = None, detail: str = "",
+    ) -> Record:  # fmt: skip
+        detail = detail or (verdict.reason if verdict is not None else "")
+        return Record(self.task, candidate, self.device, status, verdict, measurement, build, detail, 0.0, self.versions, now())
+
+    def _harness_failure(self, candidate: Candidate, error: Exception) -> Record:
+        """Return a record that says nothing of the candidate, and that no later run takes for an answer: its versions are no run's."""
+        return replace(self._record(candidate, "unscored", detail=str(error)), versions={**self.versions, FAILED: type(error).__name__})
+
+    def _baseline_record(self, trusted: Trusted, name: str, baseline: Baseline) -> Record:
+        verdict = baseline.verdict
+        assert verdict is not None
+        measurement = trusted.standing(name) if name in trusted.timings else None
+        record = self._record(baseline.candidate, verdict.status, verdict, measurement, baseline.build, baseline.note)
+        return replace(record, seconds=baseline.seconds)
+
+
+def versions(device: str) -> dict[str, str]:
+    """Return what a record's numbers depend on besides the program: an archived record answers only where all of it is the same."""
+    packages = {"warpwright": __version__, "python": platform.python_version(), "torch": metadata.version("torch")}
+    return {**packages, "machine": facts.machine_name(device)}

@@ -1,0 +1,292 @@
+"""The trusted processes of a task on this machine: a judge, and one worker that holds every baseline.
+
+The baselines are verified like candidates: one that is not right (TF32 where full precision was asked for) is timed for the table, with the
+reason, but is not what candidates are measured against.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from warpwright.base import BASELINE, Build, Candidate, Measurement, Scalar, Source, Task, Timing, Verdict
+from warpwright.errors import WarpwrightError, WorkerError
+from warpwright.timing import measure, roofline
+from warpwright.timing.device_lock import DeviceLock
+from warpwright.verifier import timed, verify
+from warpwright.verifier.rejections import Rejected
+from warpwright.workers.device_yield import yielding
+from warpwright.workers.sandbox import Limits, Worker
+
+ORIGINAL = "eager"
+"""The baseline that is the original itself: it is always among those that a candidate is timed beside."""
+
+BASELINE_SECONDS = 5.0
+"""For the run that times the baselines beside one another, before the first candidate."""
+
+
+class TrustedFailed(WarpwrightError):
+    """A trusted process failed: no fault of the candidate at hand."""
+
+
+HARNESS_ERRORS = (TrustedFailed, verify.JudgeFailed)
+"""What says nothing of the candidate at hand."""
+
+AGAINST_MALICE = frozenset({"background", "patched", "inspection", "forbidden", "source", "late_output"})
+"""Checks of how a process behaves. A baseline is ours, and no cheat: there they are false alarms of a busy machine."""
+
+TRIES = 3
+
+AUTOTUNING = ("max-autotune", "autotune(", "cudnn.benchmark")
+"""In a program's text: its build tries kernels out on the device."""
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """Where a task's programs are built and run, and who else uses the device."""
+
+    task: Task
+    place: str
+    """The device as torch writes it: cpu, cuda:0."""
+    limits: Limits
+    lock: DeviceLock
+    folder: Path
+    """Where measured peaks are kept."""
+
+    @contextmanager
+    def beside_others(self) -> Iterator[None]:
+        """Hold the device beside others, to build and verify; give way to whoever wants to time."""
+        with self.lock.shared() as held, yielding(held):
+            yield
+
+    def building(self, source: Source) -> AbstractContextManager[None]:
+        """Hold what a build takes: the host's cores, where they are the device; a GPU only if kernels are tried out on it.
+
+        (Trying out was noise of 0.3 ms in another task's timing on an H200. A compilation uses the GPU for a few calls only, but stopping it
+        whenever another task is timed took more of a run than the timing.)
+        """
+        tries = self.place == "cpu" or any(word in source.text for word in AUTOTUNING)
+        return self.beside_others() if tries else nullcontext()
+
+
+@dataclass
+class Baseline:
+    """One baseline program, and what became of it."""
+
+    candidate: Candidate
+    build: Build | None = None
+    verdict: Verdict | None = None
+    program: TrustedProgram | None = None
+    """Once it is built."""
+    seconds: float = 0.0
+
+    @property
+    def right(self) -> bool:
+        """May it be what candidates are measured against?"""
+        return self.program is not None and self.verdict is not None and self.verdict.ok
+
+    @property
+    def note(self) -> str:
+        """Why it is not."""
+        if self.verdict is None or self.right:
+            return ""
+        return f"{'not eligible' if self.program is not None else 'not built'}: {self.verdict.reason}"
+
+
+@dataclass
+class Trusted:
+    """The trusted processes of the task, and what was learned from them."""
+
+    judge: verify.Judge
+    baselines: dict[str, Baseline]
+    worker: Worker | None = None
+    unscored: str = ""
+    overhead: float = 0.0
+    floor: float = 0.0
+    roof: Mapping[str, Scalar] = field(default_factory=dict)
+    """For the record: the bytes and flops of the task, the peaks of the device, or why they are not known."""
+    timings: Mapping[str, Timing] = field(default_factory=dict)
+    """Of the baselines, timed beside one another."""
+
+    @property
+    def alive(self) -> bool:
+        """Do they all run?"""
+        return self.judge.worker.alive and (self.worker is None or self.worker.alive)
+
+    def programs(self) -> dict[str, measure.Timeable]:
+        """Return the baselines that were built."""
+        return {name: baseline.program for name, baseline in self.baselines.items() if baseline.program is not None}
+
+    def timed(self) -> list[TrustedProgram]:
+        """Return the programs that candidates are timed beside."""
+        return [baseline.program for baseline in self.baselines.values() if baseline.program is not None and baseline.right]
+
+    @property
+    def eligible(self) -> list[str]:
+        """The names of those that are right."""
+        return [name for name, baseline in self.baselines.items() if baseline.right]
+
+    @property
+    def best(self) -> str:
+        """The name of the fastest one that is right."""
+        return min((name for name in self.eligible if name in self.timings), key=lambda name: self.timings[name].median)
+
+    def compare(
+        self, program: measure.Timeable, seconds: float, rng: random.Random, hidden: Callable[[], verify.Shipment] | None = None,
+        check_share: float = 0.1, worthwhile: float = 0.0,
+    ) -> Measurement:  # fmt: skip
+        """Time a program beside the baselines. `check_share` is 0 for one of them: they share a worker, whose last output may be another's."""
+        return measure.compare(
+            program, self.programs(), self.judge.fresh,
+            seconds=seconds, floor_seconds=self.floor, overhead_seconds=self.overhead, rng=rng, eligible=self.eligible,
+            hidden_inputs=hidden, check_share=check_share, worthwhile=worthwhile,
+        )  # fmt: skip
+
+    def annotated(self, measurement: Measurement) -> Measurement:
+        """Return `measurement` with every baseline: those that are not eligible, or were not built, say why. And the roofline's facts."""
+        missing = Timing((), float("nan"), float("nan"), float("nan"))
+        timings = {name: replace(measurement.baselines.get(name, missing), note=baseline.note) for name, baseline in self.baselines.items()}
+        return replace(measurement, baselines=timings, conditions={**measurement.conditions, **self.roof})
+
+    def standing(self, name: str) -> Measurement:
+        """Return one baseline's place among the others: the fastest one that is right stands at exactly 1."""
+        best = self.best
+        own, fastest = self.timings[name], self.timings[best]
+        speedup, low, high = fastest.median / own.median, fastest.low / own.high, fastest.high / own.low
+        if name == best:
+            speedup = low = high = 1.0
+        conditions: dict[str, Scalar] = {"floor_seconds": self.floor, "overhead_seconds": self.overhead, "run": "the baselines beside one another"}
+        verdict = measure.judge(low, high)
+        return self.annotated(Measurement("time of one call", "s", "lower", own, self.timings, best, speedup, (low, high), verdict, conditions))
+
+    def release_memory(self) -> None:
+        """Have them let go of what the last call left: on a GPU, the next candidate may need the memory."""
+        if self.judge.device != "cpu":
+            self.judge.forget()
+            if self.worker is not None:
+                trust(self.worker.release_memory)
+
+    def close(self) -> None:
+        """End them."""
+        self.judge.close()
+        if self.worker is not None:
+            self.worker.close()
+
+
+class TrustedProgram(timed.TimedProgram):
+    """A baseline under the timer: its failures are ours."""
+
+    def prepare(self, inputs: verify.Shipment, place: float) -> None:
+        trust(lambda: super(TrustedProgram, self).prepare(inputs, place))
+
+    def go(self) -> float:
+        return trust(super().go)
+
+
+def trust(step: Callable[[], Any]) -> Any:
+    """Return what `step` returns; a WorkerError in it becomes TrustedFailed."""
+    try:
+        return step()
+    except WorkerError as error:
+        raise TrustedFailed(f"a trusted process failed: {error}", error.hint) from error
+
+
+# --- start ------------------------------------------------------------------------------------------------------------------------------
+
+
+def start(bench: Workbench, candidates: Sequence[Candidate], seconds: float, rng: random.Random) -> Trusted:
+    """Start a judge, build and verify the baselines `candidates`, and time them for at most `seconds`.
+
+    Raise one of HARNESS_ERRORS when a process does not do as it should. A task that gives no score says so in `unscored`.
+    """
+    with ThreadPoolExecutor(1) as aside:  # the work is counted in another process meanwhile, which takes as long as the judge's start
+        counting = aside.submit(_count, bench)
+        with bench.beside_others():
+            judge = verify.Judge(bench.task, bench.place, bench.limits)
+        trusted = Trusted(judge, {c.proposer.removeprefix(BASELINE): Baseline(c) for c in candidates})
+        try:
+            with bench.beside_others():
+                certificate = judge.certify()
+            trusted.unscored = "" if certificate.scored else certificate.reason
+            if not trusted.unscored:
+                _build_baselines(bench, trusted)
+            if not trusted.unscored:
+                _time_baselines(bench, trusted, counting.result(), seconds, rng)
+        except BaseException:
+            trusted.close()
+            raise
+    return trusted
+
+
+def _count(bench: Workbench) -> roofline.Work:
+    with bench.lock.host():
+        return roofline.work(bench.task)
+
+
+def _build_baselines(bench: Workbench, trusted: Trusted) -> None:
+    """Build and verify every baseline in one worker. One that ends the worker is left out, and the others are built anew."""
+    fatal: set[str] = set()
+    while trusted.worker is None or not trusted.worker.alive:
+        worker = trusted.worker = Worker("baseline", bench.place, bench.limits)
+        for name, baseline in trusted.baselines.items():
+            if name not in fatal:
+                _build_baseline(bench, trusted.judge, worker, name, baseline)
+            if not worker.alive:
+                fatal.add(name)
+                baseline.program = None
+                break
+    original = trusted.baselines.get(ORIGINAL)
+    if original is not None and not original.right:
+        trusted.unscored = f"the original does not pass as a candidate: {original.verdict.reason if original.verdict else ''}"
+
+
+def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> None:
+    began = time.monotonic()
+    with bench.building(baseline.candidate.source):
+        baseline.build, rejected = verify.build(judge, worker, name, baseline.candidate.source)
+    baseline.program = None if rejected else TrustedProgram(judge, worker, name)
+    with bench.beside_others():
+        baseline.verdict = rejected or _verify_baseline(bench.task, judge, worker, name)
+        trust(worker.release_memory)
+    baseline.seconds = time.monotonic() - began
+
+
+def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str) -> Verdict:
+    """Verify a baseline; again, some times, after an alarm that can only be a false one. The original is right in any case of that kind."""
+    for _ in range(TRIES):
+        verdict = verify.verify(judge, worker, name, task)
+        if verdict.check not in AGAINST_MALICE or not worker.alive:
+            return verdict
+    if name == ORIGINAL:
+        try:
+            timed.load_timed_state(judge, worker, name)
+        except Rejected as rejected:
+            return rejected.verdict
+        return Verdict(True, "ok", f"the check {verdict.check!r} is left aside for the original itself: {verdict.reason}", verdict.case)
+    return verdict
+
+
+def _time_baselines(bench: Workbench, trusted: Trusted, work: roofline.Work, seconds: float, rng: random.Random) -> None:
+    """Time the baselines beside one another, the first that is right in the candidate's place; and a call of nothing."""
+    assert trusted.worker is not None
+    first = trusted.programs()[trusted.eligible[0]]
+    with bench.lock.exclusive():
+        trusted.floor, trusted.roof = _roof(bench, work)
+        trusted.overhead = timed.call_overhead(trusted.worker)
+        trusted.timings = trusted.compare(first, min(BASELINE_SECONDS, seconds), rng, check_share=0.0).baselines
+    trusted.release_memory()
+
+
+def _roof(bench: Workbench, work: roofline.Work) -> tuple[float, Mapping[str, Scalar]]:
+    """Return the time below which nothing is believed, and the facts that it rests on."""
+    try:
+        peaks = roofline.peaks(bench.place, bench.folder)
+    except roofline.RooflineError as error:
+        return 0.0, {"floor_note": f"the peaks of {bench.place} could not be measured: {error}"}
+    return roofline.floor_seconds(work, peaks), roofline.facts(work, peaks)

@@ -1,0 +1,140 @@
+"""Compile CUDA C++ by NVRTC and launch it through the CUDA driver: no nvcc, no headers, no torch extension at run time.
+
+The machine code is cached by content in warpwright's cache folder. Launches go to the current device and to the stream they are given.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from warpwright.base import digest
+from warpwright.errors import UsageError, WarpwrightError
+from warpwright.native import BuildError, cache_folder
+
+
+class DriverError(WarpwrightError):
+    """A call of the CUDA driver failed."""
+
+
+@functools.cache
+def nvrtc() -> ctypes.CDLL:
+    """Return NVIDIA's run-time compiler: from its registry package, else from the system."""
+    names = [str(path) for folder in sys.path if folder for path in sorted(Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))]
+    names += [name for name in ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", ctypes.util.find_library("nvrtc")) if name]
+    for name in names:
+        for helper in Path(name).parent.glob("libnvrtc-builtins.so.*") if "/" in name else ():
+            ctypes.CDLL(str(helper))  # libnvrtc opens it by name, outside the loader's path
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise UsageError("expected NVIDIA's run-time compiler libnvrtc, saw none", "pip install nvidia-cuda-nvrtc")
+
+
+@functools.cache
+def nvrtc_version() -> tuple[int, int]:
+    """Return (major, minor)."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    nvrtc().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return major.value, minor.value
+
+
+def machine_code(text: str, arch: str, defines: Sequence[str] = ()) -> bytes:
+    """Return the cubin of CUDA `text` for `arch`, such as "90a"; compiled once for each text, options and compiler. Needs no GPU."""
+    options = [f"--gpu-architecture=sm_{arch}", "--std=c++17", "-default-device", *(f"-D{define}" for define in defines)]
+    kept = cache_folder() / f"{digest(str(nvrtc_version()), text, *options)}.cubin"
+    if kept.exists():
+        return kept.read_bytes()
+    code = _compile(text, options)
+    with tempfile.NamedTemporaryFile(dir=cache_folder(), delete=False) as file:
+        file.write(code)
+    os.replace(file.name, kept)  # atomic: two builders of the same text are no race
+    return code
+
+
+def _compile(text: str, options: Sequence[str]) -> bytes:
+    library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
+    library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"source.cu", 0, None, None)
+    given = [option.encode() for option in options]
+    try:
+        failed = library.nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*given))
+        library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value + 1)
+        library.nvrtcGetProgramLog(program, log)
+        if failed:
+            raise BuildError(f"NVRTC refused a template:\n{log.value.decode(errors='replace')[-2000:]}", "report this with the text above")
+        library.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        code = ctypes.create_string_buffer(size.value)
+        library.nvrtcGetCUBIN(program, code)
+        return code.raw
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+@functools.cache
+def driver() -> ctypes.CDLL:
+    """Return the CUDA driver."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise UsageError(f"expected the CUDA driver libcuda.so.1, saw {error}", "run this on a machine with an NVIDIA GPU") from None
+
+
+def check(code: int, what: str) -> None:
+    """Raise DriverError where a call of the driver failed."""
+    if code:
+        text = ctypes.c_char_p()
+        driver().cuGetErrorString(code, ctypes.byref(text))
+        raise DriverError(f"{what} failed with error {code}: {(text.value or b'unknown').decode()}", "look at the arguments of the launch")
+
+
+_CODES: dict[str, Any] = {"p": ctypes.c_void_p, "i": ctypes.c_int, "l": ctypes.c_longlong, "f": ctypes.c_float}
+
+
+class Kernel:
+    """A kernel of a loaded module: `kernel(grid, stream, *arguments)`."""
+
+    def __init__(self, code: bytes, name: str, codes: str, block: int, shared: int = 0) -> None:
+        """Load `name` from machine code into the current context.
+
+        `codes` has a letter for each parameter: p an address, i an int, l a long long, f a float, m a `tensor_map` by value. `shared` is dynamic
+        shared memory in bytes.
+        """
+        self.name, self.codes, self.block, self.shared = name, codes, block, shared
+        module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
+        check(driver().cuModuleLoadData(ctypes.byref(module), code), f"loading {name}")
+        check(driver().cuModuleGetFunction(ctypes.byref(self.function), module, name.encode()), f"finding {name}")
+        if shared > 48 * 1024:
+            check(driver().cuFuncSetAttribute(self.function, 8, shared), f"asking for {shared} bytes of shared memory for {name}")
+
+    def __call__(self, grid: int, stream: int, *arguments: Any) -> None:
+        """Launch on `stream` (a cudaStream_t as an int)."""
+        held = [value if code == "m" else _CODES[code](value) for code, value in zip(self.codes, arguments, strict=True)]
+        pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(value) for value in held))
+        sizes = (grid, 1, 1, self.block, 1, 1, self.shared)
+        check(driver().cuLaunchKernel(self.function, *sizes, ctypes.c_void_p(stream), pointers, None), f"launching {self.name}")
+
+
+def tensor_map(address: int, sizes: tuple[int, int, int], box: tuple[int, int]) -> Any:
+    """Return the bulk copy engine's description of dense bytes of `sizes` (columns, rows, planes).
+
+    They are copied in boxes of (columns, rows) of one plane, with the 128-byte swizzle; what lies outside is zero.
+    """
+    room = bytearray(192)
+    start = -ctypes.addressof((ctypes.c_char * 192).from_buffer(room)) % 64  # the driver wants 64-byte alignment
+    held = (ctypes.c_char * 128).from_buffer(room, start)
+    u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+    code = driver().cuTensorMapEncodeTiled(
+        ctypes.byref(held), 0, 3, ctypes.c_void_p(address), (u64 * 3)(*sizes), (u64 * 2)(sizes[0], sizes[0] * sizes[1]),
+        (u32 * 3)(*box, 1), (u32 * 3)(1, 1, 1), 0, 3, 3, 0,
+    )  # fmt: skip
+    check(code, f"describing a tensor of {sizes} bytes")
+    return held

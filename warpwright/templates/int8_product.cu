@@ -1,0 +1,484 @@
+// Float32 matrix product from INT8 slices on Hopper tensor cores: C[m, n] = sum over k of A[m, k] * B[n, k], as exact as float32 or better.
+//
+// Each row of A and of B is scaled so that its largest element is just below 127.5, turned into a fixed-point number of 32 fractional bits, and cut
+// into five signed bytes (slices 0 to 4, most significant first; int8_slices.cu does that). The product of slice i of A and slice j of B has the
+// order i + j, which is its weight: 2^(-8 (i + j)). Products of one order are summed by the tensor cores in one int32 accumulator, without rounding;
+// orders past the level's last are left out. The level of a tile is found on the device from statistics of its rows (`tile_level`):
+//
+//   level 3: orders 0 to 2,  6 products of 3 slices     ordinary values: relative error 4.6e-4 / (r_a r_b), r = root mean square of a scaled row
+//   level 4: orders 0 to 3, 10 products of 4 slices     sparse rows, mild outliers: 2.2e-6 / (r_a r_b)
+//   level 5: orders 0 to 4, 15 products of 5 slices     heavy tails: 1e-8 / (r_a r_b)
+//
+// Ladder
+//   1. plain pointers in Triton (shared loads of 3 + 3 slices, six dots a step): 184 to 190 TFLOP/s of float32 at 4096^3 on an H200 (cuBLAS: 51).
+//   2. this kernel: persistent, one producer warp that loads by TMA (128-byte swizzle), two consumer warpgroups that each hold 64 x BN of all
+//      three orders in registers (3 x 64 = 192 a thread for BN = 128), a ring of slots of one (A slice, B slice) pair, setmaxnreg 40 / 232.
+//   3. CLUSTER=2: two blocks of rows share a block of columns, each loading half of it for both (TMA multicast).
+//   4. A_IN_REGISTERS=1: each consumer reads its part of A once a step by ldmatrix instead of up to three times by wgmma.
+//
+// Parameters (macros): BN = 64 | 128 columns a tile; SLOTS: slots of (128 + BN) * 128 bytes, at most 227 KB; CLUSTER = 1 | 2;
+//   A_IN_REGISTERS = 0 | 1; GROUP: rows of tiles walked together, for L2; WATCHDOG: a wait that never ends traps instead of hanging;
+//   PROBE, to see what bounds the time, with wrong results: 1 loads nothing, 2 multiplies nothing.
+// Bounds: k at most 24,576, so that no int32 sum overflows (order 4: 5 * 128 * 128 * k < 2^31); k rounded up to 128 by zeros.
+//
+// Predictions, written before the first run (H200, 132 SMs, dense INT8 peak 1,979 TOP/s = 330 TFLOP/s of float32 at level 3)
+//   shared memory, bytes a clock of 128, for each k-step of 128 at level 3 (3,072 clocks of tensor work): wgmma reads A and B: 96 (75 %), TMA writes 32
+//   (25 %): full; A in registers: 64 + 16 + 32 = 112 (87 %). L2 -> SM: 32 bytes a clock an SM = 7.4 TB/s at peak (6.4 TB/s were reached by
+//   version 1), 24 with CLUSTER=2. So version 2: 70 % of peak = 220 to 235 TFLOP/s; 3: 230 to 245; 4: 230 to 250. Epilogue: 2 to 3 % at k = 4096.
+//   Level 4: 105 to 120 TFLOP/s, level 5: 80 to 95. Waves: 4096^2 has 1,024 tiles on 132 SMs = 97 % full.
+//   Errors beside cuBLAS float32 (RMS): normal 0.4 at k = 4096, 0.7 at 512; uniform and offset at most 0.1; spikes, exp(2N), exp(4N) at most 1.0.
+//
+// NOTES (outcomes; add below, newest last)
+//   none yet: not run on a GPU.
+
+#ifndef PROBE
+#define PROBE 0
+#endif
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+constexpr int BM = 128, BK = 128, CONSUMERS = 2;
+constexpr u32 A_BYTES = BM * BK, SLOT_BYTES = (BM + BN) * BK;
+constexpr int FULL_WARPS = 4 * CONSUMERS * CLUSTER;  // warps that release a slot
+
+struct alignas(64) TensorMap {
+    char opaque[128];
+};
+
+#include "int8_level.h"
+
+// ---- barriers, copies, tensor cores ---------------------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+
+__device__ __forceinline__ void barrier_init(u32 barrier, u32 count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+
+__device__ __forceinline__ void barrier_expect(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
+    u32 done;
+#ifdef WATCHDOG
+    u32 tries = 0;
+#endif
+    do {
+        asm volatile(
+            "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+            : "=r"(done)
+            : "r"(barrier), "r"(parity)
+            : "memory");
+#ifdef WATCHDOG
+        if (++tries > 50000000u) __trap();
+#endif
+    } while (!done);
+}
+
+__device__ __forceinline__ void release_one(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void release(u32 barrier, int lane) {  // one lane a warp for each block of the cluster
+#if CLUSTER == 1
+    if (lane == 0) release_one(barrier);
+#else
+    if (lane < CLUSTER)
+        asm volatile(
+            "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }" ::"r"(barrier),
+            "r"(lane)
+            : "memory");
+#endif
+}
+
+__device__ __forceinline__ void load(u32 to, const TensorMap& map, int k, int row, int slice, u32 barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&map), "r"(barrier), "r"(k),
+        "r"(row), "r"(slice)
+        : "memory");
+}
+
+__device__ __forceinline__ void load_for_all(u32 to, const TensorMap& map, int k, int row, int slice, u32 barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to), "l"(&map),
+        "r"(barrier), "r"(k), "r"(row), "r"(slice), "h"((unsigned short)((1 << CLUSTER) - 1))
+        : "memory");
+}
+
+__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int LEFT>
+__device__ __forceinline__ void wait_products() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
+
+// Shared-memory descriptor of rows of 128 bytes with the 128-byte swizzle; eight rows are 1,024 bytes.
+__device__ __forceinline__ u64 descriptor(u32 address) {
+    return (1ull << 62) | (64ull << 32) | (1ull << 16) | (u64)((address & 0x3FFFF) >> 4);
+}
+
+// c += a (64 x 32, from shared memory or registers) times b (BN x 32) transposed.
+#if BN == 128
+__device__ __forceinline__ void multiply(int (&c)[64], u64 a, u64 b) {
+    asm volatile(
+        "{ .reg .pred add; setp.ne.b32 add, 1, 0; wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, add; }"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]),
+          "+r"(c[8]), "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]),
+          "+r"(c[16]), "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]),
+          "+r"(c[24]), "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31]),
+          "+r"(c[32]), "+r"(c[33]), "+r"(c[34]), "+r"(c[35]), "+r"(c[36]), "+r"(c[37]), "+r"(c[38]), "+r"(c[39]),
+          "+r"(c[40]), "+r"(c[41]), "+r"(c[42]), "+r"(c[43]), "+r"(c[44]), "+r"(c[45]), "+r"(c[46]), "+r"(c[47]),
+          "+r"(c[48]), "+r"(c[49]), "+r"(c[50]), "+r"(c[51]), "+r"(c[52]), "+r"(c[53]), "+r"(c[54]), "+r"(c[55]),
+          "+r"(c[56]), "+r"(c[57]), "+r"(c[58]), "+r"(c[59]), "+r"(c[60]), "+r"(c[61]), "+r"(c[62]), "+r"(c[63])
+        : "l"(a), "l"(b));
+}
+
+__device__ __forceinline__ void multiply(int (&c)[64], const u32 (&a)[4], u64 b) {
+    asm volatile(
+        "{ .reg .pred add; setp.ne.b32 add, 1, 0; wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "{%64, %65, %66, %67}, %68, add; }"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]),
+          "+r"(c[8]), "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]),
+          "+r"(c[16]), "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]),
+          "+r"(c[24]), "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31]),
+          "+r"(c[32]), "+r"(c[33]), "+r"(c[34]), "+r"(c[35]), "+r"(c[36]), "+r"(c[37]), "+r"(c[38]), "+r"(c[39]),
+          "+r"(c[40]), "+r"(c[41]), "+r"(c[42]), "+r"(c[43]), "+r"(c[44]), "+r"(c[45]), "+r"(c[46]), "+r"(c[47]),
+          "+r"(c[48]), "+r"(c[49]), "+r"(c[50]), "+r"(c[51]), "+r"(c[52]), "+r"(c[53]), "+r"(c[54]), "+r"(c[55]),
+          "+r"(c[56]), "+r"(c[57]), "+r"(c[58]), "+r"(c[59]), "+r"(c[60]), "+r"(c[61]), "+r"(c[62]), "+r"(c[63])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+#else
+__device__ __forceinline__ void multiply(int (&c)[32], u64 a, u64 b) {
+    asm volatile(
+        "{ .reg .pred add; setp.ne.b32 add, 1, 0; wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+        "%32, %33, add; }"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]),
+          "+r"(c[8]), "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]),
+          "+r"(c[16]), "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]),
+          "+r"(c[24]), "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31])
+        : "l"(a), "l"(b));
+}
+
+__device__ __forceinline__ void multiply(int (&c)[32], const u32 (&a)[4], u64 b) {
+    asm volatile(
+        "{ .reg .pred add; setp.ne.b32 add, 1, 0; wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+        "{%32, %33, %34, %35}, %36, add; }"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]),
+          "+r"(c[8]), "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]),
+          "+r"(c[16]), "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]),
+          "+r"(c[24]), "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+#endif
+
+// ---- the ring of slots ----------------------------------------------------------------------------------------------------------------------------
+
+struct Ring {  // where producer or consumer is; both walk the same sequence of slots
+    u32 data, full, empty;  // shared addresses of slot 0 and of the two rows of barriers
+    u32 slot, parity;
+
+    __device__ __forceinline__ void next() {
+        if (++slot == SLOTS) {
+            slot = 0;
+            parity ^= 1;
+        }
+    }
+    __device__ __forceinline__ u32 address() const { return data + slot * SLOT_BYTES; }
+    __device__ __forceinline__ u32 take() {  // consumer: wait for the next slot and step past it
+        barrier_wait(full + 8 * slot, parity);
+        const u32 at = address();
+        next();
+        return at;
+    }
+};
+
+__device__ __forceinline__ void release_slots(const Ring& ring, u32& first, int count, int lane) {
+    for (int i = 0; i < count; ++i) {
+        release(ring.empty + 8 * first, lane);
+        if (++first == SLOTS) first = 0;
+    }
+}
+
+// ---- one step of k ----------------------------------------------------------------------------------------------------------------------------------
+
+struct Pair {
+    u64 a, b;  // descriptors of this warpgroup's 64 rows of A and of the BN rows of B, of one slice
+};
+
+__device__ __forceinline__ Pair take_pair(Ring& ring, u32 rows) {
+    const u32 at = ring.take();
+    return {descriptor(at + rows), descriptor(at + A_BYTES)};
+}
+
+template <int SUMS>
+__device__ __forceinline__ void multiply_all(int (&c)[SUMS], u64 a, u64 b) {  // 128 of k, 32 bytes at a time: 2 in units of a descriptor
+#pragma unroll
+    for (int i = 0; i < (PROBE == 2 ? 0 : BK / 32); ++i) multiply(c, a + 2 * i, b + 2 * i);
+}
+
+#if A_IN_REGISTERS
+__device__ __forceinline__ void fragment(u32 (&a)[4], u32 rows, int part, int lane) {  // 16 rows of this warp, 32 bytes, out of the swizzled tile
+    const int row = (lane & 7) + (lane & 8);
+    const u32 at = rows + row * BK + (((2 * part + (lane >> 4)) ^ (row & 7)) << 4);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(at) : "memory");
+}
+
+// Orders 0 to 2 of one step, all done on return: ptxas serialises products that are under way while fragments are loaded, so this warpgroup waits
+// for its own and leaves the tensor cores to the other one meanwhile.
+template <int SUMS>
+__device__ __forceinline__ void high_step(int (&c)[3][SUMS], Ring& ring, u32 rows, u32& first, bool later, int lane, int warp) {
+    constexpr int PARTS = 1;  // of 32 bytes of k, loaded together; 2 need more registers than there are
+    const u32 own = rows + warp * 16 * BK;
+    u32 at[3];
+#pragma unroll
+    for (int s = 0; s < 3; ++s) at[s] = ring.take();
+#pragma unroll
+    for (int i = 0; i < BK / 32; i += PARTS) {
+        u32 a[PARTS][3][4];
+#pragma unroll
+        for (int j = 0; j < PARTS; ++j) {
+#pragma unroll
+            for (int s = 0; s < 3; ++s) fragment(a[j][s], at[s] + own, i + j, lane);
+        }
+        begin_products();
+#pragma unroll
+        for (int j = 0; j < PARTS; ++j) {
+            const u64 b0 = descriptor(at[0] + A_BYTES) + 2 * (i + j), b1 = descriptor(at[1] + A_BYTES) + 2 * (i + j);
+            multiply(c[0], a[j][0], b0);
+            multiply(c[1], a[j][0], b1);
+            multiply(c[1], a[j][1], b0);
+            multiply(c[2], a[j][1], b1);
+            multiply(c[2], a[j][0], descriptor(at[2] + A_BYTES) + 2 * (i + j));
+            multiply(c[2], a[j][2], b0);
+        }
+        commit_products();
+        wait_products<0>();
+    }
+    release_slots(ring, first, 3, lane);
+}
+#else
+// Orders 0 to 2 of one step. On return the products of this step may be under way; those of the step before are done and its slots released.
+template <int SUMS>
+__device__ __forceinline__ void high_step(int (&c)[3][SUMS], Ring& ring, u32 rows, u32& first, bool later, int lane, int warp) {
+    const Pair p0 = take_pair(ring, rows);
+    begin_products();
+    multiply_all(c[0], p0.a, p0.b);
+    commit_products();
+    wait_products<1>();
+    if (later) release_slots(ring, first, 3, lane);
+    const Pair p1 = take_pair(ring, rows);
+    begin_products();
+    multiply_all(c[1], p0.a, p1.b);
+    multiply_all(c[1], p1.a, p0.b);
+    multiply_all(c[2], p1.a, p1.b);
+    const Pair p2 = take_pair(ring, rows);
+    begin_products();
+    multiply_all(c[2], p0.a, p2.b);
+    multiply_all(c[2], p2.a, p0.b);
+    commit_products();
+}
+#endif
+
+// Order 3 into c[0] (level 4), and order 4 into c[1] as well (level 5).
+template <int LEVEL, int SUMS>
+__device__ __forceinline__ void low_step(int (&c)[3][SUMS], Ring& ring, u32 rows, u32& first, int lane) {
+    Pair p[LEVEL];
+#pragma unroll
+    for (int s = 0; s < LEVEL; ++s) p[s] = take_pair(ring, rows);
+    begin_products();
+#pragma unroll
+    for (int s = 0; s < 4; ++s) multiply_all(c[0], p[s].a, p[3 - s].b);
+    if constexpr (LEVEL == 5) {
+#pragma unroll
+        for (int s = 0; s < 5; ++s) multiply_all(c[1], p[s].a, p[4 - s].b);
+    }
+    commit_products();
+    wait_products<0>();
+    release_slots(ring, first, LEVEL, lane);
+}
+
+template <int SUMS>
+__device__ __forceinline__ void clear(int (&c)[3][SUMS]) {
+#pragma unroll
+    for (int order = 0; order < 3; ++order) {
+#pragma unroll
+        for (int i = 0; i < SUMS; ++i) c[order][i] = 0;
+    }
+}
+
+// ---- results ----------------------------------------------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ double exact(int x) {  // int32 -> double by bits: the conversion unit is four times slower
+    return __hiloint2double(0x43300000, x ^ 0x80000000) - 4503601774854144.0;
+}
+
+struct Place {  // of this thread's sums: rows `row` and `row` + 8, pairs of columns 8 apart from `column`
+    float* c;
+    long long pitch;
+    int row, column, m, n;
+
+    __device__ __forceinline__ float* at(int half, int pair) const { return c + (row + 8 * half) * pitch + column + 8 * pair; }
+    __device__ __forceinline__ bool holds(int half, int pair, int side) const { return row + 8 * half < m && column + 8 * pair + side < n; }
+};
+
+// Orders 3 and 4, in units of order 2, wait in C; this thread alone reads them back.
+template <int SUMS>
+__device__ __forceinline__ void keep_low(const int (&c)[3][SUMS], const Place& place) {
+#pragma unroll
+    for (int i = 0; i < SUMS; ++i) {
+        const int pair = i / 4, half = i / 2 % 2, side = i % 2;
+        if (place.holds(half, pair, side)) place.at(half, pair)[side] = (float)c[0][i] * (1.0f / 256) + (float)c[1][i] * (1.0f / 65536);
+    }
+}
+
+template <int SUMS>
+__device__ __forceinline__ void store(const int (&c)[3][SUMS], const Place& place, const double* a_inverse, const double* b_inverse, bool low) {
+    const double inverse[2] = {place.row < place.m ? a_inverse[place.row] : 0.0, place.row + 8 < place.m ? a_inverse[place.row + 8] : 0.0};
+    const bool wide = (place.n & 1) == 0 && (place.pitch & 1) == 0;
+#pragma unroll
+    for (int pair = 0; pair < BN / 8; ++pair) {
+        double scale[2];
+#pragma unroll
+        for (int side = 0; side < 2; ++side) scale[side] = place.column + 8 * pair + side < place.n ? b_inverse[place.column + 8 * pair + side] : 0.0;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float value[2];
+#pragma unroll
+            for (int side = 0; side < 2; ++side) {
+                const int i = 4 * pair + 2 * half + side;
+                const int high = c[0][i] + (c[1][i] >> 8), rest = ((c[1][i] & 255) << 8) + c[2][i];
+                double sum = exact(high) * 65536.0 + exact(rest);
+                if (low && place.holds(half, pair, side)) sum += place.at(half, pair)[side];
+                value[side] = (float)(sum * (inverse[half] * scale[side]));
+            }
+            if (wide) {
+                if (place.holds(half, pair, 1)) *(float2*)place.at(half, pair) = make_float2(value[0], value[1]);
+            } else {
+                if (place.holds(half, pair, 0)) place.at(half, pair)[0] = value[0];
+                if (place.holds(half, pair, 1)) place.at(half, pair)[1] = value[1];
+            }
+        }
+    }
+}
+
+// ---- the kernel -------------------------------------------------------------------------------------------------------------------------------------
+
+struct Tile {
+    int row, column, level;  // the block's first row and column; the level is the same in all blocks of a cluster
+};
+
+__device__ __forceinline__ Tile tile_of(int index, int rank, int m, int n, float k, const float2* a_blocks, const float2* b_blocks, int fixed) {
+    const int down = (m + BM * CLUSTER - 1) / (BM * CLUSTER), across = (n + BN - 1) / BN;
+    const int band = index / (GROUP * across), rows = min(GROUP, down - band * GROUP), within = index % (GROUP * across);
+    const int block = (band * GROUP + within % rows) * CLUSTER, column = within / rows * BN;
+    int level = fixed;
+    if (!fixed) {
+        const float2 b = b_blocks[column / 128];
+        for (int i = 0; i < CLUSTER; ++i)
+            if ((block + i) * BM < m) level = max(level, tile_level(a_blocks[block + i].x, a_blocks[block + i].y, b.x, b.y, k));
+    }
+    return {(block + rank) * BM, column, level};
+}
+
+extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
+#if CLUSTER > 1
+    __cluster_dims__(CLUSTER, 1, 1)
+#endif
+        int8_product(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, float* c_out, long long pitch, const double* a_inverse,
+                     const double* b_inverse, const float2* a_blocks, const float2* b_blocks, int m, int n, int k, int fixed_level) {
+    extern __shared__ __align__(1024) char storage[];
+    __shared__ __align__(8) u64 barriers[2 * SLOTS];
+    const int lane = threadIdx.x % 32, group = threadIdx.x / 128;
+    const u32 start = (shared_address(storage) + 1023) & ~1023u;
+    int rank = 0;
+#if CLUSTER > 1
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+    Ring ring = {start, shared_address(barriers), shared_address(barriers + SLOTS), 0, 0};
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < SLOTS; ++i) {
+            barrier_init(ring.full + 8 * i, 1);
+            barrier_init(ring.empty + 8 * i, FULL_WARPS);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        asm volatile("fence.proxy.async;" ::: "memory");
+    }
+    __syncthreads();
+#if CLUSTER > 1
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+    const int tiles = ((m + BM * CLUSTER - 1) / (BM * CLUSTER)) * ((n + BN - 1) / BN), steps = (k + BK - 1) / BK;
+    const int first_tile = blockIdx.x / CLUSTER, stride = gridDim.x / CLUSTER;
+
+    if (group == 0) {  // producer: one thread
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x == 0) {
+            for (int index = first_tile; index < tiles; index += stride) {
+                const Tile tile = tile_of(index, rank, m, n, (float)k, a_blocks, b_blocks, fixed_level);
+                for (int pass = tile.level > 3 ? 0 : 1; pass < 2; ++pass) {
+                    const int slices = pass ? 3 : tile.level;
+                    for (int step = 0; step < steps; ++step)
+                        for (int slice = 0; slice < slices; ++slice) {
+                            const u32 full = ring.full + 8 * ring.slot, at = ring.address();
+                            barrier_wait(ring.empty + 8 * ring.slot, ring.parity ^ 1);
+                            if (PROBE == 1) {
+                                release_one(full);
+                                ring.next();
+                                continue;
+                            }
+                            barrier_expect(full, SLOT_BYTES);
+                            load(at, a_map, step * BK, tile.row, slice, full);
+#if CLUSTER > 1
+                            load_for_all(at + A_BYTES + rank * (BN / CLUSTER) * BK, b_map, step * BK, tile.column + rank * (BN / CLUSTER), slice, full);
+#else
+                            load(at + A_BYTES, b_map, step * BK, tile.column, slice, full);
+#endif
+                            ring.next();
+                        }
+                }
+            }
+        }
+        __syncwarp();
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        const int warp = threadIdx.x / 32 % 4;
+        const u32 rows = (group - 1) * 64 * BK;
+        u32 first = 0;  // the oldest slot that this warp has not released
+        int c[3][BN / 2];
+        for (int index = first_tile; index < tiles; index += stride) {
+            const Tile tile = tile_of(index, rank, m, n, (float)k, a_blocks, b_blocks, fixed_level);
+            const Place place = {c_out, pitch, tile.row + (group - 1) * 64 + warp * 16 + lane / 4, tile.column + lane % 4 * 2, m, n};
+            clear(c);
+            if (tile.level > 3) {
+                if (tile.level == 4)
+                    for (int step = 0; step < steps; ++step) low_step<4>(c, ring, rows, first, lane);
+                else
+                    for (int step = 0; step < steps; ++step) low_step<5>(c, ring, rows, first, lane);
+                keep_low(c, place);
+                clear(c);
+            }
+            for (int step = 0; step < steps; ++step) high_step(c, ring, rows, first, step > 0, lane, warp);
+            wait_products<0>();
+            if (!A_IN_REGISTERS) release_slots(ring, first, 3, lane);
+            store(c, place, a_inverse, b_inverse, tile.level > 3);
+        }
+    }
+#if CLUSTER > 1
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
