@@ -9,7 +9,7 @@ import tempfile
 import torch
 from torch import nn
 
-ROW = "inspection"
+ROW = "sniffing"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("inspection", "patched", "global_flags")

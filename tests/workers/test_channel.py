@@ -13,13 +13,13 @@ def fails() -> dict[str, Any]:
 
 def test_frames_of_the_workers_are_left_out() -> None:
     text = _answer({"build": fails}, "build", {})["error"]
-    assert "channel.py" not in text
+    assert "warpwright/workers" not in text
     assert "test_channel.py" in text and text.endswith("KeyError: 'weight'")
 
 
 def test_an_error_of_our_own_is_shown_whole() -> None:
     text = _answer({}, "no such operation", {})["error"]
-    assert "channel.py" in text and "KeyError" in text
+    assert "warpwright/workers" in text and "KeyError" in text
 
 
 def test_an_error_that_cannot_be_printed() -> None:

@@ -8,6 +8,7 @@ from warpwright.workers.sandbox import Worker
 
 SETTLED_SECONDS, SETTLED_SHARE = 0.0015, 0.25  # CPU time that the answering thread may use before it sleeps again, and share of the call
 QUIET_SECONDS = 0.05
+QUIET_SHARE, LOOKS = 0.5, 3
 
 
 def worked_on(worker: Worker) -> str:
@@ -18,6 +19,17 @@ def worked_on(worker: Worker) -> str:
     if busy > SETTLED_SECONDS + SETTLED_SHARE * worker.call_seconds:
         return f"after the call had answered, its thread worked on for {busy:.4f} s"
     return ""
+
+
+def goes_on(worker: Worker) -> str:
+    """Return what a stopped worker does when it is let run without being asked for anything, or "". Many threads wait busily at first."""
+    if not worker.freezes:
+        return ""
+    for _ in range(LOOKS):
+        seen = worker.activity(QUIET_SECONDS)
+        if seen.cpu_seconds <= QUIET_SHARE * seen.seconds:
+            return ""
+    return f"after the call had returned the process used {seen.cpu_seconds:.3f} s of CPU time within {seen.seconds:.3f} s"
 
 
 def explained(judge: Judge, worker: Worker, comparison: Comparison) -> Comparison:

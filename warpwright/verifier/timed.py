@@ -92,6 +92,9 @@ class TimedProgram:
             return Comparison("background", went_on)
         around = comparison
         if self._random.random() < AROUND_SHARE:
+            went_on = aftermath.goes_on(self.worker)
+            if went_on:
+                return Comparison("background", went_on)
             around = self.judge.compare_inputs(exported(self.worker, "inputs"), case, TIMED_STATE)
         facts = self.judge.facts
         if not around.check and (facts["stateful"] or facts["mutated_state"]) and facts["state_tensors"]:
