@@ -38,8 +38,8 @@ WARM_UPS = 3  # torch.compile's CUDA graphs are recorded at the second call and 
 WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work go to sleep once and do not wake up
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
-SINGLE_CHANGES = 4
-KEPT_CALLS, KEPT_SURELY, KEPT_SECONDS, KEPT_MOST_SECONDS = 300, 64, 0.2, 1.0
+SINGLE_CHANGES = 3
+KEPT_CALLS, KEPT_SURELY, KEPT_SECONDS, KEPT_MOST_SECONDS = 300, 48, 0.1, 0.5
 """So many further calls are made, or so many and for so long, before an output that was kept is looked at again; none of slow programs."""
 
 SETTLE_TRIES = 4
