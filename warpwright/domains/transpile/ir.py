@@ -213,7 +213,7 @@ class Barrier:
 
 
 @dataclass(frozen=True)
-class Collect:
+class Collective:
     """`var` = `operation` over what the threads of the scope hold in `offered`: ballot, or, and, count, add, min, max, xor."""
 
     var: Var
@@ -224,7 +224,7 @@ class Collect:
     comment: str = ""
 
 
-Stmt = Declare | Evaluate | Block | If | For | DoWhile | Return | Jump | Raw | Barrier | Collect
+Stmt = Declare | Evaluate | Block | If | For | DoWhile | Return | Jump | Raw | Barrier | Collective
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     Branch,
-    Gather,
+    CollectiveNode,
     Loop,
     Masked,
     MaskedLoop,
@@ -47,7 +47,7 @@ def touches(nodes: Sequence[Node]) -> tuple[dict[int, set[int]], dict[int, set[i
                 for key in used([Evaluate(m) for m in (node.cond, *masks)]) | {node.flag.key}:
                     regions.setdefault(key, set()).add(node.number)
                     groups.setdefault(key, set()).add(group)
-            elif isinstance(node, Gather):
+            elif isinstance(node, CollectiveNode):
                 number = next(numbers)
                 for key in used([Evaluate(m) for m in masks]) | {node.stmt.offered.key}:
                     regions.setdefault(key, set()).add(number)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.ir import Collect, Declare, Expr, For, If, Jump, Return, Stmt, Var
+from warpwright.domains.transpile.ir import Collective, Declare, Expr, For, If, Jump, Return, Stmt, Var
 
 INLINED_CALLS = frozenset(
     [
@@ -105,7 +105,7 @@ def _collect(
             controls.append((stmt.var.key, conds if stmt.init is not None else (), stmt.init))
             if stmt.var.reference and stmt.init is not None and (t := ir.target(stmt.init)) is not None and t.var is not None:
                 facts.addressed.add(t.var)
-        elif isinstance(stmt, Collect):
+        elif isinstance(stmt, Collective):
             controls.append((stmt.var.key, (), None))
         elif isinstance(stmt, If):
             inner = conds if stmt.exits else (*conds, stmt.cond)

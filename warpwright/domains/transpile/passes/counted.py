@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.integers import SIGNED, UNSIGNED
-from warpwright.domains.transpile.ir import Barrier, Collect, Declare, Evaluate, Expr, For, If, Jump, Stmt, Var
+from warpwright.domains.transpile.ir import Barrier, Collective, Declare, Evaluate, Expr, For, If, Jump, Stmt, Var
 
 Rename = Callable[[Sequence[Stmt], Var, Var], tuple[Stmt, ...]]
 """Returns statements with the second variable in place of the first."""
@@ -87,7 +87,8 @@ class _Counted:
         key = _counter(loop)
         if key is None or key in self.fixed or (var := self.variables.get(key)) is None or var.space != "local" or var.dims or var.reference:
             return None
-        if var.type not in (*SIGNED, *UNSIGNED) or key in _assigned(loop.body) or any(isinstance(s, Barrier | Collect) for s in ir.walk(loop.body)):
+        meets = any(isinstance(s, Barrier | Collective) for s in ir.walk(loop.body))
+        if var.type not in (*SIGNED, *UNSIGNED) or key in _assigned(loop.body) or meets:
             return None
         before = loop.init[0] if loop.init else stmts[index - 1] if index else None
         declared = isinstance(before, Declare) and before.var.key == key and before.init is not None and not before.direct

@@ -98,7 +98,7 @@ def for_rows(
 
 
 def _may_move(stmt: Stmt) -> bool:
-    return not isinstance(stmt, ir.Raw | ir.Barrier | ir.Collect)
+    return not isinstance(stmt, ir.Raw | ir.Barrier | ir.Collective)
 
 
 def _moved(expr: Expr, size: int) -> Expr | None:

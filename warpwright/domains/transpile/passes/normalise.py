@@ -17,7 +17,7 @@ from dataclasses import replace
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.synchronisation import BLOCK_VOTES, REDUCTIONS, SHUFFLES, SYNC_CALLS, VOTES
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.passes import counted
 
 
@@ -185,7 +185,7 @@ class _Normaliser:
     def vote(self, value: Expr, operation: str, scope: str, line: int, before: list[Stmt], kind: str = "int") -> Expr:
         offered = self.fresh("offered", kind, line, "lanes" if scope == "warp" else "local")
         result = self.fresh("joined", "unsigned" if operation == "ballot" else kind, line, scope)
-        before += [Declare(offered, value, False, line), Barrier(scope, line), Collect(result, operation, offered, scope, line)]
+        before += [Declare(offered, value, False, line), Barrier(scope, line), Collective(result, operation, offered, scope, line)]
         if scope == "block":
             return ir.name_of(result, line)
         own = self.fresh("answer", result.type, line)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import changed, jumps
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
-from warpwright.domains.transpile.ir import Barrier, Collect, Declare, Evaluate, Expr, For, If, Stmt, Var
+from warpwright.domains.transpile.ir import Barrier, Collective, Declare, Evaluate, Expr, For, If, Stmt, Var
 
 _TYPES = ("float", "double", "int", "unsigned int")
 
@@ -150,7 +150,7 @@ class _Keeper:
 
 def _is_known(stmt: Stmt) -> bool:
     """Say whether a statement neither meets other threads, nor leaves, nor calls what may touch memory."""
-    if any(isinstance(s, Barrier | Collect | ir.Raw | ir.Return | ir.Jump) for s in ir.walk((stmt,))):
+    if any(isinstance(s, Barrier | Collective | ir.Raw | ir.Return | ir.Jump) for s in ir.walk((stmt,))):
         return False
     return all(
         e.kind not in ("lambda", "other", "lane") and (e.kind != "call" or e.name in PURE_CALLS or e.name.startswith("make_"))
