@@ -92,10 +92,12 @@ def test_a_stop_that_comes_late_is_paid_off() -> None:
         os._exit(0)
     freezer = Freezer(child)
     try:
+        deadline = time.monotonic() + 10
+        while not freezer.stopped() and time.monotonic() < deadline:
+            time.sleep(0.001)
         assert freezer.end_turn() and not freezer.owes
         freezer.owes = True
         freezer.thaw()
-        deadline = time.monotonic() + 10
         while freezer.owes and time.monotonic() < deadline:
             freezer.pay()
         assert not freezer.owes
