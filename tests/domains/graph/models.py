@@ -118,7 +118,7 @@ def get_init_inputs():
 '''
 
 
-RESULTS = HEAD.replace("import torch\n", "import collections\nimport dataclasses\nimport typing\n\nimport torch\n", 1) + '''class Pair(typing.NamedTuple):
+RESULTS = "import collections\nimport dataclasses\nimport typing\n\n" + HEAD + '''class Pair(typing.NamedTuple):
     """A named tuple."""
 
     first: torch.Tensor
