@@ -294,9 +294,28 @@ sys.path.extend(folder for folder in _FILE["sys_path"] if folder not in sys.path
 _SAVED = torch.load(io.BytesIO(_FILE["saved"]), weights_only=False, map_location="cpu")
 
 
-class Model(type(_SAVED["module"])):
+_CLASS = type(_SAVED["module"])
+if isinstance(_SAVED["module"], torch.fx.GraphModule):  # whose own call looks for the class of the call in the class it was made for
+    _MODE = _FILE["training"]
+
+    def _train(self, mode=True):
+        if mode is not _MODE:
+            raise RuntimeError(
+                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because its class is defined in a script: "
+                "for the other mode move the class into a module of its own and optimize it again"
+            )
+        return torch.nn.Module.train(self, mode)
+
+    _CLASS = type("Exported", (torch.nn.Module,), {{"forward": _CLASS.forward, "train": _train}})
+
+
+class Model(_CLASS):
     def __init__(self):
-        self.__dict__ = copy.deepcopy(_SAVED["module"]).__dict__
+        torch.nn.Module.__init__(self)
+        kept = copy.deepcopy(_SAVED["module"]).__dict__
+        self.__dict__.update((name, value) for name, value in kept.items() if name not in ("_graph", "_code", "_tracer_cls", "_lineno_map"))
+        if _CLASS is not type(_SAVED["module"]):
+            self.train(_MODE)
 
 
 def _fresh(value):
@@ -433,7 +452,7 @@ def write_module_task(module: torch.nn.Module, inputs: Sequence[Any], path: str 
         torch.save({"module": _importable(module, list(inputs)), "inputs": list(inputs)}, saved)
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         raise TaskError(f"{type(module).__name__} cannot be saved: {error}", "define its class in a module of its own") from error
-    torch.save({"sys_path": [folder for folder in sys.path if folder], "saved": saved.getvalue()}, file)
+    torch.save({"sys_path": [folder for folder in sys.path if folder], "saved": saved.getvalue(), "training": module.training}, file)
 
 
 def _importable(module: torch.nn.Module, inputs: list[Any]) -> torch.nn.Module:
