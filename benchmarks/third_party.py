@@ -27,7 +27,7 @@ from torch import nn
 from warpwright.domains import graph
 from warpwright.domains.graph import results
 from warpwright.errors import WarpwrightError
-from warpwright.tasks import taskfile
+from warpwright.tasks import saved_module, taskfile
 
 TECHNIQUES = (
     "remove_dead", "identity", "unused_indices", "merge_clamps", "scalar_into_linear", "bias_into_linear", "fold_batch_norm", "fold_parameters",
@@ -85,7 +85,7 @@ def _with_cache() -> tuple[nn.Module, Inputs]:
 
 def _timm(name: str, size: int = 64, **options: Any) -> Maker:
     def make() -> tuple[nn.Module, Inputs]:
-        import timm
+        import timm  # type: ignore[import-not-found]
 
         return timm.create_model(name, pretrained=False, num_classes=10, **options), (torch.rand(1, 3, size, size),)
 
@@ -157,7 +157,8 @@ def in_order(model: nn.Module, inputs: Inputs) -> list[Any]:
 
 
 def _recipe(space: Any) -> list[Any]:
-    ir, recipe = space.start, []
+    recipe: list[Any] = []
+    ir = space.start
     while len(recipe) < MOST:
         action = next((a for t in space.techniques if t.name in TECHNIQUES for a in t.sites(ir)), None)
         if action is None:
@@ -189,7 +190,7 @@ def attempt(name: str, folder: Path) -> dict[str, Any]:
     except ImportError as error:
         return row | {"reason": f"not installed: {error.name}"}
     try:
-        taskfile.write_module_task(model, given, folder / f"{name}.pt")
+        saved_module.write(model, given, folder / f"{name}.pt")
         space = graph.space(taskfile.describe(folder / f"{name}.pt"))
         if space.start.unreadable:
             return row | {"reason": space.start.unreadable, "seconds": round(time.perf_counter() - begun, 1)}

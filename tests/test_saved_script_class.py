@@ -11,7 +11,7 @@ warnings.simplefilter("ignore")
 import torch
 from warpwright import targets
 from warpwright.domains import graph
-from warpwright.tasks import taskfile
+from warpwright.tasks import saved_module, taskfile
 
 
 class Net(torch.nn.Module):
@@ -24,7 +24,7 @@ class Net(torch.nn.Module):
 
 
 net, x = Net().eval(), torch.randn(5, 4)
-taskfile.write_module_task(net, [x], sys.argv[1])
+saved_module.write(net, [x], sys.argv[1])
 task = taskfile.describe(sys.argv[1])
 text = taskfile.load(task).source_text
 texts = {name: targets.baselines(text, "cpu", [name])[name].text.replace("mode=None", 'backend="eager"') for name in ("eager", "compile")}
