@@ -12,7 +12,8 @@ count its cores by the process's affinity: std::thread::hardware_concurrency() i
 spin for each other on one core wait for time slices of 4 ms.
 
 Every program runs unmeasured for 0.2 s first: Linux may start two threads on one core, and separate them only after 100 ms. The output is cleared
-before each call, by one core: with two threads, half of it is then in the other core's cache. With --kept only outputs that a kernel adds to are cleared.
+before each call, by one core: with two threads, half of it is then in the other core's cache. With --kept only outputs are
+cleared that a kernel adds to.
 
 Every answer but torch's is checked against numpy in float64 before anything is timed. Times are wall clock, minimum and median over the repeats; with
 --cpu-time the process's own, which others on a busy machine change less (one thread only, and without peers).
