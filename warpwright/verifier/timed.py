@@ -19,6 +19,13 @@ from warpwright.workers.sandbox import Worker
 GOES_ON_AT_MOST = 4
 """Checked calls in a row after which the thread works on: one may be chance."""
 
+BUSY_CORES = 4
+"""With so many cores, parent and worker wait busily for a call on a GPU: asleep they are woken late, which took 86 us of a call on an H200, and
+36 us are left (benchmarks/results/timing_split_h200). On fewer cores the two would be in each other's way, and on a CPU in the program's."""
+
+WORKER_WAITS, PARENT_WAITS = 5e-3, 0.1
+"""Seconds for which each waits busily: the worker for the word to go, which follows at once; the parent for the answer."""
+
 AROUND_SHARE = 0.3  # of the checked timed calls have their inputs compared too
 
 
@@ -31,6 +38,7 @@ class TimedProgram:
         self.ledger = Ledger(worker)
         self._random = random.Random(os.urandom(16))
         self._case: Case | None = None
+        self._waits = busy_waits(worker)
 
     def prepare(self, inputs: Shipment, place: float) -> None:
         """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew.
@@ -52,7 +60,7 @@ class TimedProgram:
         self.ledger.before_preparing(switched)
         if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
             load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-        prepare_call(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True)
+        prepare_call(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True, spin=self._waits[0])
         self.ledger.after_preparing()
 
     _turn: ClassVar[tuple[Worker, Shipment] | None] = None
@@ -60,7 +68,7 @@ class TimedProgram:
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""
-        return self.worker.go()
+        return self.worker.go(spin=self._waits[1])
 
     def check(self) -> Verdict | None:
         """Return the verdict on the call just made."""
@@ -107,10 +115,15 @@ def load_timed_state(judge: Judge, worker: Worker, entry: str) -> None:
     load_state(judge, worker, entry, TIMED_STATE)
 
 
+def busy_waits(worker: Worker) -> tuple[float, float]:
+    """Return the seconds for which the worker and its parent wait busily around a timed call."""
+    return (WORKER_WAITS, PARENT_WAITS) if worker.device != "cpu" and (os.cpu_count() or 1) >= BUSY_CORES else (0.0, 0.0)
+
+
 def call_overhead(worker: Worker, calls: int = 51) -> float:
     """Return the seconds that a call of nothing takes: pipe, wake-up and device synchronisation."""
-    seconds = []
+    seconds, waits = [], busy_waits(worker)
     for _ in range(calls):
-        prepare_call(worker, None, None)
-        seconds.append(worker.go())
+        prepare_call(worker, None, None, spin=waits[0])
+        seconds.append(worker.go(spin=waits[1]))
     return statistics.median(seconds)

@@ -35,6 +35,8 @@ __all__ = [
 WARM_UP_STATE = 9
 MINIMUM_CASES = 3
 WARM_UPS = 3  # torch.compile's CUDA graphs are recorded at the second call and replayed from the third
+COMPILERS = ("compile", "triton", "cpp_extension", "nvrtc", "cuda_on_cpu", "subprocess")
+"""In a program's text: it may compile in its first call, which takes up to minutes. Another that takes so long hangs."""
 WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work go to sleep once and do not wake up
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
@@ -87,7 +89,7 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     if untrusted:
         _expect_no_children(worker)  # before the first call too: it might wait for such a process for ever
     load_state(judge, worker, entry, WARM_UP_STATE if untrusted else TIMED_STATE)
-    _warm_up(judge, worker, entry)
+    _warm_up(judge, worker, entry, source)
     if untrusted:
         filtered = good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
         worker.isolation += ("filter",) if filtered == "" else ()
@@ -103,12 +105,14 @@ def _expect_no_children(worker: Worker) -> None:
         raise Rejected(rejection("background", f"{children} processes are left from the build; end them before the constructor returns"))
 
 
-def _warm_up(judge: Judge, worker: Worker, entry: str) -> None:
+def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
     shipment = judge.ship(judge.warm_up)
-    for _ in range(WARM_UPS):
+    for number in range(WARM_UPS):
         prepare_call(worker, entry, shipment)
+        patient = worker.role != "candidate" or (number == 0 and any(name in source.text for name in COMPILERS))
+        longest = worker.limits.build_seconds
         try:
-            worker.go(worker.limits.build_seconds)
+            worker.go(longest if patient else min(worker.limits.warm_up_seconds, longest))
         except CallRaised as error:
             raise Rejected(rejection("build", f"the warm-up call raised: {error}")) from error
 

@@ -256,6 +256,7 @@ class Runner:
 
     def call(self) -> bytes:
         """The timed call: one forward, then wait for the whole device. Returns what came out and where it lies in memory, for the parent."""
+        self.patience = 0.0  # what was asked for is over with the wait for this call: after it the process has to be idle
         program = self.program
         if program is None:
             self.synchronize()

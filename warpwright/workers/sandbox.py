@@ -33,6 +33,7 @@ REPLY_BYTES = 64 << 20
 LENGTH = struct.Struct("=I")
 SETTLE_SECONDS = 0.1
 CALM_SECONDS = 0.03  # OpenMP's threads wait busily for up to 12 ms
+STOP_SECONDS = 2.0
 SPIN_SECONDS = 4e-3  # for which a thread of OpenMP waits busily after a call; 64 of them used 0.15 s together
 LONGEST_SPIN = 15e-3  # on some machines: 32 threads of a Xeon used 0.25 s together, and a program has one team for torch and one of its own
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
@@ -48,6 +49,8 @@ class Limits:
     """What a worker may use. Times are for the parent's patience, not CPU time."""
 
     build_seconds: float = 300.0
+    warm_up_seconds: float = 20.0
+    """For a candidate's first calls; one whose text names a compiler has `build_seconds` for the very first."""
     call_seconds: float = 60.0
     memory_bytes: int = 0
     """0: seven tenths of the machine's."""
@@ -306,6 +309,20 @@ class Worker:
         for pid in descendants(self._guard_pid):
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Inside, the worker and its descendants stand still, also when this process gives way to somebody else's timing."""
+        device_yield.living.discard(self)
+        self.signal(signal.SIGSTOP)
+        deadline = time.monotonic() + STOP_SECONDS
+        while self.alive and state_of(f"/proc/{self.pid}") != "T" and time.monotonic() < deadline:
+            time.sleep(0.0005)  # the signal takes effect when the process is next given the CPU
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
+            device_yield.living.add(self)
 
     def _read_some(self) -> bytes:
         try:
