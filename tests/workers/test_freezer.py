@@ -136,3 +136,12 @@ def test_only_plain_named_tuples_are_tuples() -> None:
     assert answer.is_named_tuple(Typed)
     assert answer.is_named_tuple(namedtuple("Plain", "a b"))
     assert not answer.is_named_tuple(Lazy)
+
+
+def test_a_worker_that_stood_still_for_others_stays_stopped(worker: Worker) -> None:
+    worker.go()
+    with worker.stopped():
+        assert states(worker) == {"T"}
+    time.sleep(0.02)
+    assert states(worker) == {"T"}
+    worker.go()

@@ -321,7 +321,8 @@ class Worker:
         try:
             yield
         finally:
-            self.signal(signal.SIGCONT)
+            if not self.freezer.frozen:  # a worker that is stopped between its turns stays so
+                self.signal(signal.SIGCONT)
             device_yield.living.add(self)
 
     def _read_some(self) -> bytes:
