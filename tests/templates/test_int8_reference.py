@@ -38,20 +38,20 @@ def in_float32(a: Floats, b: Floats) -> Floats:
     return total
 
 
-def relative(error: Floats, exact: Floats) -> float:
-    """Return the root mean square of errors, each row and column in its own unit."""
-    rows, columns = np.sqrt((exact**2).mean(1, keepdims=True)), np.sqrt((exact**2).mean(0, keepdims=True))
-    unit = np.where(rows * columns > 0, rows * columns / np.sqrt((exact**2).mean()), 1)
-    return float(np.sqrt(((error / unit) ** 2).mean()))
+def size(x: Floats, a: Floats, b: Floats) -> float:
+    """Return the root mean square of x [m, n], each element over the norms of its row of a and its row of b."""
+    left, right = (np.sqrt((side.astype(np.float64) ** 2).sum(1)) for side in (a, b))
+    unit = left[:, None] * right
+    return float(np.sqrt((np.divide(x, unit, out=np.zeros_like(x), where=unit > 0) ** 2).mean()))
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.sampled_from(KINDS), st.sampled_from(KINDS), st.integers(100, 160), st.integers(100, 160), st.integers(64, 600), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(KINDS), st.sampled_from(KINDS), st.integers(100, 130), st.integers(100, 130), st.integers(64, 500), st.integers(0, 2**32 - 1))
 def test_error_is_no_larger_than_float32s(left: str, right: str, m: int, n: int, k: int, seed: int) -> None:
     a, b = drawn(left, m, k, seed), drawn(right, n, k, seed + 1)
     exact = a.astype(np.float64) @ b.astype(np.float64).T
-    ours, theirs = (relative(made - exact, exact) for made in (int8_reference.product(a, b), in_float32(a, b)))
-    assert ours <= 1.05 * theirs + 2.5e-8  # rounding the result to float32 alone errs 2.5e-8
+    ours, theirs = (size(made - exact, a, b) for made in (int8_reference.product(a, b), in_float32(a, b)))
+    assert ours <= theirs + 2.5e-8 * size(exact, a, b)  # rounding the result to float32 alone errs 2.5e-8
 
 
 @settings(deadline=None, max_examples=40)
