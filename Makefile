@@ -1,4 +1,4 @@
-# demo, test, check, bench, test-slow, lines: each sets up .venv by itself and needs CPython >= 3.11, pip and a C++ compiler.
+# demo, test, check, bench, docs, test-slow, lines: each sets up .venv by itself and needs CPython >= 3.11, pip and a C++ compiler.
 
 PYTHON ?= python3
 VENV := .venv
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 BUDGET ?= 8s
 TESTERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 1 + os.cpu_count()))')
 
-.PHONY: demo test test-slow check bench lines clean
+.PHONY: demo test test-slow check bench docs lines clean
 
 demo: $(VENV)/.installed
 	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --jobs 2 --archive .warpwright/demo.db
@@ -28,6 +28,14 @@ check: $(VENV)/.installed-dev
 bench: $(VENV)/.installed
 	$(BIN)/warpwright bench examples --budget 60s --archive .warpwright/bench.db
 
+# The documentation site, in out/site. Its gallery shows the reports of the last `make demo`, which is run if there was none.
+docs: $(VENV)/.installed-docs .warpwright/demo.db
+	$(BIN)/python docs/gallery.py .warpwright/demo.db docs/gallery
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+.warpwright/demo.db:
+	$(MAKE) demo
+
 # Lines of the package by folder, and its longest files.
 lines:
 	@find warpwright -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' -o -name '*.h' | xargs wc -l | awk '$$2 != "total" { n = split($$2, part, "/"); \
@@ -47,4 +55,8 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	touch $@ $(VENV)/.installed

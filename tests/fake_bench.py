@@ -17,7 +17,7 @@ from toy_space import TASK, Toy, program
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Candidate, Record
 from warpwright.loop import optimize
-from warpwright.space import Space
+from warpwright.space import Space, Traits
 
 
 def numbered(space: Space[Any], rng: Random, batch: int) -> Any:
@@ -30,7 +30,7 @@ def numbered(space: Space[Any], rng: Random, batch: int) -> Any:
 
 def numbered_space() -> Space[frozenset[str]]:
     class Number:
-        name, legality = "number", "E"
+        name, traits = "number", Traits("E")
 
         def sites(self, ir: frozenset[str]) -> Iterable[Action]:
             return []

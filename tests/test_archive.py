@@ -300,10 +300,10 @@ def test_killed_fifty_times(tmp_path: Path) -> None:
     for _ in range(KILLS):
         before = log.stat().st_size if log.exists() else 0
         writer = subprocess.Popen([*command, str(PROGRAMS)], env=environment(), stderr=subprocess.PIPE)
-        # Counted from the first sign of life, so that a slow machine is killed in mid-work too; a third are killed while starting up.
+        # Counted in what it has written, so that a slow machine is killed in mid-work too; a third are killed while starting up.
         if rng.random() < 0.7:
-            wait_for_growth(log, before, writer)
-        time.sleep(rng.uniform(0.0, 0.06))
+            wait_for_growth(log, before + rng.randrange(2000), writer)
+        time.sleep(rng.uniform(0.0, 0.02))
         writer.send_signal(signal.SIGKILL)
         assert writer.wait() == -signal.SIGKILL, writer.stderr and writer.stderr.read().decode()
         fresh = log.read_text()[before:].splitlines() if log.exists() else []
@@ -334,7 +334,7 @@ def check_archive(path: Path, expected: set[str]) -> set[str]:
 
 
 def wait_for_growth(log: Path, size: int, writer: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and writer.poll() is None:
         if log.exists() and log.stat().st_size > size:
             return

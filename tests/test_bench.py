@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from warpwright import bench
+from warpwright import run as driver
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict
 from warpwright.errors import UsageError
@@ -166,8 +167,8 @@ def note(payload: Mapping[str, Any]) -> dict[str, Any]:
     return line
 
 
-def run(folder: Path, **more: Any) -> list[dict[str, Any]]:
-    return bench.run_bench([folder / "tasks"], QUICK, folder / "archive.db", run=f"{__name__}:note", **more)
+def run(folder: Path, on_line: Any = None, **more: Any) -> list[dict[str, Any]]:
+    return bench.run_bench([folder / "tasks"], QUICK, bench.Plan(str(folder / "archive.db"), run=f"{__name__}:note", **more), on_line)
 
 
 def test_a_run_survives_a_job_that_dies_and_resumes(tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_settings_and_machine_decide_what_is_finished() -> None:
     assert QUICK.key("a") == bench.Settings(budget="3", baselines=("eager",)).key("a")
     assert len({QUICK.key("a"), QUICK.key("b"), other.key("a")}) == 3
     again = bench.Job.from_json(bench.Job("x.py", QUICK, "a.db", "m").to_json())
-    assert again == bench.Job("x.py", QUICK, "a.db", "m") and bench.machine_name("cpu")
+    assert again == bench.Job("x.py", QUICK, "a.db", "m") and driver.kind_of_machine("cpu")
 
 
 def test_tasks_are_found_in_natural_order(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import warpwright
-from warpwright import bench, cli, executor
+from warpwright import bench, cli, jobs
+from warpwright import run as driver
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict, now
 
@@ -91,8 +92,8 @@ class StandIn:
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(bench, "local_evaluator", lambda settings, task: StandIn(task))
-    monkeypatch.setattr(executor, "map_jobs", lambda function, payloads, count, where: ((i, bench.run_job(job)) for i, job in enumerate(payloads)))
+    monkeypatch.setattr(driver, "open_evaluator", lambda settings, task: StandIn(task))
+    monkeypatch.setattr(jobs, "map_jobs", lambda function, payloads, count, where: ((i, bench.run_job(job)) for i, job in enumerate(payloads)))
     for name, value in (("seconds", 0.5), ("status", "ok"), ("interrupt_at", None), ("evaluated", 0)):
         monkeypatch.setattr(StandIn, name, value)
     Path("task.py").write_text(TASK)
@@ -188,7 +189,7 @@ def test_interruption_before_anything_was_measured(run: Run, monkeypatch: pytest
     def interrupted(settings: Any, task: Task) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, "local_evaluator", interrupted)
+    monkeypatch.setattr(driver, "open_evaluator", interrupted)
     code, said, _ = run("optimize", "task.py", "--json")
     assert code == cli.INTERRUPTED and said["artifact"] is None
 

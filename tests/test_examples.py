@@ -53,5 +53,5 @@ def test_an_example_says_what_it_is_and_declares_one_task(path: Path) -> None:
 
 
 def test_there_are_both_forms_and_enough_of_them() -> None:
-    loaders = {taskfile.describe(path).loader for path in EXAMPLES}
+    loaders = {taskfile.describe(path).option("loader") for path in EXAMPLES}
     assert len(EXAMPLES) >= 6 and loaders == {"kernelbench", "function"} and {path.stem for path in EXAMPLES} >= COLLAPSES

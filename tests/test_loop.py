@@ -15,6 +15,7 @@ from warpwright.archive import Archive
 from warpwright.base import BASELINE, FAILED, Action, Budget, Build, Candidate, Record, Source, failed, is_baseline, target_of
 from warpwright.errors import ArchiveError, CaptureError, NotApplicable, UsageError, WorkerDied, WorkerProtocol, WorkerTimeout
 from warpwright.loop import ablate, best, optimize
+from warpwright.space import Traits
 
 COLLAPSE, PRUNE, MERGE = Action("collapse"), Action("prune"), Action("merge")
 
@@ -105,8 +106,9 @@ def test_seconds_are_counted_between_candidates() -> None:
 class Compiled(Step):
     """A step that makes a baseline of the original, as torch.compile does."""
 
-    def baseline(self, action: Action) -> str:
-        return "eager"
+    @property
+    def traits(self) -> Traits:
+        return Traits(self.legality, baseline=lambda action: "eager")
 
 
 class SlowToBuild(Toy):

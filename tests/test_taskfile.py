@@ -54,7 +54,7 @@ def python(*arguments: str) -> None:
 def test_a_kernelbench_file_loads(tmp_path: Path) -> None:
     task = taskfile.describe(write(tmp_path, PLAIN))
     reference = taskfile.load(task)
-    assert (task.name, task.loader, task.entry, reference.init_inputs) == ("task", "kernelbench", "Model", [4])
+    assert (task.name, task.option("loader"), task.option("entry"), reference.init_inputs) == ("task", "kernelbench", "Model", [4])
     torch.manual_seed(0)
     first = reference.make_model()
     torch.manual_seed(0)
@@ -132,7 +132,7 @@ def test_function_tasks(tmp_path: Path) -> None:
         taskfile.describe(path)
     task = taskfile.describe(path, entry="rows")
     reference = taskfile.load(task)
-    assert (task.name, task.loader, task.special_values) == ("task.rows", "function", False)
+    assert (task.name, task.option("loader"), task.special_values) == ("task.rows", "function", False)
     assert "warpwright" not in reference.source_text
     x, index = reference.make_inputs(0, "cpu")
     torch.testing.assert_close(reference.make_model()(x, index), torch.softmax(x, -1) + 1)
@@ -163,17 +163,17 @@ def test_a_saved_module_loads_in_another_process(tmp_path: Path) -> None:
         import sys, torch
         sys.path.insert(0, {str(tmp_path)!r})
         from own_module import Own
-        from warpwright.tasks import taskfile
+        from warpwright.tasks import saved_module
         module = Own(4)
         module.linear.weight.data.fill_(0.25)
-        taskfile.write_module_task(module, [torch.arange(20.0).reshape(5, 4), torch.arange(5), 2.0], {str(path)!r})
+        saved_module.write(module, [torch.arange(20.0).reshape(5, 4), torch.arange(5), 2.0], {str(path)!r})
     """
     python("-c", textwrap.dedent(script))
     task = taskfile.describe(path)
     reference = taskfile.load(task)
     model = reference.make_model()
     x, labels, scale = reference.make_inputs(3, "cpu")
-    assert task.loader == "module" and set(model.state_dict()) >= {"linear.weight", "norm.running_mean"}
+    assert task.option("loader") == "module" and set(model.state_dict()) >= {"linear.weight", "norm.running_mean"}
     assert torch.all(model.linear.weight == 0.25) and model(x, labels, scale)[0].shape == (5, 3)
     assert x.shape == (5, 4) and set(x.flatten().tolist()) <= set(range(20)) and torch.equal(labels, torch.arange(5)) and scale == 2.0
     assert issubclass(reference.namespace.Model, torch.nn.Module) and reference.make_inputs(0, "meta")[0].is_meta
@@ -183,11 +183,11 @@ def test_a_module_defined_in_the_running_script_is_saved_as_its_graph(tmp_path: 
     path = tmp_path / "saved.pt"
     script = f"""
         import torch
-        from warpwright.tasks import taskfile
+        from warpwright.tasks import saved_module
         class Here(torch.nn.Module):
             def forward(self, x):
                 return torch.relu(x) + 1
-        taskfile.write_module_task(Here(), [torch.randn(4)], {str(path)!r})
+        saved_module.write(Here(), [torch.randn(4)], {str(path)!r})
     """
     file = write(tmp_path, script, "script.py")
     python(str(file))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from warpwright.base import BASELINE, Action, Candidate, Comparison, Measurement, Record, Source, Task, Timing, Verdict
 from warpwright.errors import NotApplicable
-from warpwright.space import Space
+from warpwright.space import Legality, Space, Traits
 
 Factors = frozenset[str]
 
@@ -19,10 +19,14 @@ class Step:
     """Adds its name to the set, once; legal where all of `after` are and none of `against` is."""
 
     name: str
-    legality: str
+    legality: Legality
     gain: float
     after: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(self.legality)
 
     def sites(self, ir: Factors) -> Iterable[Action]:
         if self.name not in ir and all(name in ir for name in self.after) and not any(name in ir for name in self.against):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warpwright.tasks.taskfile import task
+from warpwright.tasks.mark import task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

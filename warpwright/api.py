@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpwright import bench, loop
+from warpwright import loop, run
 from warpwright.archive import Archive
-from warpwright.base import BASELINE, Budget, Candidate, Precision, Record, Source, Task, is_baseline, target_of
+from warpwright.base import BASELINE, Candidate, Record, Source, Task
 from warpwright.doctor import gpu_present
+from warpwright.domains.transpile.inline_cuda import adapt, has_cuda
 from warpwright.errors import UsageError
 from warpwright.files import make_folder
 from warpwright.reports import page, report
-from warpwright.targets import cuda_on_cpu
-from warpwright.tasks import taskfile
-from warpwright.workers.fork_server import start_fork_server
+from warpwright.run import OnRecord, Settings
+from warpwright.space import Evaluator
+from warpwright.tasks import saved_module, taskfile
 
 if TYPE_CHECKING:
     import torch
@@ -28,8 +29,6 @@ OUT = Path("warpwright-out")
 
 ABLATION_SHARE = 0.2
 """Part of the budget's seconds that is kept for measuring what each step of the best recipe is worth."""
-
-OnRecord = Callable[[Record], None]
 
 
 @dataclass(frozen=True)
@@ -48,14 +47,12 @@ def default_target() -> str:
 
 
 def optimize_task(
-    task: Task, settings: bench.Settings, archive_path: str | Path = ARCHIVE, out: str | Path | None = None, on_record: OnRecord | None = None,
-    start: str | Path | None = None,
-) -> Result:  # fmt: skip
+    task: Task, settings: Settings, archive_path: str | Path = ARCHIVE, out: str | Path | None = None, on_record: OnRecord | None = None
+) -> Result:
     """Search for a faster program of `task`; write optimized.py, report.html and report.json into `out`, also when interrupted.
 
-    start: a file with a ModelNew that builds CUDA kernels: what is tried then is how these are translated for the CPU (domains/transpile/tuning.py).
+    Raise TaskError or UsageError for a task that cannot be loaded or a folder that cannot be made, ArchiveError when the archive fails.
     """
-    begun = _start(start, target_of(settings.device)) if start is not None else ""
     folder = make_folder(out if out is not None else OUT / task.name)
     records: list[Record] = []
 
@@ -67,7 +64,7 @@ def optimize_task(
     interrupted, reason = False, ""
     with Archive(archive_path) as archive:
         try:
-            interrupted, reason = _search(task, settings, archive, remember, begun)
+            interrupted, reason = _search(task, settings, archive, remember)
         except KeyboardInterrupt:
             interrupted, reason = True, "interrupted"
         finally:
@@ -75,34 +72,14 @@ def optimize_task(
     return replace(result, interrupted=interrupted)
 
 
-def _start(path: str | Path, target: str) -> str:
-    """Return the text of the program to start from."""
-    if target != "cpu":
-        raise UsageError("expected --target cpu beside --start, which tunes how CUDA kernels run on a CPU, saw a GPU as the target")
-    candidate = program(path, target)
-    if cuda_on_cpu.MODULE not in candidate.source.text:
-        raise UsageError(f"expected a program that builds CUDA kernels with torch.utils.cpp_extension in {path}, saw none")
-    return candidate.source.text
-
-
-def _search(task: Task, settings: bench.Settings, archive: Archive, remember: OnRecord, begun: str = "") -> tuple[bool, str]:
-    """Run the loop, then the ablation of its best; return whether it was interrupted, and what the reader should know of the run."""
-    budget = Budget.parse(settings.budget)
-    reserve = ABLATION_SHARE * budget.seconds if budget.seconds is not None else None
-    start_fork_server()
-    space, why_not = bench.open_space(task, target_of(settings.device), begun)
-    limited = replace(budget, seconds=budget.seconds - reserve) if budget.seconds is not None and reserve is not None else budget
-    with bench.local_evaluator(settings, task) as evaluator:
-        outcome = loop.optimize(task, space, evaluator, settings.search, limited, archive, remember, seed=settings.seed)
-        if outcome.failure is not None:
-            raise outcome.failure
-        best = outcome.best
-        if best is not None and not is_baseline(best) and best.candidate.actions and not outcome.interrupted:
-            for ablation in loop.ablate(best, space, evaluator, archive, reserve):
-                remember(ablation.without)
-    if why_not is not None:
-        return outcome.interrupted, f"not captured, so only changes to the program as a whole were tried: {why_not}"
-    return outcome.interrupted, "interrupted" if outcome.interrupted else ""
+def _search(task: Task, settings: Settings, archive: Archive, remember: OnRecord) -> tuple[bool, str]:
+    """Run the task; return whether it was interrupted, and what the reader should know of the run."""
+    done = run.run_task(task, settings, archive, remember, ablation_share=ABLATION_SHARE)
+    if done.outcome.failure is not None:
+        raise done.outcome.failure
+    if done.limited:
+        return done.outcome.interrupted, f"not captured, so only changes to the program as a whole were tried: {done.limited}"
+    return done.outcome.interrupted, "interrupted" if done.outcome.interrupted else ""
 
 
 def _write(task: Task, records: Sequence[Record], folder: Path, archive: Path, reason: str) -> Result:
@@ -122,10 +99,10 @@ def _write(task: Task, records: Sequence[Record], folder: Path, archive: Path, r
 # --- one program ---------------------------------------------------------------------------------------------------------------------
 
 
-def prove(task: Task, candidate: Candidate, settings: bench.Settings, archive: Archive | None, on_record: OnRecord | None = None) -> list[Record]:
+def prove(task: Task, candidate: Candidate, settings: Settings, archive: Archive | None, on_record: OnRecord | None = None) -> list[Record]:
     """Verify `candidate` and time it beside the baselines; return all records, the candidate's last (the baselines' alone when unscored)."""
     records = []
-    with bench.local_evaluator(settings, task) as evaluator:
+    with run.open_evaluator(settings, task) as evaluator:
         for record in _baselines_then(evaluator, candidate):
             records.append(record)
             if archive is not None:
@@ -135,7 +112,7 @@ def prove(task: Task, candidate: Candidate, settings: bench.Settings, archive: A
     return records
 
 
-def _baselines_then(evaluator: Any, candidate: Candidate) -> Any:
+def _baselines_then(evaluator: Evaluator, candidate: Candidate) -> Iterator[Record]:
     unscored = False
     for record in evaluator.evaluate_baselines():
         unscored |= record.status == "unscored"
@@ -145,7 +122,10 @@ def _baselines_then(evaluator: Any, candidate: Candidate) -> Any:
 
 
 def program(path: str | Path, target: str, entry: str = "ModelNew") -> Candidate:
-    """Return the foreign program in the file at `path`; for the CPU, one whose CUDA kernels run there, translated."""
+    """Return the foreign program in the file at `path`; for the CPU, one whose CUDA kernels run there, translated.
+
+    Raise UsageError for a file that cannot be read or has no class `entry`.
+    """
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -153,8 +133,8 @@ def program(path: str | Path, target: str, entry: str = "ModelNew") -> Candidate
         raise UsageError(f"expected a Python file with a class {entry}, saw {path}: {error}", "give the path of the candidate's file") from error
     if f"class {entry}" not in text and f"{entry} =" not in text:
         raise UsageError(f"expected a class {entry} in {path}, saw none", "name it with --entry")
-    if target == "cpu" and cuda_on_cpu.has_cuda(text):
-        text = cuda_on_cpu.adapt(text)
+    if target == "cpu" and has_cuda(text):
+        text = adapt(text)
     return Candidate(Source("python", ((file.name, text),), entry), target, proposer="audit")
 
 
@@ -163,39 +143,37 @@ def replay(record: Record) -> tuple[Candidate, str]:
     recorded = record.candidate
     if not recorded.actions:
         return recorded, "the program has no recipe: its recorded text is measured"
-    space, why_not = bench.open_space(record.task, target_of(record.device))
-    if why_not is not None:
-        return recorded, f"the recipe cannot be replayed ({why_not}): the recorded text is measured"
+    space = run.open_space(record.task, record.device)
+    if space.limited:
+        return recorded, f"the recipe cannot be replayed ({space.limited}): the recorded text is measured"
     if not {action.technique for action in recorded.actions} <= {technique.name for technique in space.techniques}:
-        return recorded, "the recipe starts from a program of its own (--start): the recorded text is measured"
+        return recorded, "the recipe is of another domain than the task's record says: the recorded text is measured"
     replayed = space.candidate(recorded.actions)
     note = "" if replayed.key == recorded.key else "the recipe gives another text today than was recorded: today's text is measured"
     return replayed, note
 
 
-def settings_of(record: Record) -> bench.Settings:
+def settings_of(record: Record) -> Settings:
     """Return the settings that measure a program as `record` was measured: the same device and the same baselines."""
     names = tuple(record.measurement.baselines) if record.measurement is not None else ()
-    task = record.task
-    return bench.Settings(device=record.device, baselines=names, precision=task.precision, mode=task.mode, scale=task.scale)
+    return Settings(record.device, baselines=names, precision=record.task.precision)
 
 
 def check_source(task: Task) -> None:
     """Raise UsageError unless the task's file is the one that was recorded."""
-    now = taskfile.describe(task.path, task.entry or None, task.scale, task.mode, task.precision, task.special_values)
-    if now.source_digest != task.source_digest:
+    if taskfile.changed(task):
         raise UsageError(f"expected {task.path} as it was recorded, saw an edited file", "restore it, or optimise it anew")
 
 
 def record_of(name: str, archive_path: str | Path) -> Record:
-    """Return the record that `name` names: a key (or its start) in the archive, or a report.json."""
+    """Return the record that `name` names: a key (or its start) in the archive, or a report.json; raise UsageError when there is none."""
     if name.endswith(".json"):
         return _record_in(Path(name))
     with Archive(archive_path, readonly=True) as archive:
-        found = archive.get(name)
-    if found is None:
+        record = archive.get(name)
+    if record is None:
         raise UsageError(f"expected the key of a record in {archive_path}, saw {name!r}", "`warpwright archive list` prints the keys")
-    return found
+    return record
 
 
 def _record_in(path: Path) -> Record:
@@ -211,24 +189,17 @@ def _record_in(path: Path) -> Record:
 
 
 def optimize_module(
-    module: torch.nn.Module,
-    inputs: Sequence[Any],
-    budget: str = "60s",
-    search: str = "ladder",
-    target: str | None = None,
-    precision: Precision = "strict",
-    out: str | Path | None = None,
-    archive: str | Path = ARCHIVE,
-    baselines: Sequence[str] = (),
-) -> torch.nn.Module:
-    """Return what `warpwright.optimize` promises."""
+    module: torch.nn.Module, inputs: Sequence[Any], out: str | Path | None = None, archive: str | Path = ARCHIVE, target: str | None = None,
+    **options: Any,
+) -> torch.nn.Module:  # fmt: skip
+    """Return what `warpwright.optimize` promises; `options` are fields of Settings."""
+    options["baselines"] = tuple(options.get("baselines", ()))
+    settings = Settings(target or default_target(), **options)
     name = type(module).__name__
     folder = make_folder(out if out is not None else OUT / name)
     saved = folder / f"{name}.pt"
-    taskfile.write_module_task(module, inputs, saved)
-    task = taskfile.describe(saved, precision=precision)
-    settings = bench.Settings(target or default_target(), search, budget, tuple(baselines), precision)
-    result = optimize_task(task, settings, archive, folder)
+    saved_module.write(module, inputs, saved)
+    result = optimize_task(settings.describe(saved), settings, archive, folder)
     if result.interrupted:
         raise KeyboardInterrupt
     if result.best is None or result.best.candidate.proposer == f"{BASELINE}eager":

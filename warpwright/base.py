@@ -31,6 +31,8 @@ PRECISIONS: tuple[Precision, ...] = ("strict", "tf32", "bf16")
 
 Scalar = bool | int | float | str
 
+Options = tuple[tuple[str, Scalar], ...]
+
 BASELINE = "baseline:"
 """A baseline is a candidate of the proposer `baseline:NAME`."""
 
@@ -68,7 +70,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be made faster: a reference in a file, how to load it, and how exact the answer has to be.
+    """What is to be made faster: a reference in a file, the domain that reads it, and how exact the answer has to be.
 
     A task is a description, not live objects: the judge, the workers and the capture each load it in their own
     process with `taskfile.load(task)`.
@@ -77,25 +79,31 @@ class Task:
     name: str
     path: str
     """File that defines the task, absolute."""
-    loader: Literal["kernelbench", "function", "module"] = "kernelbench"
-    entry: str = "Model"
-    """Class (kernelbench), function (function) or empty (module: a file written by `torch.save`)."""
     domain: str = "graph"
     precision: Precision = "strict"
-    mode: Literal["as_is", "train", "eval"] = "as_is"
-    """`as_is`: the training flag that the constructor leaves, as KernelBench runs it."""
-    scale: float = 1.0
-    """Sizes of a KernelBench file are multiplied by about this (1.0: as written)."""
     special_values: bool = False
     """The task declares that Inf and NaN inputs are defined and have to be honoured."""
     source_digest: str = ""
     """Digest of the file's text, so that the archive sees an edited task as a new one."""
+    options: Options = ()
+    """What only the task's domain reads. A name that ends in `_path` says where a file lies, which is no part of the task's identity."""
+
+    def option(self, name: str, otherwise: Scalar = "") -> Scalar:
+        """Return the value of an option."""
+        return dict(self.options).get(name, otherwise)
 
     @property
     def key(self) -> str:
         """Identity in the archive."""
+        options = {**_FIRST_OPTIONS, **{name: value for name, value in self.options if not name.endswith("_path")}}
+        loader, entry, mode, scale = (options.pop(name) for name in _FIRST_OPTIONS)
         declared = ("special_values",) if self.special_values else ()
-        return digest(self.name, self.source_digest, self.loader, self.entry, self.precision, self.mode, repr(self.scale), *declared)
+        others = (*(() if self.domain == "graph" else (self.domain,)), *(f"{name}={options[name]!r}" for name in sorted(options)))
+        return digest(self.name, self.source_digest, str(loader), str(entry), self.precision, str(mode), repr(scale), *declared, *others)
+
+
+_FIRST_OPTIONS: Mapping[str, Scalar] = {"loader": "kernelbench", "entry": "Model", "mode": "as_is", "scale": 1.0}
+"""Options that were once fields of every task, with their defaults: archived keys hold their values at these places."""
 
 
 _ACTION = re.compile(r"^\s*(?P<technique>\w+)\s*\(\s*(?P<inside>.*?)\s*\)\s*$", re.S)
@@ -116,7 +124,7 @@ class Action:
 
     @classmethod
     def parse(cls, text: str) -> Action:
-        """Return the action that prints as `text`."""
+        """Return the action that prints as `text`; raise UsageError for what no action prints as."""
         match = _ACTION.match(text)
         if match is None:
             raise UsageError(f"expected an action such as tile(matmul_3, m=128), saw {text!r}", "write technique(place, name=value)")
@@ -299,11 +307,10 @@ class Budget:
 
     seconds: float | None = 60.0
     proposals: int | None = None
-    dollars: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> Budget:
-        """Read `60s`, `5m`, `1h`, `40` (proposals), or several joined by commas."""
+        """Read `60s`, `5m`, `1h`, `40` (proposals), or several joined by commas; raise UsageError for anything else."""
         seconds: float | None = None
         proposals: int | None = None
         for piece in text.split(","):
@@ -330,6 +337,12 @@ def from_json(cls: type[Any], data: Mapping[str, Any]) -> Any:
 def _read_plain(cls: type[Any], data: Mapping[str, Any]) -> Any:
     known = {f.name for f in fields(cls)}
     return cls(**{name: value for name, value in data.items() if name in known})
+
+
+def _read_task(cls: type[Task], data: Mapping[str, Any]) -> Task:
+    earlier = [(name, data[name]) for name in _FIRST_OPTIONS if name in data]
+    options = tuple((name, value) for name, value in data.get("options", earlier))
+    return _read_plain(cls, {**data, "options": options})  # type: ignore[no-any-return]
 
 
 def _read_source(cls: type[Source], data: Mapping[str, Any]) -> Source:
@@ -374,6 +387,7 @@ def _read_record(cls: type[Record], data: Mapping[str, Any]) -> Record:
 
 
 _READERS: dict[type[Any], Any] = {
+    Task: _read_task,
     Source: _read_source,
     Action: _read_action,
     Candidate: _read_candidate,

@@ -6,10 +6,7 @@ that job's line; the run goes on. A finished job is an outcome in the archive, w
 
 from __future__ import annotations
 
-import json
-import platform
 import re
-import subprocess
 import time
 import traceback
 from collections import Counter
@@ -19,45 +16,39 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from warpwright import loop
+from warpwright import jobs
 from warpwright.archive import Archive
-from warpwright.base import FAILED, Budget, Precision, Record, Task, digest, is_baseline, target_of
+from warpwright.base import FAILED, Record, Task, is_baseline
 from warpwright.errors import TaskError, UsageError, WarpwrightError
 from warpwright.files import make_folder
+from warpwright.loop import Outcome
 from warpwright.reports import report
-from warpwright.space import Measuring, Space
+from warpwright.run import Evaluators, Settings, kind_of_machine, run_task
 from warpwright.tasks import taskfile
-from warpwright.timing.device_lock import DeviceLock
-from warpwright.workers.fork_server import start_fork_server
 
-WORTHWHILE = 1.02
-"""A candidate that gains surely less than 2 % on the best baseline is timed no longer."""
+__all__ = ["Job", "Line", "Plan", "Settings", "find_tasks", "finished", "run_bench", "run_job"]
 
 Line = dict[str, Any]
-Evaluators = Callable[["Settings", Task], Any]
-"""Gives the evaluator of a task, as a context manager."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What decides a task's outcome, besides the task and the machine."""
+class Plan:
+    """Which tasks of a run are done, where, and where their results go."""
 
-    device: str = "cpu"
-    search: str = "ladder"
-    budget: str = "60s"
-    """As on the command line: for one task, counted from its first proposal."""
-    baselines: tuple[str, ...] = ()
-    """Empty: those that the device has."""
-    precision: Precision = "strict"
-    mode: taskfile.Mode = "as_is"
-    scale: float = 1.0
-    seed: int = 0
-    timing_seconds: float = 10.0
-    """At most this long is one candidate timed beside its baselines; most are decided sooner."""
-
-    def key(self, machine: str) -> str:
-        """Identity of a run's settings on a kind of machine, for `resume`."""
-        return digest("bench", machine, json.dumps(asdict(self), sort_keys=True))
+    archive: str
+    tasks: str | None = None
+    """Only those whose name matches this glob."""
+    jobs: int = 1
+    """At most this many at once."""
+    executor: str = "local"
+    resume: bool = False
+    """Tasks that the archive holds a finished outcome of, under the same settings on this kind of machine, are not run again."""
+    programs: str | None = None
+    """Folder that gets the best program of each task, or None."""
+    deadline: float | None = None
+    """Unix time after which no further candidate is begun."""
+    run: str = "warpwright.bench:run_job"
+    """The function that does a job."""
 
 
 @dataclass(frozen=True)
@@ -81,49 +72,32 @@ class Job:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
         """Return the job that `to_json` wrote."""
-        settings = Settings(**{**data["settings"], "baselines": tuple(data["settings"]["baselines"])})
-        return cls(**{**data, "settings": settings})
+        return cls(**{**data, "settings": Settings.from_json(data["settings"])})
 
     def describe(self) -> Task:
-        """Return the job's task, without running its file."""
-        s = self.settings
-        return taskfile.describe(self.path, self.entry, s.scale, s.mode, s.precision)
+        """Return the job's task, without running its file; raise TaskError for a file that defines none."""
+        return self.settings.describe(self.path, self.entry)
 
 
 # --- the run -----------------------------------------------------------------------------------------------------------------------
 
 
-def run_bench(
-    paths: Iterable[str | Path],
-    settings: Settings,
-    archive: str | Path,
-    tasks: str | None = None,
-    jobs: int = 1,
-    executor: str = "local",
-    resume: bool = False,
-    programs: str | Path | None = None,
-    deadline: float | None = None,
-    on_line: Callable[[Line], None] | None = None,
-    run: str = "warpwright.bench:run_job",
-) -> list[Line]:
-    """Run every task of `paths` (files, or folders of them) whose name matches the glob `tasks`; return their lines in order.
+def run_bench(paths: Iterable[str | Path], settings: Settings, plan: Plan, on_line: Callable[[Line], None] | None = None) -> list[Line]:
+    """Run every task of `paths` (files, or folders of them) that `plan` asks for; return their lines in order.
 
-    Each line goes to `on_line` as soon as its task is finished. With `resume`, tasks that the archive holds a finished outcome of, under
-    these settings on this kind of machine, are not run again: their old line is returned. `run` names the function that does a job.
+    Each line goes to `on_line` as soon as its task is finished; a task that is not run again gives its old line. Raise UsageError when there
+    is no task, or a folder cannot be made.
     """
-    machine = machine_name(settings.device)
-    if programs is not None:
-        make_folder(programs)
-    files = find_tasks(paths, tasks)
-    todo = [
-        Job(path, settings, str(archive), machine, entry, str(programs) if programs is not None else None, deadline)
-        for path, entry in files
-    ]  # fmt: skip
-    lines: list[Line | None] = [finished(job) if resume else None for job in todo]
+    machine = kind_of_machine(settings.device)
+    if plan.programs is not None:
+        make_folder(plan.programs)
+    files = find_tasks(paths, plan.tasks)
+    todo = [Job(path, settings, plan.archive, machine, entry, plan.programs, plan.deadline) for path, entry in files]
+    lines: list[Line | None] = [finished(job) if plan.resume else None for job in todo]
     for line in filter(None, lines):
         _tell(on_line, line)
     waiting = [index for index, line in enumerate(lines) if line is None]
-    for position, result in _map(run, [todo[index] for index in waiting], jobs, executor):
+    for position, result in _map(plan, [todo[index] for index in waiting]):
         lines[waiting[position]] = result
         _tell(on_line, result)
     return [line for line in lines if line is not None]
@@ -146,13 +120,11 @@ def finished(job: Job) -> Line | None:
         return archive.outcome(task, job.settings.device, job.settings.key(job.machine))
 
 
-def _map(run: str, jobs: Sequence[Job], count: int, executor: str) -> Iterator[tuple[int, Line]]:
+def _map(plan: Plan, todo: Sequence[Job]) -> Iterator[tuple[int, Line]]:
     """Yield (position, line) of each job as it ends; a job whose process died gets a line that says so."""
-    from warpwright import executor as executors
-
-    for position, result in executors.map_jobs(run, [job.to_json() for job in jobs], count, executor):
+    for position, result in jobs.map_jobs(plan.run, [job.to_json() for job in todo], plan.jobs, plan.executor):
         if isinstance(result, Exception):
-            yield position, plain_line(Path(jobs[position].path).stem, "crashed", f"the job's process ended: {result}")
+            yield position, plain_line(Path(todo[position].path).stem, "crashed", f"the job's process ended: {result}")
         else:
             yield position, result
 
@@ -162,22 +134,23 @@ def find_tasks(paths: Iterable[str | Path], pattern: str | None = None) -> list[
 
     A folder is searched to any depth for files that define a task; a file that is named outright is taken even if it defines none, so
     that its error is reported. `pattern` is matched against the file's name, with and without its suffix, and against the task's name.
+    Raise UsageError for a path that does not exist, or when no task is left.
     """
-    found: dict[tuple[str, str | None], None] = {}
-    for given in map(Path, paths):
-        if not given.exists():
-            raise UsageError(f"expected a task file or a folder, but {given} does not exist", "give existing paths")
-        inside = sorted([*given.rglob("*.py"), *given.rglob("*.pt")], key=_natural) if given.is_dir() else [given]
+    tasks: dict[tuple[str, str | None], None] = {}
+    for path in map(Path, paths):
+        if not path.exists():
+            raise UsageError(f"expected a task file or a folder, but {path} does not exist", "give existing paths")
+        inside = sorted([*path.rglob("*.py"), *path.rglob("*.pt")], key=_natural) if path.is_dir() else [path]
         for file in inside:
             entries = _entries(file)
-            if not entries and given.is_dir():
+            if not entries and path.is_dir():
                 continue
             for entry in entries or [None]:
                 if pattern is None or _matches(file, entry, pattern):
-                    found[(str(file.resolve()), entry)] = None
-    if not found:
+                    tasks[(str(file.resolve()), entry)] = None
+    if not tasks:
         raise UsageError(f"no task found in {', '.join(map(str, paths))}" + (f" that matches {pattern!r}" if pattern else ""), "see docs/cli.md")
-    return list(found)
+    return list(tasks)
 
 
 def _entries(file: Path) -> list[str | None]:
@@ -195,37 +168,22 @@ def _natural(path: Path) -> list[Any]:
     return [(0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in re.split(r"(\d+)", str(path))]
 
 
-def machine_name(device: str) -> str:
-    """Return the name of the kind of machine that `device` is, without touching it: results of another kind are not resumed."""
-    if device.startswith("cuda"):
-        try:
-            asked = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=True)
-        except (OSError, subprocess.CalledProcessError):
-            return "unknown GPU"
-        return asked.stdout.splitlines()[0].strip()
-    try:
-        model = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        model = None
-    return model[1].strip() if model else platform.processor() or platform.machine()
-
-
 # --- one job -----------------------------------------------------------------------------------------------------------------------
 
 
-def run_job(job: Mapping[str, Any], evaluators: Evaluators | None = None) -> Line:
+def run_job(data: Mapping[str, Any], evaluators: Evaluators | None = None) -> Line:
     """Do one job and return its line. Nothing is raised but KeyboardInterrupt: what goes wrong is the line's reason."""
-    work = Job.from_json(job)
+    job = Job.from_json(data)
     began = time.monotonic()
-    name = Path(work.path).stem
+    name = Path(job.path).stem
     try:
-        task = work.describe()
+        task = job.describe()
         name = task.name
-        with Archive(work.archive) as archive:
-            line, finished = _optimise(work, task, archive, evaluators or local_evaluator)
+        with Archive(job.archive) as archive:
+            line, complete = _optimize(job, task, archive, evaluators)
             line["seconds"] = round(time.monotonic() - began, 3)
-            if finished:
-                archive.add_outcome(task, work.settings.device, work.settings.key(work.machine), line)
+            if complete:
+                archive.add_outcome(task, job.settings.device, job.settings.key(job.machine), line)
             return line
     except WarpwrightError as error:
         return plain_line(name, "not_built" if isinstance(error, TaskError) else "crashed", str(error), time.monotonic() - began)
@@ -233,52 +191,18 @@ def run_job(job: Mapping[str, Any], evaluators: Evaluators | None = None) -> Lin
         return plain_line(name, "crashed", traceback.format_exc(limit=-4), time.monotonic() - began)
 
 
-def local_evaluator(settings: Settings, task: Task) -> Any:
-    """Return the evaluator that works with processes on this machine."""
-    from warpwright.targets.local import LocalEvaluator
-
-    return LocalEvaluator(task, settings.device, Measuring(settings.baselines, settings.timing_seconds, settings.seed, WORTHWHILE))
-
-
-def _optimise(work: Job, task: Task, archive: Archive, evaluators: Evaluators) -> tuple[Line, bool]:
+def _optimize(job: Job, task: Task, archive: Archive, evaluators: Evaluators | None) -> tuple[Line, bool]:
     """Return the line of a task, and whether its job is finished."""
-    if evaluators is local_evaluator:
-        start_fork_server()
-    with DeviceLock(work.settings.device).host():  # another job that is timing on these cores is not disturbed
-        space, why_not = open_space(task, target_of(work.settings.device))
-    deadline = work.deadline
-    with evaluators(work.settings, task) as evaluator:
-        outcome = loop.optimize(
-            task,
-            space,
-            evaluator,
-            search=work.settings.search,
-            budget=Budget.parse(work.settings.budget),
-            archive=archive,
-            should_stop=None if deadline is None else lambda: time.time() > deadline,
-            seed=work.settings.seed,
-        )
+    deadline = job.deadline
+    should_stop = None if deadline is None else lambda: time.time() > deadline
+    run = run_task(task, job.settings, archive, should_stop=should_stop, evaluators=evaluators)
+    outcome = run.outcome
     line = outcome_line(outcome)
-    line["captured"] = why_not is None
-    line["reason"] = line["reason"] or (f"not captured: {why_not}" if why_not else "")
-    line["artifact"] = _write_program(outcome.best, work.programs)
+    line["captured"] = not run.limited
+    line["reason"] = line["reason"] or (f"not captured: {run.limited}" if run.limited else "")
+    line["artifact"] = _write_program(outcome.best, job.programs)
     failed = any(FAILED in record.versions for record in outcome.records)
     return line, not outcome.interrupted and outcome.failure is None and not failed
-
-
-def open_space(task: Task, target: str = "cpu", start: str = "") -> tuple[Space[Any], str | None]:
-    """Return the task's search space, and the reason why its program was not captured (then only whole-program actions are in it).
-
-    start: text of a program with CUDA kernels: the space is then how these are translated for the CPU.
-    """
-    if start:
-        from warpwright.domains.transpile import tuning
-
-        return tuning.space(taskfile.source_text(task), start), None
-    from warpwright.domains import graph
-
-    space = graph.space(task, target)
-    return space, space.start.unreadable or None
 
 
 def _write_program(best: Record | None, folder: str | None) -> str | None:
@@ -298,7 +222,7 @@ def plain_line(task: str, status: str, reason: str, seconds: float = 0.0) -> Lin
     return {**report.line(task, (), reason=reason), "status": status, "seconds": round(seconds, 3)}
 
 
-def outcome_line(outcome: loop.Outcome) -> Line:
+def outcome_line(outcome: Outcome) -> Line:
     """Return the line that says what the loop came to. A baseline that is its task's best program stands at exactly 1."""
     best = outcome.best
     line = report.line(outcome.task.name, outcome.records, chosen=best)

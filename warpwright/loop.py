@@ -246,8 +246,8 @@ class _Run:
             return ""
         left = self.budget.seconds - (self.clock() - self.began)
         for action in candidate.actions:
-            named = getattr(self.space.technique(action.technique), "baseline", None)
-            seconds = self._built_in(named(action)) if named is not None else 0.0
+            baseline = self.space.traits(action).baseline(action)
+            seconds = self._built_in(baseline) if baseline else 0.0
             if seconds > left:
                 rest = f"{left:.0f} s of the budget of {self.budget.seconds:g} s were left"
                 return f"not begun: {rest}, and {action} took a baseline {seconds:.0f} s to build"

@@ -1,4 +1,6 @@
-"""The search space of a domain: a start IR, the techniques that are legal on it, and `lower`.
+"""What subsystems supply: a Domain reads programs and gives their search space, a Target evaluates candidates.
+
+A Space is a start IR, the techniques that are legal on it, and `lower`.
 
 A technique is a small checked rewrite. It never changes the IR it is given: `apply` returns a new one.
 """
@@ -6,34 +8,65 @@ A technique is a small checked rewrite. It never changes the IR it is given: `ap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from warpwright.base import Action, Candidate, Record
+from warpwright.base import Action, Candidate, Record, Scalar, Task
 from warpwright.errors import NotApplicable, UsageError
 
 IR = TypeVar("IR")
 
 
+Legality = Literal["E", "D", "P", "Q", "S", "N"]
+"""E exact for all inputs, D dead code, P exact given parameter values (refresh hook), Q exact under a guarded input precondition,
+S schedule (does not change the mathematics), N numeric (changes precision, user's budget decides)."""
+
+
+def _no_baseline(action: Action) -> str:
+    return ""
+
+
+def _builds_soon(action: Action) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a search may know of a technique before it proposes it."""
+
+    legality: Legality
+    enabling: bool = False
+    """A form that other rewrites need, and that may lose alone: the recipe is tried without it as well."""
+    settled: bool = False
+    """Measured never to lose: a recipe is not tried without it at first."""
+    tried_first: bool = False
+    """The schedule that gains most where it is legal."""
+    in_baselines: bool = False
+    """Whole programs profit from it: tried before schedules of one kind of call."""
+    more_exact: bool = False
+    """What to try when a rewrite failed by its error."""
+    best_with: tuple[Action, ...] = ()
+    """Actions to try together with it."""
+    baseline: Callable[[Action], str] = _no_baseline
+    """Name of the baseline that the original becomes by the action alone; "" for none."""
+    slow_to_build: Callable[[Action], bool] = _builds_soon
+    """Does the action's program take tens of seconds to build? It is tried last."""
+
+
 class Technique(Protocol[IR]):
-    """One kind of rewrite. Its docstring gives before -> after.
+    """One kind of rewrite. Its docstring gives before -> after."""
 
-    It may also have what the ladder looks at, each False or missing as a rule:
+    @property
+    def name(self) -> str:
+        """What its actions are called."""
+        ...
 
-        enabling              a form that other rewrites need, and that may lose alone: the recipe is tried without it as well
-        settled               measured never to lose: a recipe is not tried without it at first
-        tried_first           the schedule that gains most where it is legal
-        in_baselines          whole programs profit from it: tried before schedules of one kind of call
-        baseline(action)      name of the baseline that the original becomes by it alone
-        best_with             actions to try together with it
-        more_exact            what to try when a rewrite failed by its error
-        slow_to_build(action) takes tens of seconds: tried last
-    """
-
-    name: str
-    legality: str
-    """E exact for all inputs, D dead code, P exact given parameter values (refresh hook), Q exact under a guarded
-    input precondition, S schedule (does not change the mathematics), N numeric (changes precision, user's budget decides)."""
+    @property
+    def traits(self) -> Traits:
+        """What a search may know of it."""
+        ...
 
     def sites(self, ir: IR) -> Iterable[Action]:
         """Yield every action of this technique that is legal on `ir`."""
@@ -52,7 +85,10 @@ class Space(Generic[IR]):
     techniques: Sequence[Technique[IR]]
     lower: Callable[[IR, tuple[Action, ...]], Candidate]
     baselines: frozenset[str] = frozenset()
-    """Names of the baselines that are timed anyway: a search does not propose what only makes one of them (a technique says so by `baseline`)."""
+    """Names of the baselines that are timed anyway: a search does not propose what only makes one of them (`Traits.baseline`)."""
+
+    limited: str = ""
+    """Why the program could not be read, so that only changes to it as a whole are in this space; "" for a program that was."""
 
     def actions(self, ir: IR) -> list[Action]:
         """Return the legal actions on `ir`, in a fixed order."""
@@ -63,12 +99,16 @@ class Space(Generic[IR]):
         return self.technique(action.technique).apply(ir, action)
 
     def technique(self, name: str) -> Technique[IR]:
-        """Return the technique called `name`."""
+        """Return the technique called `name`; raise UsageError when there is none."""
         for technique in self.techniques:
             if technique.name == name:
                 return technique
         known = ", ".join(t.name for t in self.techniques)
         raise UsageError(f"there is no technique {name!r} here", f"known: {known}")
+
+    def traits(self, action: Action) -> Traits:
+        """Return what a search may know of an action's technique."""
+        return self.technique(action.technique).traits
 
     def replay(self, actions: Iterable[Action]) -> IR:
         """Return the start IR with a whole recipe applied."""
@@ -115,4 +155,32 @@ class Evaluator(Protocol):
         ...
 
 
-__all__ = ["IR", "Evaluator", "Measuring", "NotApplicable", "Space", "Technique"]
+class Domain(Protocol):
+    """A small compiler for one kind of program: what it reads, and what may be done to it (docs/architecture.md)."""
+
+    @property
+    def name(self) -> str:
+        """What `Task.domain` and `DOMAINS` call it."""
+        ...
+
+    def describe(self, path: Path, options: Mapping[str, Scalar]) -> Task | None:
+        """Return the task that the file at `path` defines under `options`, without running it; None when file or options are not this domain's.
+
+        Raise TaskError for a file that is this domain's and defines no task.
+        """
+        ...
+
+    def space(self, task: Task, target: str) -> Space[Any]:
+        """Return what may be done to the task's program on `target`, such as cpu or cuda; raise UsageError where nothing may."""
+        ...
+
+
+class Target(Protocol):
+    """What builds, runs and times a kind of program."""
+
+    def evaluator(self, task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:
+        """Return the evaluator of one task on `device`, such as cpu or cuda:0; leaving it ends what it started."""
+        ...
+
+
+__all__ = ["IR", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Traits"]

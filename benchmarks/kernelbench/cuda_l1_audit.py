@@ -27,9 +27,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from warpwright import bench
 from warpwright.archive import Archive
 from warpwright.errors import TaskError
+from warpwright.run import kind_of_machine
 from warpwright.tasks import taskfile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -239,7 +239,7 @@ def _document(options: argparse.Namespace, lines: Sequence[dict[str, Any]]) -> s
     for line in lines:
         counts[line["status"]] = counts.get(line["status"], 0) + 1
     facts = [
-        f"date {datetime.now(UTC):%Y-%m-%d}; {bench.machine_name(options.target)}; torch {torch.__version__}, Python {platform.python_version()}",
+        f"date {datetime.now(UTC):%Y-%m-%d}; {kind_of_machine(options.target)}; torch {torch.__version__}, Python {platform.python_version()}",
         f"programs released for {options.gpu}, at the shapes of the release, target {options.target}",
         "; ".join(f"{count} {status}" for status, count in sorted(counts.items(), key=lambda item: -item[1])),
     ]

@@ -19,6 +19,7 @@ import torch
 from warpwright import bench
 from warpwright.base import Task
 from warpwright.errors import TaskError
+from warpwright.run import open_space
 from warpwright.tasks import taskfile
 
 STEPS = ("loads", "inputs on meta", "forward on meta", "captured")
@@ -72,7 +73,7 @@ def _steps(task: Task) -> Iterator[tuple[str, str]]:
         yield "forward on meta", str(error)
     else:
         yield "forward on meta", ""
-    yield "captured", bench.open_space(task)[1] or ""
+    yield "captured", open_space(task, "cpu").limited
 
 
 if __name__ == "__main__":

@@ -36,11 +36,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from warpwright import bench, executor, native
+from warpwright import bench, native
 from warpwright.archive import Archive
 from warpwright.base import Task
 from warpwright.errors import TaskError
+from warpwright.jobs.local import run_job
 from warpwright.reports import summary
+from warpwright.run import kind_of_machine
 from warpwright.tasks import footprint
 from warpwright.timing import roofline
 
@@ -172,7 +174,7 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     settings = bench.Settings(
         device, options.search, options.budget, baselines, options.precision, scale=options.scale, timing_seconds=options.timing_seconds
     )
-    machine = bench.machine_name(device)
+    machine = kind_of_machine(device)
     folders = [root / f"level{level}" for level in options.levels.split(",")]
     files = [file for folder in folders for file in bench.find_tasks([folder], options.tasks)]
     return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
@@ -225,7 +227,7 @@ def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], function: str
             while (queue or running) and time.time() < deadline:
                 for device in devices:
                     for waiting in _fitting(device, queue):
-                        future = pool.submit(executor.run_job, function, waiting.job.to_json(), environment | _environment(device), None, stop)
+                        future = pool.submit(run_job, function, waiting.job.to_json(), environment | _environment(device), None, stop)
                         running[future] = (device, waiting, time.time())
                 ended, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in ended:
@@ -312,7 +314,7 @@ def _write(out: Path, options: argparse.Namespace, lines: list[dict[str, Any]], 
 def _facts(options: argparse.Namespace, finished: int, total: int, devices: Sequence[Device]) -> dict[str, Any]:
     import torch
 
-    machine = bench.machine_name("cuda" if options.gpus else "cpu")
+    machine = kind_of_machine("cuda" if options.gpus else "cpu")
     facts = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "tasks": f"{finished} of {total} (levels {options.levels})"}
     facts["machine"] = f"{len(devices)} x {machine}" if options.gpus else f"{machine}, {len(os.sched_getaffinity(0))} cores"
     facts["versions"] = f"torch {torch.__version__}, CUDA {torch.version.cuda}, Python {platform.python_version()}"

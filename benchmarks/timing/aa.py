@@ -24,6 +24,7 @@ from warpwright.base import Comparison, Measurement, Source
 from warpwright.tasks import taskfile
 from warpwright.timing import measure
 from warpwright.timing.device_lock import DeviceLock
+from warpwright.timing.facts import device_facts, machine_name
 from warpwright.verifier import verify
 from warpwright.verifier.timed import TimedProgram, call_overhead
 from warpwright.workers.sandbox import Worker
@@ -117,7 +118,7 @@ def one(
 
 def report(runs: list[Run], seconds: float, device: str) -> str:
     """Return the results as Markdown."""
-    facts = targets.device_facts(device)
+    facts = device_facts(device)
     rows = []
     for name in sorted({run.task for run in runs}):
         of_task = [run for run in runs if run.task == name]
@@ -137,7 +138,7 @@ def report(runs: list[Run], seconds: float, device: str) -> str:
         [
             "# A/A: a program timed against itself",
             "",
-            f"`python -m benchmarks.timing.aa`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {targets.machine_name(device)}; "
+            f"`python -m benchmarks.timing.aa`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine_name(device)}; "
             f"torch {facts['torch']}, Python {facts['python']}, {facts['system']}.",
             f"At most {seconds:g} s a run; the candidate's worker is new in each run, the baseline's stays. The load counts what else ran on this",
             "machine as well as the timed programs themselves (about 1).",

@@ -38,6 +38,7 @@ from typing import Any
 
 from warpwright import targets
 from warpwright.tasks import taskfile
+from warpwright.timing.facts import device_facts, machine_name
 from warpwright.timing.sequential import median_interval, spread
 from warpwright.verifier import timed, verify
 from warpwright.workers.sandbox import Worker
@@ -444,8 +445,8 @@ def main() -> None:
             path = Path(folder, f"{name}.py")
             path.write_text(text)
             add(lambda n=name, p=path: as_evaluated(n, p, device), name, "evaluated")  # type: ignore[misc]
-    facts = targets.device_facts(device)
-    print(f"\n{targets.machine_name(device)}; torch {facts['torch']}, {facts['system']}, {os.cpu_count()} cores; microseconds")
+    facts = device_facts(device)
+    print(f"\n{machine_name(device)}; torch {facts['torch']}, {facts['system']}, {os.cpu_count()} cores; microseconds")
     print(table(rows))
 
 

@@ -13,6 +13,7 @@ from warpwright.errors import UsageError
 from warpwright.loop import optimize
 from warpwright.search import SEARCHES, by_name
 from warpwright.search.moves import LONGEST, Moves
+from warpwright.space import Traits
 
 EVERY = pytest.mark.parametrize("name", sorted(SEARCHES))
 
@@ -97,7 +98,7 @@ def test_rewrites_that_undo_one_another_end() -> None:
     class Flip:
         """Is legal for ever."""
 
-        name, legality = "flip", "E"
+        name, traits = "flip", Traits("E")
 
         def sites(self, ir: frozenset[str]) -> list[Action]:
             return [Action("flip")]
@@ -122,10 +123,7 @@ def test_what_only_makes_a_baseline_is_not_proposed() -> None:
     class Compiled:
         """Alone, it is the baseline `compile`."""
 
-        name, legality = "compiled", "S"
-
-        def baseline(self, action: Action) -> str:
-            return "compile"
+        name, traits = "compiled", Traits("S", baseline=lambda action: "compile")
 
         def sites(self, ir: frozenset[str]) -> list[Action]:
             return [] if "compiled" in ir else [Action("compiled")]

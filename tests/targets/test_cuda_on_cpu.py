@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from warpwright.targets import cuda_on_cpu
+from warpwright.domains.transpile import inline_cuda
 
-MODULE = cuda_on_cpu.MODULE
+MODULE = inline_cuda.MODULE
 Run = Callable[..., tuple[int, dict[str, Any], str]]
 
 FORMS = [
@@ -26,13 +26,13 @@ FORMS = [
 
 @pytest.mark.parametrize(("before", "after"), FORMS)
 def test_every_form_of_import(before: str, after: str) -> None:
-    assert cuda_on_cpu.adapt(before) == after
+    assert inline_cuda.adapt(before) == after
 
 
 def test_only_programs_with_cuda_are_changed() -> None:
-    assert cuda_on_cpu.has_cuda("from torch.utils.cpp_extension import load_inline\nCUDA = '__global__ void f() {}'")
-    assert not cuda_on_cpu.has_cuda("from torch.utils.cpp_extension import load_inline\nload_inline('x', 'int f();')")
-    assert not cuda_on_cpu.has_cuda("import torch\n# __global__")
+    assert inline_cuda.has_cuda("from torch.utils.cpp_extension import load_inline\nCUDA = '__global__ void f() {}'")
+    assert not inline_cuda.has_cuda("from torch.utils.cpp_extension import load_inline\nload_inline('x', 'int f();')")
+    assert not inline_cuda.has_cuda("import torch\n# __global__")
 
 
 TASK = """

@@ -12,14 +12,14 @@ from rich.text import Text
 
 from warpwright import api, bench, doctor, loop
 from warpwright.archive import Archive
-from warpwright.base import PRECISIONS, Budget, Record, Task, target_of
+from warpwright.base import PRECISIONS, Budget, Options, Record, Scalar, target_of
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments, Verb, console, positive, print_json, tell
+from warpwright.domains.transpile import inline_cuda
 from warpwright.errors import UsageError
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
+from warpwright.run import Settings
 from warpwright.search import SEARCHES
-from warpwright.targets import cuda_on_cpu
-from warpwright.tasks import taskfile
 
 TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
 """At most this long, and at most this share of the budget, is one program timed: a short budget still tries three of them."""
@@ -27,10 +27,10 @@ TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
 
 def optimize(given: Arguments) -> int:
     """Search for a faster program of one task."""
-    task = _task(given)
     settings = _settings(given)
+    task = settings.describe(given.task, given.entry)
     with Progress(given.console, Budget.parse(given.budget).seconds) as progress:
-        result = api.optimize_task(task, settings, given.archive, given.out, progress.record, given.start)
+        result = api.optimize_task(task, settings, given.archive, given.out, progress.record)
     tell(given, [result.line])
     if result.line["artifact"]:
         given.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
@@ -41,10 +41,10 @@ def optimize(given: Arguments) -> int:
 
 def audit(given: Arguments) -> int:
     """Put a foreign program through the verifier and the timer."""
-    task = _task(given)
     settings = _settings(given)
+    task = settings.describe(given.task, given.entry)
     candidate = api.program(given.candidate, target_of(settings.device), given.candidate_entry)
-    if cuda_on_cpu.MODULE in candidate.source.text:
+    if inline_cuda.MODULE in candidate.source.text:
         given.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
     with Progress(given.console, None) as progress, Archive(given.archive) as archive:
         records = api.prove(task, candidate, settings, archive, progress.record)
@@ -64,9 +64,8 @@ def bench_verb(given: Arguments) -> int:
                 print_json(given, line)
 
         try:
-            said = bench.run_bench(
-                given.paths, _settings(given), given.archive, given.tasks, given.jobs, given.executor, given.resume, given.out, None, finished
-            )
+            plan = bench.Plan(given.archive, given.tasks, given.jobs, given.executor, given.resume, given.out)
+            said = bench.run_bench(given.paths, _settings(given), plan, finished)
         except KeyboardInterrupt:
             said, interrupted = progress.lines, True
     if not given.json and said:
@@ -117,14 +116,10 @@ def check(given: Arguments) -> int:
 # --- steps of the verbs ---------------------------------------------------------------------------------------------------------------
 
 
-def _task(given: Arguments) -> Task:
-    return taskfile.describe(given.task, given.entry, given.scale, given.mode, given.precision)
-
-
-def _settings(given: Arguments) -> bench.Settings:
+def _settings(given: Arguments) -> Settings:
     budget: str = getattr(given, "budget", "60s")
     seconds = Budget.parse(budget).seconds
-    return bench.Settings(
+    return Settings(
         device=_device(given),
         search=getattr(given, "search", "ladder"),
         budget=budget,
@@ -134,7 +129,23 @@ def _settings(given: Arguments) -> bench.Settings:
         mode=given.mode,
         scale=given.scale,
         seed=getattr(given, "seed", 0),
+        options=_options(given),
     )
+
+
+def _options(given: Arguments) -> Options:
+    """Return what the task's domain is told: NAME=VALUE each, a value as JSON where it is such, else as text."""
+    options: dict[str, Scalar] = {"start": given.start} if getattr(given, "start", None) else {}
+    for text in given.option:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise UsageError(f"expected --option NAME=VALUE, saw {text!r}", "as in --option ranks=4")
+        try:
+            parsed = json.loads(value)
+        except ValueError:
+            parsed = value
+        options[name] = parsed if isinstance(parsed, bool | int | float | str) else value
+    return tuple(options.items())
 
 
 def _device(given: Arguments) -> str:
@@ -236,6 +247,7 @@ def _task_options() -> argparse.ArgumentParser:
     options.add_argument("--precision", choices=PRECISIONS, default="strict", help="how far from the original's own error (%(default)s)")
     options.add_argument("--mode", choices=("as_is", "train", "eval"), default="as_is", help="training flag (%(default)s: as constructed)")
     options.add_argument("--scale", type=float, default=1.0, help="share of the full-size work, by smaller sizes (%(default)s: as written)")
+    options.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="what the task's domain reads; may be given again")
     options.add_argument("--baselines", metavar="NAME,...", help="programs to be faster than (all that the device has)")
     return options
 

@@ -84,7 +84,9 @@ def _task(group: Sequence[Record], one: Mapping[str, Any], archive: str) -> str:
 
 
 def _headline(one: Mapping[str, Any], first: Record) -> str:
-    where = f'<p class="small">{escape(first.task.path)} on {escape(first.device)}, precision {first.task.precision}, scale {first.task.scale:g}</p>'
+    task = first.task
+    scale = float(task.option("scale", 1.0))
+    where = f'<p class="small">{escape(task.path)} on {escape(first.device)}, precision {task.precision}, scale {scale:g}</p>'
     if one["status"] != "ok":
         return f'<p class="bad">{escape(one["status"])}: {escape(one["reason"] or "")}</p>{where}'
     gain, interval = one["speedup"]["best"], one["speedup"]["interval"]
@@ -173,7 +175,8 @@ def _correctness(record: Record) -> str:
 
 def _difference(record: Record) -> str:
     text = record.candidate.source.text
-    before, after = _class_text(_original(record) or text, record.task.entry), _class_text(text, record.candidate.source.entry)
+    entry = str(record.task.option("entry", "Model"))
+    before, after = _class_text(_original(record) or text, entry), _class_text(text, record.candidate.source.entry)
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "original", "optimised", lineterm="", n=3)
     whole = f"<details><summary>the whole program</summary><pre>{escape(text)}</pre></details>"
     return f"<pre>{_coloured(lines) or 'no difference'}</pre>{whole}"

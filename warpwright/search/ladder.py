@@ -41,7 +41,7 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     for classes in ("ED", "EDP", "EDPQ"):
         rungs.append(moves.fixpoint(rungs[-1], classes))
     rungs = [rung for rung in distinct([*rungs[:0:-1], _plain(moves)]) if rung]  # the highest first: likeliest the best, and the budget may end here
-    settled = {rung[:-1] for rung in rungs if getattr(moves.space.technique(rung[-1].technique), "settled", False)}
+    settled = {rung[:-1] for rung in rungs if moves.space.traits(rung[-1]).settled}
     rungs = [rung for rung in rungs if rung not in settled]
     if not rungs:
         return (), 0.0
@@ -57,16 +57,15 @@ def _plain(moves: Moves) -> Recipe:
 
 def _more_exact(moves: Moves, batch: int, recipe: Recipe) -> Rung:
     """When no rewrite passed: the highest one again, computed more exactly."""
-    found = [longer for longer in moves.additions(recipe) if getattr(moves.space.technique(longer[-1].technique), "more_exact", False)]
-    records = yield from ask(found, batch)
-    ranked = _ranked(records, found)
+    exact = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).more_exact]
+    records = yield from ask(exact, batch)
+    ranked = _ranked(records, exact)
     return ranked[0] if ranked and ranked[0][1] > 0 else (recipe, 0.0)
 
 
 def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung:
     """Rungs 5 and 6."""
-    found = [(longer, moves.space.technique(longer[-1].technique)) for longer in moves.additions(recipe)]
-    scheduled = [longer for longer, t in found if t.legality in "SN"]
+    scheduled = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality in "SN"]
     scheduled += [pair for start in distinct([recipe, _plain(moves)]) for pair in _pairs(moves, start)]
     scheduled.sort(key=lambda longer: _expense(moves.space, longer, recipe))  # stable
     records = yield from ask(scheduled, batch)
@@ -86,21 +85,19 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
 
 def _pairs(moves: Moves, recipe: Recipe) -> list[Recipe]:
     """Return `recipe` with two schedules more that gain together what neither gains alone."""
-    found = [(longer, moves.space.technique(longer[-1].technique)) for longer in moves.additions(recipe)]
-    pairs = [(*longer, more) for longer, t in found for more in getattr(t, "best_with", ())]
+    pairs = [(*longer, more) for longer in moves.additions(recipe) for more in moves.space.traits(longer[-1]).best_with]
     return [pair for pair in pairs if moves.legal(pair)]
 
 
 def _expense(space: Space[Any], longer: Recipe, recipe: Recipe) -> int:
     """Order schedules: what gains most (and pairs with it), what whole programs profit from, other pairs, others, and last what takes tens of seconds
     to build."""
-    technique = space.technique(longer[-1].technique)
-    slow = getattr(technique, "slow_to_build", None)
-    if slow is not None and slow(longer[-1]):
+    traits = space.traits(longer[-1])
+    if traits.slow_to_build(longer[-1]):
         return 4
     if longer[:-1] != recipe:
-        return 0 if getattr(space.technique(longer[-2].technique), "tried_first", False) else 2
-    return 0 if getattr(technique, "tried_first", False) else 1 if getattr(technique, "in_baselines", False) else 3
+        return 0 if space.traits(longer[-2]).tried_first else 2
+    return 0 if traits.tried_first else 1 if traits.in_baselines else 3
 
 
 def _ranked(records: list[Record], recipes: list[Recipe]) -> list[tuple[Recipe, float]]:

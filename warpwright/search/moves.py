@@ -67,8 +67,7 @@ class Moves:
         return [(*recipe, action) for action in self.actions(recipe) if recipe or not self._makes_baseline(action)]
 
     def _makes_baseline(self, action: Action) -> bool:
-        name = getattr(self.space.technique(action.technique), "baseline", None)
-        return name is not None and name(action) in self.space.baselines
+        return self.space.traits(action).baseline(action) in self.space.baselines
 
     def removals(self, recipe: Recipe) -> list[Recipe]:
         """Return `recipe` with one action taken out (and whatever depended on it), for each of them."""
@@ -88,8 +87,8 @@ class Moves:
 
         Without `enabling`, no technique that says of itself that it only prepares others.
         """
-        fitting = (technique for technique in self.space.techniques if technique.legality in classes)
-        techniques = [technique for technique in fitting if enabling or not getattr(technique, "enabling", False)]
+        fitting = (technique for technique in self.space.techniques if technique.traits.legality in classes)
+        techniques = [technique for technique in fitting if enabling or not technique.traits.enabling]
         while len(recipe) < LONGEST:
             here = self.ir(recipe)
             sites = (action for technique in techniques for action in technique.sites(here))

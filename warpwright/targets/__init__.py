@@ -1,6 +1,41 @@
-"""Targets: the baseline programs of a task on a device, and (from facts.py) what the device is."""
+"""The targets by name: what builds, runs and times a kind of program. And the baseline programs of a task on a device.
 
+A target's name is the first part of a device: cuda for cuda:0.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from warpwright.base import Task, target_of
+from warpwright.errors import UsageError
+from warpwright.space import Evaluator, Measuring, Target
 from warpwright.targets.baselines import BASELINES, baselines, names_for
-from warpwright.timing.facts import device_facts, last_level_cache_bytes, machine_name
 
-__all__ = ["BASELINES", "baselines", "device_facts", "last_level_cache_bytes", "machine_name", "names_for"]
+
+@dataclass(frozen=True)
+class Local:
+    """Python programs in sandboxed processes on this machine, on its CPU or one of its GPUs."""
+
+    def evaluator(self, task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:
+        """Return a LocalEvaluator; the server that forks its processes is started at once, to load while the task is read."""
+        from warpwright.targets.local import LocalEvaluator
+        from warpwright.workers.fork_server import start_fork_server
+
+        start_fork_server()
+        return LocalEvaluator(task, device, measuring)
+
+
+TARGETS: dict[str, Target] = {"cpu": Local(), "cuda": Local()}
+
+
+def evaluator(task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:
+    """Return the evaluator of a task on a device; raise UsageError for a target that is not there."""
+    name = target_of(device)
+    if name not in TARGETS:
+        raise UsageError(f"expected a target, saw {device!r}", f"choose one of {', '.join(TARGETS)}")
+    return TARGETS[name].evaluator(task, device, measuring)
+
+
+__all__ = ["BASELINES", "TARGETS", "baselines", "evaluator", "names_for"]

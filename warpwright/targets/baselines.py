@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from warpwright.base import Source
+from warpwright.domains.graph import template
 from warpwright.errors import UsageError
 
 
@@ -46,71 +47,99 @@ class ModelNew(Model):
 '''
 
 _COMPILE = '''
-import torch as _torch
+@watch
+_compiled = torch.compile(Model.forward, mode={mode})
 
 
 class ModelNew(Model):
-    """The original under torch.compile, compiled at the first call."""
+    """The original under torch.compile, compiled at the first call. What torch compiled is kept by the code and never by a model."""
 
+    @_functools.wraps(Model.forward)
     def forward(self, *args, **kwargs):
-        compiled = self.__dict__.get("_compiled")
-        if compiled is None:
-            compiled = self.__dict__["_compiled"] = _torch.compile(super().forward, mode={mode})
-        return compiled(*args, **kwargs)
+        if torch.compiler.is_compiling() or torch.jit.is_tracing() or any(_Watch.of(self).hooks):  # torch.compile does not notice later hooks
+            return super().forward(*args, **kwargs)
+        return _compiled(self, *args, **kwargs)
 '''
 
 _CUDA_GRAPH = '''
-import torch as _torch
-from torch.utils import _pytree
+@watch
+class _Recording:
+    """One model's calls of one kind as a CUDA graph: copies the inputs in, replays, returns copies of the outputs."""
+
+    def __init__(self, model, key, tensors, leaves, form):
+        self.key = key
+        self.pins = [tensor.detach() for tensor in tensors]  # a pinned address is not given to another tensor
+        self.inputs = [torch.empty_like(leaf).copy_(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        state = [(buffer, buffer.clone()) for buffer in model.buffers()]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.no_grad(), torch.cuda.stream(stream):
+            for _ in range(3):
+                model.original(self.inputs, form)
+        torch.cuda.current_stream().wait_stream(stream)
+        versions = [place._version if isinstance(place, torch.Tensor) else 0 for place in self.inputs]
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(self.graph):
+            self.outputs = model.original(self.inputs, form)
+        self.changed = [i for i, place in enumerate(self.inputs) if isinstance(place, torch.Tensor) and place._version != versions[i]]
+        with torch.no_grad():
+            for buffer, value in state:  # the warm-up calls may have moved running statistics
+                buffer.copy_(value)
+        self.done = torch.cuda.Event()
+        self.done.record()
+
+    def replay(self, leaves):
+        torch.cuda.current_stream().wait_event(self.done)  # of a call from another stream
+        for place, leaf in zip(self.inputs, leaves):
+            if isinstance(leaf, torch.Tensor):
+                place.copy_(leaf)
+        self.graph.replay()
+        for index in self.changed:
+            leaves[index].copy_(self.inputs[index])
+        outputs = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, self.outputs)
+        self.done.record()
+        return outputs
 
 
 class ModelNew(Model):
-    """The original recorded as a CUDA graph at the first call; each call copies its inputs in, replays, and returns copies of the outputs.
+    """The original recorded as a CUDA graph at the first call.
 
-    It is recorded anew when an input's shape, type or strides, a value that is no tensor, or the address of a parameter or buffer changes.
+    It is recorded anew when an input's shape, type or strides, a value that is no tensor, a training flag, or the address of a parameter or
+    buffer changes. A call that wants gradients, and one of a model with hooks, takes the original's forward.
     """
 
+    lock = _threading.Lock()
+
+    @_functools.wraps(Model.forward)
     def forward(self, *args, **kwargs):
-        leaves, form = _pytree.tree_flatten((args, kwargs))
-        key = (form, self.training, *map(_form_of, leaves), *(t.data_ptr() for t in (*self.parameters(), *self.buffers())))
-        recorded = self.__dict__.get("_recorded")
-        if recorded is None or recorded[0] != key:
-            recorded = self.__dict__["_recorded"] = (key, *self._record(leaves, form))
-        _, graph, places, outputs, changed = recorded
-        for place, leaf in zip(places, leaves):
-            if isinstance(leaf, _torch.Tensor):
-                place.copy_(leaf)
-        graph.replay()
-        for index in changed:
-            leaves[index].copy_(places[index])
-        return _pytree.tree_map_only(_torch.Tensor, _torch.clone, outputs)
+        watch = _Watch.of(self)
+        leaves, form = torch.utils._pytree.tree_flatten((args, kwargs))
+        tensors = [*self.parameters(), *self.buffers()]
+        given = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        if not self._may_be_recorded(watch, given, tensors):
+            return super().forward(*args, **kwargs)
+        switches = tuple(part.training for part in self.modules()), torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+        key = (form, switches, *map(_form_of, leaves), *((t.data_ptr(), t.nbytes) for t in tensors))
+        with self.lock:
+            if watch.recorded is None or watch.recorded.key != key:
+                watch.recorded = _Recording(self, key, tensors, leaves, form)
+            return watch.recorded.replay(leaves)
 
-    def _record(self, leaves, form):
-        """Return the graph, the places of its inputs, its outputs, and which inputs it writes."""
-        places = [_torch.empty_like(leaf).copy_(leaf) if isinstance(leaf, _torch.Tensor) else leaf for leaf in leaves]
-        state = [(buffer, buffer.clone()) for buffer in self.buffers()]
-        stream = _torch.cuda.Stream()
-        stream.wait_stream(_torch.cuda.current_stream())
-        with _torch.cuda.stream(stream):
-            for _ in range(3):
-                self._original(places, form)
-        _torch.cuda.current_stream().wait_stream(stream)
-        versions = [place._version if isinstance(place, _torch.Tensor) else 0 for place in places]
-        graph = _torch.cuda.CUDAGraph()
-        with _torch.cuda.graph(graph):
-            outputs = self._original(places, form)
-        changed = [i for i, place in enumerate(places) if isinstance(place, _torch.Tensor) and place._version != versions[i]]
-        for buffer, value in state:  # the warm-up calls may have moved running statistics
-            buffer.copy_(value)
-        return graph, places, outputs, changed
-
-    def _original(self, leaves, form):
-        args, kwargs = _pytree.tree_unflatten(leaves, form)
+    def original(self, leaves, form):
+        args, kwargs = torch.utils._pytree.tree_unflatten(leaves, form)
         return super().forward(*args, **kwargs)
+
+    @staticmethod
+    def _may_be_recorded(watch, given, tensors):
+        if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch._C._are_functorch_transforms_active() or any(watch.hooks):
+            return False
+        if torch.autograd.forward_ad._current_level >= 0 or (torch.is_grad_enabled() and any(t.requires_grad for t in (*given, *tensors))):
+            return False
+        return all(type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout is torch.strided and t.is_cuda for t in (*given, *tensors))
 
 
 def _form_of(leaf):
-    return (leaf.shape, leaf.dtype, leaf.stride(), leaf.device) if isinstance(leaf, _torch.Tensor) else leaf
+    return (leaf.shape, leaf.dtype, leaf.stride(), leaf.device) if isinstance(leaf, torch.Tensor) else leaf
 '''
 
 BASELINES: Mapping[str, Baseline] = {
@@ -142,5 +171,5 @@ def baselines(task_source_text: str, device: str, names: Iterable[str] | None = 
 
 
 def _source(task_source_text: str, device: str, baseline: Baseline) -> Source:
-    text = baseline.text.replace("{mode}", baseline.modes[device.partition(":")[0]])
+    text = baseline.text.replace("{mode}", baseline.modes[device.partition(":")[0]]).replace("@watch", f"{template.watch()}\n")
     return Source("python", (("baseline.py", f"{task_source_text.rstrip()}\n\n{text}"),), "ModelNew")

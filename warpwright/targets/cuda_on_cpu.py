@@ -1,39 +1,22 @@
 """torch.utils.cpp_extension for a machine without a GPU: CUDA sources are translated (domains/transpile) and run on the CPU.
 
-`adapt` makes a program that builds inline CUDA use this module in place of torch's, so that the same file is verified and timed on a laptop:
-right or wrong there is right or wrong on a GPU too, as far as the translation is exact; how fast it is there says nothing of a GPU.
+`domains/transpile/inline_cuda.py` makes a program that builds inline CUDA use this module in place of torch's, so that the same file is
+verified and timed on a laptop: right or wrong there is right or wrong on a GPU too, as far as the translation is exact; how fast it is there
+says nothing of a GPU.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch.utils import cpp_extension
-
-from warpwright.domains.transpile import extension
 from warpwright.errors import UsageError
-
-MODULE = "warpwright.targets.cuda_on_cpu"
 
 CUDA_HOME = None
 """As torch says it on a machine without the toolkit."""
 
 Texts = str | Sequence[str] | None
-
-
-def has_cuda(text: str) -> bool:
-    """Does this program text build CUDA kernels of its own?"""
-    return "cpp_extension" in text and ("__global__" in text or re.search(r"\bcuda_sources\b|\.cu\b", text) is not None)
-
-
-def adapt(text: str) -> str:
-    """Return the program text with torch.utils.cpp_extension replaced by this module, in every form of import. Lines keep their numbers."""
-    text = re.sub(r"\bfrom\s+torch\.utils\s+import\s+cpp_extension\b(?!\s+as)", "from warpwright.targets import cuda_on_cpu as cpp_extension", text)
-    text = re.sub(r"\bfrom\s+torch\.utils\s+import\s+cpp_extension\s+as\b", "from warpwright.targets import cuda_on_cpu as", text)
-    return re.sub(r"\btorch\.utils\.cpp_extension\b", MODULE, text)
 
 
 def load_inline(
@@ -45,25 +28,35 @@ def load_inline(
     **options: Any,
 ) -> Any:
     """Build an extension as torch's function of this name does. Without CUDA sources it is torch's; compiler and linker flags are left aside."""
+    from torch.utils import cpp_extension
+
     cuda = _texts(cuda_sources)
     if not any(cuda):
         return cpp_extension.load_inline(name, cpp_sources, None, functions=functions, extra_include_paths=extra_include_paths, **options)  # type: ignore[arg-type]
     names = [functions] if isinstance(functions, str) else list(functions or ())
     text = "\n".join([*_texts(cpp_sources), *cuda])
-    return extension.compile_extension(text, names, f"{name}.cu", folders=[Path(path) for path in extra_include_paths or ()])
+    return _compile(text, names, f"{name}.cu", [Path(path) for path in extra_include_paths or ()])
 
 
 def load(name: str, sources: str | Sequence[str], extra_include_paths: Sequence[str] | None = None, **options: Any) -> Any:
     """Build an extension from files as torch's function of this name does."""
     paths = [Path(source) for source in ([sources] if isinstance(sources, str) else sources)]
     if not any(path.suffix == ".cu" for path in paths):
+        from torch.utils import cpp_extension
+
         return cpp_extension.load(name, [str(path) for path in paths], extra_include_paths=extra_include_paths, **options)  # type: ignore[arg-type]
     missing = [str(path) for path in paths if not path.is_file()]
     if missing:
         raise UsageError(f"expected the source files {', '.join(missing)}, saw none there")
     folders = [*(Path(path) for path in extra_include_paths or ()), *(path.parent for path in paths)]
     ordered = sorted(paths, key=lambda path: path.suffix == ".cu")  # declarations first
-    return extension.compile_extension("\n".join(path.read_text() for path in ordered), (), f"{name}.cu", folders=folders)
+    return _compile("\n".join(path.read_text() for path in ordered), (), f"{name}.cu", folders)
+
+
+def _compile(text: str, names: Sequence[str], file_name: str, folders: Sequence[Path]) -> Any:
+    from warpwright.domains.transpile import extension  # and torch with it: whoever only asks has_cuda() waits for neither
+
+    return extension.compile_extension(text, names, file_name, folders=folders)
 
 
 def _texts(sources: Texts) -> list[str]:

@@ -6,7 +6,8 @@ import weakref
 from typing import Any
 
 from warpwright.base import Task
-from warpwright.tasks.taskfile import call, load
+from warpwright.tasks.reference import call
+from warpwright.tasks.taskfile import load
 
 
 def peak_bytes(task: Task) -> int:

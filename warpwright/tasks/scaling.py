@@ -19,7 +19,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from warpwright.base import Task, digest
 from warpwright.errors import TaskError
+from warpwright.tasks.reference import Reference, call, run_text
 
 FULL_SECONDS = 20.0
 """Full-size work on the nominal machine: about the largest KernelBench level 1 and 2 tasks. Chosen, not measured."""
@@ -232,9 +234,6 @@ def estimate_seconds(text: str, path: str = "<task>") -> float:
     """
     import torch
     from torch.utils.flop_counter import FlopCounterMode
-
-    from warpwright.base import Task, digest
-    from warpwright.tasks.taskfile import Reference, call, run_text
 
     task = Task(name="scaling", path=path)
     namespace = run_text(text, path, digest("scaling", text))

@@ -76,13 +76,15 @@ def test_other_calls_take_the_original_forward(tmp_path):
         assert not new.fits([x.transpose(2, 3)])
         assert not new.fits([x, x])
         assert not names["ModelNew"](3, 4, 0.25).fits([x])
-        torch.testing.assert_close(new(x[:1]), plain(x[:1]))
+        with pytest.warns(RuntimeWarning, match="verified for"):
+            torch.testing.assert_close(new(x[:1]), plain(x[:1]))
         torch.testing.assert_close(new(x=x), plain(x=x))
         other = copy.deepcopy(new)
         other.layers[1].eval()
         assert not other.fits([x])
     assert not new.fits([x])
-    new(x)[0].sum().backward()
+    with pytest.warns(RuntimeWarning, match="gradients are wanted"):
+        new(x)[0].sum().backward()
     assert new.bias.grad is not None
 
 
@@ -139,7 +141,7 @@ def test_cuda_schedules_are_written_for_cuda_only(tmp_path, source):
     actions = [Action.parse('compile(mode="default")'), Action("cuda_graph")]
     text = space.candidate(actions).source.text
     compile(text, "optimized.py", "exec")
-    assert "class Recorded" in text and 'device.type == "cuda"' in text
+    assert "class _Recorded" in text and '"device": "cuda"' in text
 
 
 CONV_POOL = """

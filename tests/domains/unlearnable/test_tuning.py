@@ -64,4 +64,4 @@ def test_every_candidate_gives_the_bytes_of_the_definition(pad: str, scale: str)
 
 def test_techniques_have_distinct_names_and_legalities() -> None:
     assert [technique.name for technique in TECHNIQUES] == ["fuse", "rows", "vectors", "lanes"]
-    assert {technique.legality for technique in TECHNIQUES} == {"Q", "S"}
+    assert {technique.traits.legality for technique in TECHNIQUES} == {"Q", "S"}

@@ -35,6 +35,251 @@ import torch
 import torch.nn.functional as F
 
 
+import ctypes as _ctypes
+import functools as _functools
+import inspect as _inspect
+import operator as _operator
+import warnings as _warnings
+import weakref as _weakref
+
+import torch
+
+
+class _Watch:
+    """One model between calls: where its state is, what was computed from it, and whether it still is as it was built."""
+
+    told: set = set()  # noqa: RUF012
+
+    def __init__(self, model=None, verified=None):
+        """Take down the model as it is. `verified`: the state and the calls that there is a faster program for."""
+        self.owner = _weakref.ref(model) if model is not None else lambda: None
+        if model is None:
+            return
+        every = torch.nn.modules.module
+        parts = list(model.modules())
+        self.hooks = [every._global_forward_pre_hooks, every._global_forward_hooks]
+        self.hooks += [hooks for part in parts[1:] for hooks in (part._forward_pre_hooks, part._forward_hooks)]
+        self.children = [(part._modules, tuple(part._modules.values())) for part in parts if len(part._modules)]
+        self.own = [part.__dict__ for part in parts[1:]]
+        self.sizes = [len(own) for own in self.own]
+        self.numbers = [(_operator.itemgetter(*names), part.__dict__) for part in parts if (names := _Watch.numbers_of(part))]
+        self.values = [get(own) for get, own in self.numbers]
+        self.verified, self.altered, self.recorded = verified, "", None
+        self.stamp, self.unlike, self.folds, self.results = None, "", None, ()
+        if verified is None:
+            return
+        self.altered = _Watch.how_altered(model)
+        try:
+            self.modes = [(model.get_submodule(path), path, mode) for path, mode in verified["training"]]
+            self.places = [_Watch.place(model, path) for path in _Watch.names(model, verified["state"])]
+            self.reading = [_Watch.place(model, path) for path in _Watch.names(model, verified["reads"])]
+            self.sources = [_Watch.place(model, path) for path in verified["folded"]]
+            self.tied = [[_Watch.place(model, path) for path in paths] for paths in _Watch.shared(model)]
+        except (AttributeError, KeyError, IndexError, ValueError, StopIteration):
+            self.altered = self.altered or "a parameter or a part is not where it was"
+
+    def __reduce__(self):
+        return (_Watch, ())
+
+    @staticmethod
+    def of(model, verified=None):
+        """Return what is kept of this model; a new one for a copy of another, and for one that was altered since."""
+        watch = model.__dict__.get("_watch")
+        if watch is None or watch.owner() is not model or watch.changed():
+            watch = model.__dict__["_watch"] = _Watch(model, verified)
+        return watch
+
+    def changed(self):
+        """Has the model other parts, attributes or numbers than when it was taken down?"""
+        try:
+            return (
+                [len(own) for own in self.own] != self.sizes
+                or any(tuple(own.values()) != kept for own, kept in self.children)
+                or [get(own) for get, own in self.numbers] != self.values
+            )
+        except KeyError:
+            return True
+
+    # --- what a program takes for granted of a model beside its tensors ---
+
+    @staticmethod
+    def numbers_of(part):
+        """Return the names of the numbers and texts that a part's forward may read; of torch's own parts only the fractions (eps, p, momentum)."""
+        kinds = (float,) if type(part).__module__.startswith("torch.nn.modules") else (bool, int, float, str, type(None))
+        return [name for name, item in part.__dict__.items() if type(item) in kinds and name not in ("training", "built_as_verified")]
+
+    @staticmethod
+    def names(model, names):
+        """Return the names, or without any the paths of all parameters and buffers."""
+        return names if names is not None else [name for named in (model.named_parameters, model.named_buffers) for name, _ in named()]
+
+    @staticmethod
+    def shared(model):
+        """Return the paths of parameters and buffers that are one tensor."""
+        found: dict = {}
+        for name, tensor in (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)):
+            found.setdefault(id(tensor), []).append(name)
+        return [names for names in found.values() if len(names) > 1]
+
+    @staticmethod
+    def form(model):
+        """Return the parts with their classes, their numbers, and what they share."""
+        parts = [(path, str(type(part)) if path else "", bool(path) and "forward" in part.__dict__) for path, part in model.named_modules()]
+        numbers = [(path, name, repr(part.__dict__[name])) for path, part in model.named_modules() for name in _Watch.numbers_of(part)]
+        return parts, numbers, _Watch.shared(model)
+
+    @staticmethod
+    def how_altered(model):
+        """Return how the model differs from what its constructor built, or ""."""
+        if not model.built_as_verified:
+            return "it was built with other arguments than the verified model"
+        texts = ("a part was replaced, added or given another forward", "a number that a forward reads changed", "its parameters are tied otherwise")
+        built = model.__dict__.get("_built")
+        return "" if built is None else next((text for text, a, b in zip(texts, built, _Watch.form(model), strict=False) if a != b), "")
+
+    @staticmethod
+    def place(model, path):
+        """Return the dictionary or list, and the key in it, under which a tensor is held."""
+        *owners, name = path.split(".")
+        owner = model
+        for piece in owners:
+            owner = owner[int(piece)] if isinstance(owner, (list, tuple)) else owner[piece] if isinstance(owner, dict) else getattr(owner, piece)
+        if isinstance(owner, (list, tuple, dict)):
+            return owner, name if isinstance(owner, dict) else int(name)
+        own = owner.__dict__
+        return next(held for held in (own.get("_parameters", {}), own.get("_buffers", {}), own) if name in held), name
+
+    # --- the call ---
+
+    def reads(self):
+        """Return the tensors of the model that the program is given."""
+        return [held[name] for held, name in self.reading]
+
+    def misfit(self, leaves):
+        """Return the kind of a call that there is no faster program for, and the reason with what to do; None for one that there is."""
+        if self.altered:
+            return "model", f"{self.altered}: optimize the model as it is now"
+        if any(self.hooks):
+            return "hook", "a part of the model has a forward hook: remove it to be fast"
+        for part, path, mode in self.modes:
+            if part.training is not mode:
+                now, then, call = ("eval", "training", "train") if mode else ("training", "eval", "eval")
+                return "mode", f"{path or 'the model'} is in {now} mode and was verified in {then} mode: call .{call}()"
+        transforms = torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
+        if transforms or torch.jit.is_tracing():  # type: ignore[attr-defined]
+            return "transform", "it is called inside a transform (torch.func, forward-mode gradients, torch.jit.trace)"
+        if torch.is_autocast_enabled(self.verified["device"]):
+            return "autocast", "autocast is on and it was verified without: call it outside autocast, or optimize the converted model"
+        return self.misfit_of_inputs(leaves) or self.misfit_of_state(leaves)
+
+    def misfit_of_inputs(self, leaves):
+        """Return as misfit does what is wrong with the inputs."""
+        inputs = self.verified["inputs"]
+        if leaves is None or len(leaves) != len(inputs):
+            return "arguments", "it is called with other arguments than it was verified for: pass the same ones"
+        for leaf, (name, *wanted) in zip(leaves, inputs, strict=False):
+            if len(wanted) == 1:
+                if leaf is not wanted[0] and (type(leaf) is not type(wanted[0]) or leaf != wanted[0]):
+                    return "value", f"{name} is {leaf!r:.80} and was verified for {wanted[0]!r}: optimize it for this value too"
+                continue
+            shape, kind, strides = wanted
+            if (type(leaf) is not torch.Tensor and type(leaf) is not torch.nn.Parameter) or leaf.layout is not torch.strided:
+                return "type", f"{name} is a {type(leaf).__name__} and was verified as a plain dense tensor"
+            if leaf.shape != shape:
+                return "shape", f"{name} is {tuple(leaf.shape)} and was verified for {shape}: optimize it for this shape too"
+            if leaf.dtype != kind:
+                return "dtype", f"{name} is {leaf.dtype} and was verified for {kind}: convert it, or optimize it for this type"
+            if leaf.device.type != self.verified["device"]:
+                return "device", f"{name} is on {leaf.device} and was verified on {self.verified['device']}: move it, or optimize for that device"
+            if not leaf.is_contiguous() if strides is None else leaf.stride() != strides:
+                return "layout", f"{name} has strides {leaf.stride()}: pass {'a contiguous tensor' if strides is None else f'strides {strides}'}"
+        return None
+
+    def misfit_of_state(self, leaves):
+        """Return as misfit does what is wrong with the parameters and buffers, and whether a gradient is wanted."""
+        try:
+            tensors = [held[name] for held, name in self.places]
+            if any(held[name] is not first[key] for (first, key), *rest in self.tied for held, name in rest):
+                return "model", "parameters that were one tensor are several now: optimize the model as it is now"
+        except (KeyError, IndexError):
+            return "model", "a parameter is not where it was: optimize the model as it is now"
+        if torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in (*leaves, *tensors)):
+            return "grad", "gradients are wanted: call it under torch.no_grad() or inference_mode(), or freeze it with requires_grad_(False)"
+        stamp = [(t.data_ptr(), t.nbytes) for t in tensors]
+        if stamp != self.stamp:
+            self.unlike, self.pins = self.how_unlike(tensors), [t.detach() for t in tensors]  # a pinned address is not given to another tensor
+            self.stamp = stamp
+        return ("state", f"{self.unlike}: convert the model back, or optimize it as it is now") if self.unlike else None
+
+    def how_unlike(self, tensors):
+        """Return how the state differs in kind from the verified one, or ""."""
+        for tensor, (path, wanted) in zip(tensors, (self.verified["state"] or {}).items(), strict=False):
+            shape, kind, strides = wanted
+            if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+                return f"{path} is a {type(tensor).__name__}, not a plain dense tensor"
+            if (tuple(tensor.shape), tensor.dtype, tensor.device.type) != (shape, kind, self.verified["device"]):
+                return f"{path} is {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}, verified was {kind} {shape} on {self.verified['device']}"
+            if not tensor.is_contiguous() if strides is None else tensor.stride() != strides:
+                return f"{path} has strides {tensor.stride()}"
+        return ""
+
+    def tell(self, kind, reason):
+        """Warn, once for each kind of call, that the original's forward runs."""
+        if kind not in _Watch.told:
+            _Watch.told.add(kind)
+            _warnings.warn(f"this call takes the original's forward, not the faster one: {reason}", RuntimeWarning, stacklevel=5)
+
+    # --- what is kept ---
+
+    def recorded_as(self, kind):
+        """Return the recording of this model's calls."""
+        if self.recorded is None:
+            self.recorded = kind()
+        return self.recorded
+
+    def folded(self, function):
+        """Return function(state), computed anew when a tensor of the state is another one, has moved or was written.
+
+        Writes through .data are seen on the CPU, by three words of each tensor; on a GPU, or from another process, call refresh() after them.
+        """
+        tensors = [held[name] for held, name in self.sources]
+        stamp = None if any(t.is_inference() for t in tensors) else [(id(t), t.data_ptr(), t._version) for t in tensors]
+        folds = self.folds
+        if folds is None or stamp is None or folds[0] != stamp or [word.value for word in folds[1]] != folds[2]:
+            words = [word for t in tensors for word in _Watch.words(t)] if stamp is not None else []
+            seen = [word.value for word in words]
+            with torch.no_grad():
+                folds = self.folds = (stamp, words, seen, function(*tensors), tensors, [t.detach() for t in tensors])
+        return folds[3]
+
+    @staticmethod
+    def words(tensor):
+        """Return the first, the middle and the last word of a tensor in this process's memory."""
+        if tensor.device.type != "cpu" or not tensor.is_contiguous() or not tensor.nbytes:
+            return []
+        word = _ctypes.c_uint64 if tensor.nbytes >= 8 else _ctypes.c_uint8
+        size, start = _ctypes.sizeof(word), tensor.data_ptr()
+        return [word.from_address(start + place) for place in {0, tensor.nbytes // 2 // size * size, tensor.nbytes - size}]
+
+
+@_functools.cache
+def _positional(function):
+    """Return the parameters of a method that may be given by position and by name."""
+    return [p for p in list(_inspect.signature(function).parameters.values())[1:] if p.kind is p.POSITIONAL_OR_KEYWORD]
+
+
+def _arranged(function, args, kwargs, count):
+    """Return the first `count` arguments of a call in the function's order; None when any other is not at its default."""
+    if not kwargs and len(args) == count:
+        return args
+    rest = _positional(function)[len(args) :]
+    if not kwargs.keys() <= {p.name for p in rest}:
+        return None
+    filled = [*args, *(kwargs.get(p.name, p.default) for p in rest)]
+    same = all(item is p.default for item, p in zip(filled[count:], _positional(function)[count:], strict=False))
+    return tuple(filled[:count]) if same and count <= len(filled) <= len(_positional(function)) else None
+
+
 def optimized(tokens, pair_0, pair_1, scale, table_weight):
     """What Model.forward computes for the verified shapes."""
     embedding = torch.ops.aten.embedding.default(table_weight, tokens)  # f32[5, 4]
@@ -45,36 +290,50 @@ def optimized(tokens, pair_0, pair_1, scale, table_weight):
     return {'sum': embedding, 'other': (pair_1,)}
 
 
+VERIFIED = {
+    "device": "cpu",
+    "training": (('', True), ('dropout', True)),
+    "inputs": (
+        ('tokens', (5,), torch.int64, None),
+        ('pair_0', (5, 4), torch.float32, None),
+        ('pair_1', (3, 3), torch.float32, None),
+        ('scale', 2.0),
+    ),
+    "state": {
+        'table.weight': ((10, 4), torch.float32, None),
+    },
+    "reads": ('table.weight',),
+    "folded": (),
+}
+
+
 class ModelNew(Model):
-    """Model with a faster forward for the calls it was verified for (see fits); any other call takes the original's forward."""
+    """Model with a faster forward for the calls of VERIFIED; any other call takes the original's forward, with one warning."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.built_as_verified = not kwargs and args == ()
+        self._built = _Watch.form(self)
 
+    @_functools.wraps(Model.forward)
     def forward(self, *args, **kwargs):
-        leaves = torch.utils._pytree.tree_leaves(args)
-        if kwargs or not self.fits(leaves):
+        if torch.compiler.is_compiling():
             return super().forward(*args, **kwargs)
-        return optimized(*leaves, self.table.weight)
+        watch = _Watch.of(self, VERIFIED)
+        leaves = None if (given := _arranged(Model.forward, args, kwargs, 3)) is None else torch.utils._pytree.tree_leaves(given)
+        misfit = watch.misfit(leaves)
+        if misfit is not None:
+            watch.tell(*misfit)
+            return super().forward(*args, **kwargs)
+        return optimized(*leaves, *watch.reads())
 
     def fits(self, leaves):
         """Is this a call, in a mode, that optimized() was verified for?"""
-        return bool(
-            self.built_as_verified
-            and len(leaves) == 4
-            and isinstance(leaves[0], torch.Tensor) and leaves[0].shape == (5,) and leaves[0].dtype == torch.int64
-            and leaves[0].is_contiguous() and leaves[0].device.type == "cpu"
-            and isinstance(leaves[1], torch.Tensor) and leaves[1].shape == (5, 4) and leaves[1].dtype == torch.float32
-            and leaves[1].is_contiguous() and leaves[1].device.type == "cpu"
-            and isinstance(leaves[2], torch.Tensor) and leaves[2].shape == (3, 3) and leaves[2].dtype == torch.float32
-            and leaves[2].is_contiguous() and leaves[2].device.type == "cpu"
-            and type(leaves[3]) is float and leaves[3] == 2.0
-            and self.training
-            and self.dropout.training
-            and not torch.is_autocast_enabled("cpu")
-            and not (torch.is_grad_enabled() and any(getattr(t, 'requires_grad', False) for t in (*leaves, *self.parameters())))
-        )
+        return _Watch.of(self, VERIFIED).misfit(leaves) is None
+
+    def _apply(self, *args, **kwargs):
+        self.__dict__.pop("_watch", None)  # which would keep the memory of tensors that move away
+        return super()._apply(*args, **kwargs)
 
 
 

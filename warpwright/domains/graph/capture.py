@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import keyword
 import logging
 import warnings
 from collections.abc import Sequence
@@ -73,7 +72,6 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
         constants={name: tensor for name, tensor in constants.items() if tensor is not None},
         values={name: leaf for name, leaf in zip(names, leaves, strict=True) if not isinstance(leaf, torch.Tensor)},
         structure=_plain(program.call_spec.out_spec, "results"),
-        access={name: _access(model, path) for name, (kind, path) in roles.items() if kind != "input"},
         strides=tuple(value(node).stride() if is_tensor(node) else () for node in results),
         call=_plain(program.call_spec.in_spec, "arguments")[0],
         flags=_flags(model),
@@ -166,10 +164,10 @@ _MODE_MATTERS = (
 
 def _flags(model: torch.nn.Module) -> tuple[tuple[str, bool], ...]:
     """Return the training flags of the model, of its parts whose forward reads them, and of all parts that are not torch's own."""
-    found = [("self.training", model.training)]
+    found = [("", model.training)]
     for path, part in model.named_modules():
         if path and (isinstance(part, _MODE_MATTERS) or not type(part).__module__.startswith("torch.nn.")):
-            found.append((f"{_access(model, path)}.training", part.training))
+            found.append((path, part.training))
     return tuple(found)
 
 
@@ -186,20 +184,6 @@ def unreadable(model: torch.nn.Module, inputs: Sequence[Any], reason: str) -> Gr
     return GraphIR(
         graph=graph, inputs=names, state={}, values=values, structure=(), call=_plain(spec, "arguments"), flags=_flags(model), unreadable=reason
     )
-
-
-def _access(model: torch.nn.Module, path: str) -> str:
-    """Return the Python text that reaches an attribute path, as `self.layers[0].weight`."""
-    text, owner = "self", model
-    for part in path.split("."):
-        if part.isidentifier() and not keyword.iskeyword(part):
-            text += f".{part}"
-        elif isinstance(owner, torch.nn.Sequential | torch.nn.ModuleList | torch.nn.ParameterList):
-            text += f"[{part}]"
-        else:
-            text = f"getattr({text}, {part!r})"
-        owner = getattr(owner, part, owner)
-    return text
 
 
 def _plain(spec: Any, what: str) -> Any:

@@ -54,12 +54,10 @@ class GraphIR:
     """What the call returns: nested tuples, lists and dicts with indices into the output node's flat results."""
     call: Any = ()
     """What the call takes: positional arguments, nested in the same way, with indices into `inputs`."""
-    access: Mapping[str, str] = field(default_factory=dict)
-    """Placeholder name -> Python text that reaches the state, as `self.layers[0].weight`."""
     strides: tuple[tuple[int, ...], ...] = ()
     """The original results' strides, which lowering restores."""
-    flags: tuple[tuple[str, bool], ...] = (("self.training", True),)
-    """Python text of the training flags that may matter, and the values for which alone the graph is right."""
+    flags: tuple[tuple[str, bool], ...] = (("", True),)
+    """Paths of the parts whose training flags may matter, and the values for which alone the graph is right."""
     unreadable: str = ""
     """Why the model could not be captured; the graph is then empty and only schedule techniques apply."""
     schedule: tuple[Action, ...] = ()

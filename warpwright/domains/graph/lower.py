@@ -7,8 +7,9 @@ its forward checks that the call is one that was verified, and takes the origina
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,7 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
     folded, rest = _split(ir)
     front = _frontier(folded)
     constants = None
-    parts = _kernels(ir)
+    parts = [template.watch(), "", *_kernels(ir)]
     if front:
         constants = _Function("folded", _reads(folded, ()), tuple(_body(ir, folded, front, names)))
         parts += [_function_text(constants, names, template.FOLDED_DOC), "", ""]
@@ -238,50 +239,73 @@ def _kernels(ir: GraphIR) -> list[str]:
 
 
 def _model_class(ir: GraphIR, original: Original, constants: _Function | None, state: Sequence[fx.Node]) -> list[str]:
-    recorded = ir.scheduled("cuda_graph") is not None
-    writes = {target for node in ir.graph.nodes for target in written(node)}
-    arguments = [ir.access[node.name] for node in state] + (["*self.folded()"] if constants is not None else [])
-    call = f"optimized({', '.join(['*leaves', *arguments])})"
-    if recorded:
-        changed = _tuple(ir.access[node.name] for node in state if node in writes)
-        call = f"self.recorded(optimized, leaves, {_tuple(arguments)}, {changed})"
-    lines = _class_head(ir, original, recorded)
-    lines += [f"        return {call}", ""]
-    if constants is not None:
-        lines += template.folded_method([ir.access[node.name] for node in constants.parameters])
-    return lines + _guard(ir, original)
+    folded = list(constants.parameters) if constants is not None else []
+    values = _tuple([*(["*watch.reads()"] if state else []), *(["*watch.folded(folded)"] if folded else [])])
+    call = f"optimized({', '.join(['*leaves', *([values[1:-1].rstrip(',')] if state or folded else [])])})"
+    if ir.scheduled("cuda_graph") is not None:
+        writes = {target for node in ir.graph.nodes for target in written(node)}
+        changed = _tuple(f"watch.reads()[{i}]" for i, node in enumerate(state) if node in writes)
+        call = f"watch.recorded_as(_Recorded)(optimized, leaves, {values}, {changed})"
+    forms = {ir.state[node.name]: _form(node) for node in dict.fromkeys([*state, *folded])}
+    table = _table(ir, original, forms, [ir.state[node.name] for node in state], [ir.state[node.name] for node in folded])
+    return [*table, *_class(ir, original, call), *template.class_tail(folds=bool(folded))]
 
 
 def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
     """Return the class for a model that was not captured: its own forward, scheduled."""
-    nested, recorded = _is_nested(ir.call), ir.scheduled("cuda_graph") is not None
-    parts = [f"# not captured: {ir.unreadable}", ""]
+    parts = [f"# not captured: {ir.unreadable}", "", template.watch(), ""]
     function = "Model.forward"
     if ir.scheduled("compile") is not None:
         function = "compiled"
         parts += [f"compiled = {_compile_decorator(ir)[1:].strip()}(Model.forward)", "", ""]
-    call = f"{function}(self, *args)"
-    if recorded:
-        if nested:
+    call = f"{function}(self, *args, **kwargs)"
+    if ir.scheduled("cuda_graph") is not None:
+        if _is_nested(ir.call):
             raise NotApplicable("expected plain tensors as arguments for a CUDA graph of a model that was not captured, saw nested ones")
-        state = "(*self.parameters(), *self.buffers())"
-        call = f"self.recorded(lambda *given: {function}(self, *given[: len(args)]), args, {state}, tuple(self.buffers()))"
-    return [*parts, *_class_head(ir, original, recorded), f"        return {call}", "", *_guard(ir, original)]
+        count = len(ir.inputs)
+        call = (
+            f"watch.recorded_as(_Recorded)(lambda *given: {function}(self, *given[:{count}]), leaves, watch.reads(), "
+            "[t for t in watch.reads() if not isinstance(t, torch.nn.Parameter)])"
+        )
+    return [*parts, *_table(ir, original, None, None, ()), *_class(ir, original, call), *template.class_tail(folds=False)]
 
 
-def _class_head(ir: GraphIR, original: Original, recorded: bool) -> list[str]:
-    """Return the class statement, the constructor, and forward up to the call."""
-    lines = [template.RECORDED] if recorded else []
+def _class(ir: GraphIR, original: Original, call: str) -> list[str]:
+    """Return the class up to the end of `forward`."""
+    lines = [template.RECORDED] if ir.scheduled("cuda_graph") is not None else []
     lines += ["class ModelNew(Model):", f'    """{template.MODEL_DOC}"""', ""]
     literal = _is_literal(original.init_inputs)
     same = f"not kwargs and args == {original.init_inputs!r}" if literal else "True"
     lines += ["    def __init__(self, *args, **kwargs):", "        super().__init__(*args, **kwargs)"]
     if original.mode != "as_is":
         lines.append(f"        self.train({original.mode == 'train'})")
-    lines.append(f"        self.built_as_verified = {same}")
-    if recorded:
-        lines.append("        self.recorded = Recorded()")
-    return [*lines, "", *template.forward(nested=_is_nested(ir.call))]
+    lines += [f"        self.built_as_verified = {same}", "        self._built = _Watch.form(self)", ""]
+    return [*lines, *template.forward(len(ir.call), _is_nested(ir.call), call)]
+
+
+def _table(ir: GraphIR, original: Original, forms: Mapping[str, Any] | None, reads: Sequence[str] | None, folded: Sequence[str]) -> list[str]:
+    """Return the text of VERIFIED: the calls and the state that there is a faster program for. No `forms`: any state that the model has."""
+    lines = ["VERIFIED = {", f'    "device": "{original.target}",', f'    "training": {ir.flags!r},', '    "inputs": (']
+    nodes = {node.name: node for node in placeholders(ir, "input")}
+    for name in ir.inputs:
+        form = (_constant(ir.values[name]),) if name in ir.values else tuple(map(repr, _form(nodes[name])))
+        lines.append(f"        {_tuple([repr(name), *form])},")
+    lines += ["    ),", '    "state": {' if forms is not None else '    "state": None,']
+    if forms is not None:
+        lines += [f'        {path!r}: {_tuple(map(repr, form))},' for path, form in forms.items()] + ["    },"]
+    lines += [f'    "reads": {None if reads is None else _tuple(map(repr, reads))},', f'    "folded": {_tuple(map(repr, folded))},', "}", "", ""]
+    return lines
+
+
+def _form(node: fx.Node) -> tuple[tuple[int, ...], torch.dtype, tuple[int, ...] | None]:
+    """Return a tensor's shape, dtype and strides (None: contiguous)."""
+    val = value(node)
+    return tuple(val.shape), val.dtype, None if val.is_contiguous() else val.stride()
+
+
+def _constant(item: Any) -> str:
+    """Return the text of a number, a text or None."""
+    return f'float("{item}")' if isinstance(item, float) and not math.isfinite(item) else repr(item)
 
 
 def _is_nested(call: Any) -> bool:
@@ -293,25 +317,3 @@ def _is_literal(values: Any) -> bool:
         return bool(ast.literal_eval(repr(values)) == values)
     except (ValueError, SyntaxError):
         return False
-
-
-def _guard(ir: GraphIR, original: Original) -> list[str]:
-    checks = ["self.built_as_verified", f"len(leaves) == {len(ir.inputs)}"]
-    for position, name in enumerate(ir.inputs):
-        leaf = f"leaves[{position}]"
-        if name in ir.values:
-            given = ir.values[name]
-            checks.append(f"{leaf} is None" if given is None else f"type({leaf}) is {type(given).__name__} and {leaf} == {given!r}")
-            continue
-        val = value(next(node for node in placeholders(ir, "input") if node.name == name))
-        layout = f"{leaf}.is_contiguous()" if val.is_contiguous() else f"{leaf}.stride() == {val.stride()}"
-        checks += [
-            f"isinstance({leaf}, torch.Tensor) and {leaf}.shape == {tuple(val.shape)} and {leaf}.dtype == {val.dtype}",
-            f'{layout} and {leaf}.device.type == "{original.target}"',
-        ]
-    checks += [access if flag else f"not {access}" for access, flag in ir.flags]
-    checks += [
-        f'not torch.is_autocast_enabled("{original.target}")',
-        "not (torch.is_grad_enabled() and any(getattr(t, 'requires_grad', False) for t in (*leaves, *self.parameters())))",
-    ]
-    return template.guard(checks)

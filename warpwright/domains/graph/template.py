@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from pathlib import Path
 
+MARK = "# --- generated programs hold what follows\n"
 RULER = "# --- rewritten " + "-" * 100 + "\n"
 
-MODEL_DOC = "Model with a faster forward for the calls it was verified for (see fits); any other call takes the original's forward."
+MODEL_DOC = "Model with a faster forward for the calls of VERIFIED; any other call takes the original's forward, with one warning."
 OPTIMIZED_DOC = "What Model.forward computes for the verified shapes."
 FULL_PRECISION = '''
 def full_precision(function):
@@ -49,77 +50,83 @@ def _binds_other(text: str, name: str) -> bool:
     return False
 
 
-def forward(nested: bool) -> list[str]:
-    """Return the lines of `forward` up to the call."""
-    flat = "torch.utils._pytree.tree_leaves(args)" if nested else "args"
+def forward(count: int, nested: bool, call: str) -> list[str]:
+    """Return the method `forward`: `call` where it is the faster one's turn, with `leaves` and `watch` at hand."""
+    given = f"_arranged(Model.forward, args, kwargs, {count})"
+    flat = f"None if (given := {given}) is None else torch.utils._pytree.tree_leaves(given)" if nested else given
     return [
+        "    @_functools.wraps(Model.forward)",
         "    def forward(self, *args, **kwargs):",
-        f"        leaves = {flat}",
-        "        if kwargs or not self.fits(leaves):",
+        "        if torch.compiler.is_compiling():",
         "            return super().forward(*args, **kwargs)",
+        "        watch = _Watch.of(self, VERIFIED)",
+        f"        leaves = {flat}",
+        "        misfit = watch.misfit(leaves)",
+        "        if misfit is not None:",
+        "            watch.tell(*misfit)",
+        "            return super().forward(*args, **kwargs)",
+        f"        return {call}",
+        "",
     ]
 
 
-def folded_method(state: Sequence[str]) -> list[str]:
-    """Return the methods that keep the folded values up to date."""
-    shown = f"({state[0]},)" if len(state) == 1 else f"({', '.join(state)})"
-    text = f'''
-    def folded(self):
-        """Return folded(state), computed anew when a tensor of the state is another one, has moved or was written.
+def class_tail(folds: bool) -> list[str]:
+    """Return the other methods of ModelNew."""
+    text = '''
+    def fits(self, leaves):
+        """Is this a call, in a mode, that optimized() was verified for?"""
+        return _Watch.of(self, VERIFIED).misfit(leaves) is None
 
-        Writes through .data or from another process leave no trace: call refresh() after them.
-        """
-        state = {shown}
-        stamp = None
-        if not any(t.is_inference() for t in state):
-            stamp = [(id(t), t.data_ptr(), t._version) for t in state]
-        kept = self.__dict__.get("_kept")
-        if kept is None or stamp is None or kept[0] != stamp:
-            with torch.no_grad():
-                kept = (stamp, state, folded(*state))
-            self.__dict__["_kept"] = kept
-        return kept[2]
+    def _apply(self, *args, **kwargs):
+        self.__dict__.pop("_watch", None)  # which would keep the memory of tensors that move away
+        return super()._apply(*args, **kwargs)
+'''
+    if folds:
+        text += '''
+    def folded(self):
+        """Return folded(state), computed anew when the state has changed."""
+        return _Watch.of(self, VERIFIED).folded(folded)
 
     def refresh(self):
         """Forget the folded values."""
-        self.__dict__.pop("_kept", None)
+        self.__dict__.pop("_watch", None)
 '''
-    return [*text.strip("\n").split("\n"), ""]
+    return [*text.strip("\n").split("\n"), "", ""]
 
 
-def guard(checks: Sequence[str]) -> list[str]:
-    """Return the method `fits`."""
-    lines = ["    def fits(self, leaves):", '        """Is this a call, in a mode, that optimized() was verified for?"""', "        return bool("]
-    lines += [f"            {'and ' if i else ''}{check}" for i, check in enumerate(checks)]
-    return [*lines, "        )", "", ""]
+def watch() -> str:
+    """Return the text of `_Watch`, which every returned program carries."""
+    return Path(__file__).with_name("watch.py").read_text().partition(MARK)[2].strip("\n") + "\n"
 
 
-RECORDED = '''class Recorded:
+RECORDED = '''class _Recorded:
     """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out.
 
-    Recorded anew when a tensor of the state moves; values written in place are seen by the replay.
+    Recorded anew when a tensor of the state moves; values written in place are seen by the replay. Calls from several threads or streams
+    take turns.
     """
 
     def __init__(self):
-        self.stamp = None
-
-    def __reduce__(self):
-        return (Recorded, ())
+        self.stamp, self.lock, self.done = None, _threading.Lock(), torch.cuda.Event()
 
     def __call__(self, function, inputs, state, written):
-        stamp = [t.data_ptr() for t in state]
-        if stamp != self.stamp:
-            self.record(function, inputs, state, written)
-            self.stamp = stamp
-        for own, given in zip(self.inputs, inputs):
-            if isinstance(own, torch.Tensor):
-                own.copy_(given)
-        self.graph.replay()
-        return torch.utils._pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, self.results)
+        with self.lock:
+            stamp = [(t.data_ptr(), t.nbytes) for t in state]
+            torch.cuda.current_stream().wait_event(self.done)
+            if stamp != self.stamp:
+                self.record(function, inputs, state, written)
+                self.stamp = stamp
+            for own, given in zip(self.inputs, inputs):
+                if isinstance(own, torch.Tensor):
+                    own.copy_(given)
+            self.graph.replay()
+            results = torch.utils._pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, self.results)
+            self.done.record()
+            return results
 
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
-        self.state = state
+        self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
         saved = [t.clone() for t in written]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())

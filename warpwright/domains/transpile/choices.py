@@ -53,14 +53,14 @@ _KERNEL = re.compile(
 
 def parse(text: str) -> Choices:
     """Read `rows=4 lanes=8`."""
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for word in text.split():
         name, _, value = word.partition("=")
         if name not in VALUES or not value.isdigit() or int(value) not in VALUES[name]:
             allowed = "; ".join(f"{n}={'|'.join(map(str, v))}" for n, v in VALUES.items())
             raise UsageError(f"expected one of {allowed} in a comment `warpwright:`, saw {word!r}")
-        found[name] = int(value)
-    return Choices(**found)
+        values[name] = int(value)
+    return Choices(**values)
 
 
 def of_kernels(text: str) -> dict[str, Choices]:
@@ -75,10 +75,10 @@ def kernels(text: str) -> list[str]:
 
 def chosen(text: str, kernel: str, choices: Choices) -> str:
     """Return `text` with the choices for one kernel in front of it, in place of those that stand there."""
-    made = choices.text()
+    words = choices.text()
 
     def put(match: re.Match[str]) -> str:
-        return match[0] if match["name"] != kernel else (f"/* warpwright: {made} */ " if made else "") + match["head"]
+        return match[0] if match["name"] != kernel else (f"/* warpwright: {words} */ " if words else "") + match["head"]
 
     return _KERNEL.sub(put, text)
 

@@ -76,9 +76,9 @@ def compile_extension(text: str, functions: Sequence[str] = (), name: str = "ext
     try:
         path = native.build(program.source, flags=[*native.FLAGS, "-fno-strict-aliasing", "-w"])
     except native.BuildError as error:
-        found = re.search(r":(\d+):\d+: error: (.*)", str(error))
-        what = found[2] if found else str(error)[-300:]
-        line = program.source.splitlines()[int(found[1]) - 1].strip() if found and int(found[1]) <= program.source.count("\n") else ""
+        located = re.search(r":(\d+):\d+: error: (.*)", str(error))
+        what = located[2] if located else str(error)[-300:]
+        line = program.source.splitlines()[int(located[1]) - 1].strip() if located and int(located[1]) <= program.source.count("\n") else ""
         reason = f"the C++ compiler says of `{line}`: {what}"
         raise Refusal(name, 0, "host-code", reason, "host code may use tensors' sizes, memory and views") from error
     return Extension(program, path)
@@ -250,10 +250,10 @@ class _Calls:
         return Value(kind=TENSOR, type=kind, rank=tensor.dim(), owner=owner, data=tensor.data_ptr(), sizes=sizes, strides=strides)
 
     def _result(self, values: list[Value]) -> Any:
-        made: list[Any] = []
+        items: list[Any] = []
         while values:
-            made.append(self._read(values))
-        return None if not made else made[0] if len(made) == 1 else tuple(made)
+            items.append(self._read(values))
+        return None if not items else items[0] if len(items) == 1 else tuple(items)
 
     def _read(self, values: list[Value]) -> Any:
         """Take the next argument or result from the front of the list: one value, or a list of tensors with its head."""

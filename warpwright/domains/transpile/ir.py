@@ -102,8 +102,8 @@ class Expr:
         """Return the expression with other children; itself where they are its own."""
         if all(map(operator.is_, self.children, children)):
             return self
-        made = iter(children)
-        return self.with_parts(tuple([p if isinstance(p, str) else next(made) for p in self.parts]))
+        new = iter(children)
+        return self.with_parts(tuple([p if isinstance(p, str) else next(new) for p in self.parts]))
 
     def with_parts(self, parts: tuple[str | Expr, ...]) -> Expr:
         """Return the expression with other parts: `replace` takes three times as long, and most that is made while a kernel is rewritten is this."""
@@ -213,7 +213,7 @@ class Barrier:
 
 
 @dataclass(frozen=True)
-class Collect:
+class Collective:
     """`var` = `operation` over what the threads of the scope hold in `offered`: ballot, or, and, count, add, min, max, xor."""
 
     var: Var
@@ -224,7 +224,7 @@ class Collect:
     comment: str = ""
 
 
-Stmt = Declare | Evaluate | Block | If | For | DoWhile | Return | Jump | Raw | Barrier | Collect
+Stmt = Declare | Evaluate | Block | If | For | DoWhile | Return | Jump | Raw | Barrier | Collective
 
 
 @dataclass(frozen=True)

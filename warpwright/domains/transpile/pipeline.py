@@ -151,8 +151,8 @@ def _written(kernel: Kernel, state: State, line: int) -> Written:
 def named(kernel: Kernel, parsed: Function) -> Kernel:
     """Return the kernel with the names that the parser gave its parameters: one that is called `index`, as the output's own, has another."""
     pairs = zip(kernel.parameters, parsed.parameters, strict=False)
-    made = [scan.renamed(given, var.name) if given.name != var.name else given for given, var in pairs]
-    return replace(kernel, parameters=tuple(made) + tuple(kernel.parameters[len(made) :]))
+    renamed = [scan.renamed(parameter, var.name) if parameter.name != var.name else parameter for parameter, var in pairs]
+    return replace(kernel, parameters=tuple(renamed) + tuple(kernel.parameters[len(renamed) :]))
 
 
 def _check(parsed: Function, program: Device) -> None:

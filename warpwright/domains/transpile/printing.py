@@ -96,9 +96,9 @@ class Printer:
             inner = inner.children[0]
         if inner.kind == "binary" and inner.name == "+":
             inner = inner.children[0]
-        found = ir.target(inner)
+        root = ir.target(inner)
         return (
-            found is not None and found.var is not None and found.var in self.variables and self.variables[found.var].space in ("shared", "dynamic")
+            root is not None and root.var is not None and root.var in self.variables and self.variables[root.var].space in ("shared", "dynamic")
         )
 
     # --- statements ---------------------------------------------------------------------------------------------------------------
@@ -203,9 +203,9 @@ def declarator(var: Var, name: str = "", more: str = "") -> str:
         return kind.replace("(*)", f"(*{name or var.name}{dims})", 1)
     if re.search(r"\(&\)", kind):
         return kind.replace("(&)", f"(&{name or var.name})", 1)
-    found = re.match(r"(.*[^\]])((?:\[\d+\])+)$", kind)
-    if found:
-        return f"{found[1]} {name or var.name}{dims}{found[2]}"
+    array = re.match(r"(.*[^\]])((?:\[\d+\])+)$", kind)
+    if array:
+        return f"{array[1]} {name or var.name}{dims}{array[2]}"
     return f"{kind} {name or var.name}{dims}"
 
 

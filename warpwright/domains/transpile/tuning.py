@@ -12,13 +12,14 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.transpile import choices
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.program import compile_text
 from warpwright.errors import NotApplicable, UsageError, WarpwrightError
-from warpwright.space import Space, Technique
+from warpwright.space import Space, Technique, Traits
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,17 @@ class Plan:
     @property
     def text(self) -> str:
         """The program with its choices."""
-        made = self.program
+        program = self.program
         for kernel, chosen in self.chosen:
-            made = choices.chosen(made, kernel, chosen)
-        return made
+            program = choices.chosen(program, kernel, chosen)
+        return program
 
 
 class Translate:
     """The original -> the program that was given, its kernels translated by the rules."""
 
     name = "translate"
-    legality = "Q"
+    traits = Traits("Q")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield the one action, unless it is done."""
@@ -70,7 +71,7 @@ class Choose:
 
     name: str
     values: tuple[int, ...]
-    legality: str = "S"
+    traits: ClassVar[Traits] = Traits("S")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield each value for each kernel that changes the translation."""
@@ -105,15 +106,15 @@ def translation(program: str) -> str | None:
         constants = [n.value for n in ast.walk(ast.parse(program)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     except SyntaxError:
         return None
-    made = []
+    translated = []
     for text in constants:
         if "__global__" in text:
             try:
                 source = compile_text(text, host=True).source
             except WarpwrightError:
                 return None
-            made.append(source)
-    return choices.without("\n".join(made)) if made else None
+            translated.append(source)
+    return choices.without("\n".join(translated)) if translated else None
 
 
 TECHNIQUES: tuple[Technique[Plan], ...] = (

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.unlearnable.cwc.backends import Tuning
 from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.errors import NotApplicable
 from warpwright.native import standalone
-from warpwright.space import Space
+from warpwright.space import Space, Traits
 
 _ACCUMULATORS = 32
 """rows x vectors: more vector accumulators than AVX-512 has registers only spill."""
@@ -49,7 +50,7 @@ class Fuse:
     """pad; gather filters; grouped convolution; rescale -> one pass over each image, every plane staying in cache."""
 
     name = "fuse"
-    legality = "Q"
+    traits = Traits("Q")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield the one action, unless it is done."""
@@ -69,7 +70,7 @@ class Tunable:
 
     name: str
     values: tuple[int, ...]
-    legality: str = "S"
+    traits: ClassVar[Traits] = Traits("S")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield each other value that leaves the accumulators in registers."""

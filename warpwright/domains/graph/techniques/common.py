@@ -11,6 +11,7 @@ from warpwright.base import Action
 from warpwright.domains.graph.ir import GraphIR, edit, has_effect, is_tensor, mutated
 from warpwright.domains.graph.techniques.identity import can_stand_for
 from warpwright.errors import NotApplicable
+from warpwright.space import Traits
 
 
 def _key(node: fx.Node) -> Any:
@@ -33,7 +34,7 @@ class _CommonSubexpression:
     """a = f(x); b = f(x) -> b = a. Last among the rewrites: some of them want a linear map of their own to simplify."""
 
     name = "common_subexpression"
-    legality = "E"
+    traits = Traits("E")
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield an action for every call that repeats an earlier one."""

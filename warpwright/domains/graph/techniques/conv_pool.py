@@ -22,6 +22,7 @@ from warpwright.domains.graph.ir import Edit, Inserter, aten, only_user, shape
 from warpwright.domains.graph.techniques.convolution import Convolution, correlate, read, swap_channels
 from warpwright.domains.graph.techniques.reduction import AVERAGE_POOLS, MAX_POOLS, Pool, read_average_pool, read_max_pool
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def _emit(e: Edit, node: fx.Node, found: tuple[Convolution, list[Merged]]) -> No
 
 MERGE_CONVOLUTION_POOL = Rewrite(
     name="merge_convolution_pool",
-    legality="E",
+    traits=Traits("E"),
     ops=AVERAGE_POOLS,
     match=_match,
     emit=_emit,
@@ -139,7 +140,7 @@ def _emit_pools(e: Edit, node: fx.Node, found: tuple[Pool, Pool]) -> None:
 
 MERGE_POOLS = Rewrite(
     name="merge_pools",
-    legality="E",
+    traits=Traits("E"),
     ops=(*AVERAGE_POOLS, *MAX_POOLS),
     match=_match_pools,
     emit=_emit_pools,

@@ -28,6 +28,7 @@ from warpwright.domains.graph.techniques import reduction
 from warpwright.domains.graph.techniques.convolution import Convolution, convolve, convolve_transposed, read, same_form
 from warpwright.domains.graph.techniques.reduction import Reduction, read_reduction, reduce
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ def _remaining(at: Inserter, conv: Convolution, x: fx.Node, weight: fx.Node, bia
 
 REDUCE_CONVOLUTION = Rewrite(
     name="reduce_convolution",
-    legality="E",
+    traits=Traits("E"),
     ops=reduction.REDUCTIONS,
     match=_match,
     emit=_emit,
@@ -251,7 +252,7 @@ def _emit_channels(e: Edit, node: fx.Node, found: tuple[Reduction, Convolution])
 
 REDUCE_CHANNELS = Rewrite(
     name="reduce_channels",
-    legality="E",
+    traits=Traits("E"),
     ops=reduction.REDUCTIONS,
     match=_match_channels,
     emit=_emit_channels,

@@ -9,6 +9,7 @@ from torch import fx
 
 from warpwright.domains.graph.ir import Edit, argument, aten
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 _VALUES_ONLY = {aten.max.dim: aten.amax.default, aten.min.dim: aten.amin.default}
 
@@ -26,7 +27,7 @@ def _emit_indices(e: Edit, node: fx.Node, op: Any) -> None:
 
 
 UNUSED_INDICES = Rewrite(
-    "unused_indices", "D", (aten.max.dim, aten.min.dim), _match_indices, _emit_indices,
+    "unused_indices", Traits("D"), (aten.max.dim, aten.min.dim), _match_indices, _emit_indices,
     "values, _ = torch.max(x, dim)  ->  values = torch.amax(x, dim). The indices are never read; NaN wins in both.",
     together=True,
 )  # fmt: skip
@@ -64,7 +65,7 @@ _POSITIONWISE: dict[Any, Any] = {
 """Operators that act on each index of the leading axes by itself, and how many trailing axes they mix."""
 
 SELECT_FIRST = Rewrite(
-    "select_first", "D", (aten.select.int, aten.slice.Tensor), _match_select, _emit_select,
+    "select_first", Traits("D"), (aten.select.int, aten.slice.Tensor), _match_select, _emit_select,
     "linear(x)[:, 0]  ->  linear(x[:, 0]), and the same for layer norms and element-wise functions: the other positions are never read.",
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,7 @@ from warpwright.domains.graph import kernels
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_op, only_user, shape
 from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, Convolution, read
 from warpwright.errors import NotApplicable
+from warpwright.space import Traits
 
 _OPS: dict[Any, str] = {aten.amax.default: "amax", aten.amin.default: "amin", aten.logsumexp.default: "logsumexp"}
 _WIDEST, _DEEPEST = 256, 512
@@ -147,10 +148,8 @@ class DirectConvolutions:
     """
 
     name: str = "direct_convolution"
-    legality: str = "S"
     precisions: tuple[str, ...] = ("tf32x3", "tf32")
-    tried_first: bool = True
-    best_with: tuple[Action, ...] = (Action("compile", params=(("mode", "default"),)),)
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("compile", params=(("mode", "default"),)),))
     """What follows is element by element, on what is left."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:

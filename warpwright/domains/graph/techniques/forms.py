@@ -14,6 +14,7 @@ from torch import fx
 from warpwright.domains.graph.ir import Edit, Inserter, aten, shape, value
 from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, Convolution, convolve, read
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 
 def _padded(at: Inserter, x: fx.Node, padding: tuple[int, ...]) -> fx.Node:
@@ -65,7 +66,7 @@ def _emit_matmul(e: Edit, node: fx.Node, conv: Convolution) -> None:
 
 
 CONVOLUTION_AS_MATMUL = Rewrite(
-    "convolution_as_matmul", "S", CONVOLUTIONS, _match_matmul, _emit_matmul,
+    "convolution_as_matmul", Traits("S"), CONVOLUTIONS, _match_matmul, _emit_matmul,
     "conv(x, W) -> W as a matrix times the matrix of patches of x, for kernels of one element (where that is x itself) and for few input channels.",
 )  # fmt: skip
 
@@ -94,7 +95,7 @@ def _emit_slices(e: Edit, node: fx.Node, conv: Convolution) -> None:
 
 
 CONV3D_IN_SLICES = Rewrite(
-    "conv3d_in_slices", "S", (aten.conv3d.default,), _match_slices, _emit_slices,
+    "conv3d_in_slices", Traits("S"), (aten.conv3d.default,), _match_slices, _emit_slices,
     "conv3d(x, W), kernel (k, l, m) -> conv2d over every slice of k layers, layers and channels together as channels.",
 )  # fmt: skip
 
@@ -117,7 +118,7 @@ def _emit_flat(e: Edit, node: fx.Node, conv: Convolution) -> None:
 
 
 FLAT_CONV3D = Rewrite(
-    "flat_conv3d", "S", (aten.conv3d.default,), _match_flat, _emit_flat,
+    "flat_conv3d", Traits("S"), (aten.conv3d.default,), _match_flat, _emit_flat,
     "conv3d(x, W), kernel (k, l, 1) -> conv2d on [D, H * W] with dilation W along the second axis: rows lie one behind the other. Notes 2.5 (L1-59).",
 )  # fmt: skip
 

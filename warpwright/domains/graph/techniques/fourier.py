@@ -22,6 +22,7 @@ from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, o
 from warpwright.domains.graph.techniques.conv_reduce import collapse
 from warpwright.domains.graph.techniques.convolution import Convolution, read
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 _WORTH_IT = 8.0
 """How many times more operations the convolution must have than the products over channels: transforms cost about as much again as those."""
@@ -100,7 +101,7 @@ def _between(at: Inserter, means: fx.Node) -> tuple[fx.Node, fx.Node]:
 
 
 VARIANCE_BY_PARSEVAL = Rewrite(
-    "variance_by_parseval", "E", (aten.var_mean.correction,), _match, _emit,
+    "variance_by_parseval", Traits("E"), (aten.var_mean.correction,), _match, _emit,
     "var_mean(conv_transpose(x, W)) for each channel, stride 1, no padding -> sums of |FFT(x) FFT(W)|^2 and reduced inputs.",
 )  # fmt: skip
 

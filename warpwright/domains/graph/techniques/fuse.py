@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import fx
 
@@ -15,6 +16,7 @@ from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Kernel, Unsupported, build
 from warpwright.domains.graph.ir import Edit, GraphIR, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, written
 from warpwright.errors import NotApplicable
+from warpwright.space import Traits
 
 LEAST_ELEMENTS = 4096
 """Below this a kernel's call costs more than its work."""
@@ -28,7 +30,7 @@ class FuseCpp:
     """
 
     name: str = "fuse_cpp"
-    legality: str = "S"
+    traits: ClassVar[Traits] = Traits("S")
     least: tuple[int, ...] = (1, 2)
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:

@@ -11,6 +11,7 @@ from torch import fx
 from warpwright.domains.graph.ir import Edit, argument, aten, dtype, is_op, is_tensor, only_user, shape, value
 from warpwright.domains.graph.techniques.ranges import bounds, read_affine, read_affine_chain, read_clamp
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 
 def can_stand_for(new: fx.Node, old: fx.Node) -> bool:
@@ -82,7 +83,7 @@ def _emit_existing(e: Edit, node: fx.Node, found: fx.Node) -> None:
 
 
 IDENTITY = Rewrite(
-    "identity", "E", _MAY_DO_NOTHING, _match_identity, _emit_existing,
+    "identity", Traits("E"), _MAY_DO_NOTHING, _match_identity, _emit_existing,
     "dropout(x) in eval mode, x * 1, x + 0, x / 1, x ** 1, x.contiguous(), x.view(x.shape), pools with windows of one element  ->  x. "
     "The sign of a zero may change.",
     together=True,
@@ -98,7 +99,7 @@ def _match_broadcast(node: fx.Node) -> Any:
 
 
 BROADCAST = Rewrite(
-    "needless_broadcast", "E", (operator.getitem,), _match_broadcast, _emit_existing,
+    "needless_broadcast", Traits("E"), (operator.getitem,), _match_broadcast, _emit_existing,
     "broadcast_tensors(x, y)  ->  x, y for tensors of one shape.",
     together=True,
 )  # fmt: skip
@@ -130,7 +131,7 @@ def _emit_size_one(e: Edit, node: fx.Node, found: tuple[fx.Node, list[int] | Non
 
 
 SIZE_ONE = Rewrite(
-    "size_one_reduction", "E", _REDUCTIONS, _match_size_one, _emit_size_one,
+    "size_one_reduction", Traits("E"), _REDUCTIONS, _match_size_one, _emit_size_one,
     "sum, mean, max, min, product or logsumexp over axes of size 1  ->  x without those axes: log(exp(x)) = x, also for +-Inf and NaN.",
     together=True,
 )  # fmt: skip
@@ -146,7 +147,7 @@ def _emit_softmax(e: Edit, node: fx.Node, x: fx.Node) -> None:
 
 
 SIZE_ONE_SOFTMAX = Rewrite(
-    "size_one_softmax", "E", (aten.softmax.int, aten.log_softmax.int), _match_softmax, _emit_softmax,
+    "size_one_softmax", Traits("E"), (aten.softmax.int, aten.log_softmax.int), _match_softmax, _emit_softmax,
     "softmax over an axis of size 1  ->  ones (log_softmax: zeros): exp(x) / exp(x) = 1 for finite x.",
     assume="softmax over a single element: its argument is finite",
 )  # fmt: skip
@@ -171,7 +172,7 @@ def _match_needless(node: fx.Node) -> Any:
 
 
 NEEDLESS_CLAMP = Rewrite(
-    "needless_clamp", "E", (*_CLAMPS, aten.leaky_relu.default, aten.abs.default), _match_needless, _emit_existing,
+    "needless_clamp", Traits("E"), (*_CLAMPS, aten.leaky_relu.default, aten.abs.default), _match_needless, _emit_existing,
     "relu, leaky_relu, abs or clamp of values that the operators before already keep in range  ->  those values.",
     together=True,
 )  # fmt: skip
@@ -193,7 +194,7 @@ def _emit_clamp(e: Edit, node: fx.Node, found: tuple[fx.Node, float, float]) -> 
 
 
 MERGE_CLAMPS = Rewrite(
-    "merge_clamps", "E", _CLAMPS, _match_clamps, _emit_clamp,
+    "merge_clamps", Traits("E"), _CLAMPS, _match_clamps, _emit_clamp,
     "clamp(clamp(x, a, b), c, d)  ->  clamp(x, min(max(a, c), d), min(max(b, c), d)); relu, relu6 and hardtanh are clamps.",
 )  # fmt: skip
 
@@ -218,7 +219,7 @@ def _emit_scaled_clamp(e: Edit, node: fx.Node, found: Any) -> None:
 
 
 CLAMP_BEFORE_SCALE = Rewrite(
-    "clamp_before_scale", "E", _CLAMPS, _match_scaled_clamp, _emit_scaled_clamp,
+    "clamp_before_scale", Traits("E"), _CLAMPS, _match_scaled_clamp, _emit_scaled_clamp,
     "clamp(a * clamp(x) + b, c, d)  ->  a * clamp(clamp(x), (c - b) / a, (d - b) / a) + b for a > 0, so that the two clamps can merge.",
 )  # fmt: skip
 
@@ -236,7 +237,7 @@ def _emit_leaky(e: Edit, node: fx.Node, found: tuple[fx.Node, float]) -> None:
 
 
 MERGE_LEAKY = Rewrite(
-    "merge_leaky_relu", "E", (aten.leaky_relu.default,), _match_leaky, _emit_leaky,
+    "merge_leaky_relu", Traits("E"), (aten.leaky_relu.default,), _match_leaky, _emit_leaky,
     "leaky_relu(leaky_relu(x, a), b)  ->  leaky_relu(x, a * b) for a, b >= 0: the sign never changes.",
 )  # fmt: skip
 
@@ -259,7 +260,7 @@ def _emit_view(e: Edit, node: fx.Node, x: fx.Node) -> None:
 
 
 MERGE_VIEWS = Rewrite(
-    "merge_views", "E", _RESHAPES, _match_views, _emit_view,
+    "merge_views", Traits("E"), _RESHAPES, _match_views, _emit_view,
     "x.view(a).view(b)  ->  x.reshape(b), for x contiguous.",
     together=True,
 )  # fmt: skip

@@ -16,6 +16,7 @@ from warpwright.domains.graph.ir import Edit, Inserter, aten, shape
 from warpwright.domains.graph.techniques.conv_transpose import insert_zeros
 from warpwright.domains.graph.techniques.convolution import TRANSPOSED, Convolution, convolve_transposed, read
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 
 def _match(node: fx.Node) -> Any:
@@ -63,7 +64,7 @@ def _live(at: Inserter, conv: Convolution, factors: list[int], low: list[int], c
 
 
 LIVE_LATTICE = Rewrite(
-    "live_lattice", "E", TRANSPOSED, _match, _emit,
+    "live_lattice", Traits("E"), TRANSPOSED, _match, _emit,
     "conv_transpose(x, W), g = gcd(stride, dilation) > 1 -> conv_transpose with stride / g and dilation / g, zeros between its outputs, + bias.",
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ from torch import fx
 
 from warpwright.domains.graph.ir import Edit, argument, aten, dtype, is_op, is_tensor, only_user, shape, value
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 EXACT = 1e-12
 """Relative difference up to which a constant of the program is the constant of the formula: a few roundings in float64."""
@@ -106,7 +107,7 @@ def _emit_activation(e: Edit, node: fx.Node, found: tuple[fx.Node, Any, dict[str
 
 
 ACTIVATION = Rewrite(
-    "library_activation", "E", (aten.mul.Tensor, aten.div.Tensor), _match_activation, _emit_activation,
+    "library_activation", Traits("E"), (aten.mul.Tensor, aten.div.Tensor), _match_activation, _emit_activation,
     "x sigmoid(x) -> silu(x), x tanh(softplus(x)) -> mish(x), x (1 + erf(x / sqrt 2)) / 2 -> gelu(x), and gelu's form with tanh "
     "(Hendrycks and Gimpel, arXiv 1606.08415): one pass over memory in place of up to eight.",
 )  # fmt: skip
@@ -209,11 +210,11 @@ def _emit_attention(e: Edit, node: fx.Node, found: Attention) -> None:
 _ATTENTION = "scaled_dot_product_attention(q, k, v): the scores are never written to memory (Dao et al., arXiv 2205.14135)."
 
 ATTENTION = Rewrite(
-    "library_attention", "E", _PRODUCTS, _match_plain, _emit_attention, f"softmax(s q k^T) v -> {_ATTENTION}",
+    "library_attention", Traits("E"), _PRODUCTS, _match_plain, _emit_attention, f"softmax(s q k^T) v -> {_ATTENTION}",
 )  # fmt: skip
 
 MASKED_ATTENTION = Rewrite(
-    "library_masked_attention", "E", _PRODUCTS, _match_masked, _emit_attention, f"softmax(s q k^T + mask) v -> {_ATTENTION}",
+    "library_masked_attention", Traits("E"), _PRODUCTS, _match_masked, _emit_attention, f"softmax(s q k^T + mask) v -> {_ATTENTION}",
     assume="no row of an attention mask is -Inf throughout",
 )  # fmt: skip
 

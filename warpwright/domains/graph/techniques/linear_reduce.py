@@ -18,6 +18,7 @@ from warpwright.domains.graph.techniques import reduction
 from warpwright.domains.graph.techniques.convolution import read
 from warpwright.domains.graph.techniques.reduction import Reduction, read_average_pool, read_reduction, reduce
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _finish(e: Edit, at: Inserter, node: fx.Node, new: fx.Node) -> None:
 
 REDUCE_COLUMNS = Rewrite(
     name="reduce_columns",
-    legality="E",
+    traits=Traits("E"),
     ops=reduction.REDUCTIONS,
     match=_match_columns,
     emit=_emit_columns,
@@ -140,7 +141,7 @@ def _emit_rows(e: Edit, node: fx.Node, found: tuple[Reduction, Product, tuple[in
 
 REDUCE_ROWS = Rewrite(
     name="reduce_rows",
-    legality="E",
+    traits=Traits("E"),
     ops=reduction.REDUCTIONS,
     match=_match_rows,
     emit=_emit_rows,
@@ -184,7 +185,7 @@ def _emit_pool(e: Edit, node: fx.Node, found: tuple[Product, int]) -> None:
 
 POOL_FEATURES = Rewrite(
     name="pool_features",
-    legality="E",
+    traits=Traits("E"),
     ops=(aten.avg_pool1d.default,),
     match=_match_pool,
     emit=_emit_pool,
@@ -320,7 +321,7 @@ def _emit_conversion(e: Edit, node: fx.Node, x: fx.Node) -> None:
 
 ACCUMULATE_WIDE = Rewrite(
     name="accumulate_wide",
-    legality="E",
+    traits=Traits("E"),
     ops=(aten.sum.dim_IntList, aten.mean.dim),
     match=_match_conversion,
     emit=_emit_conversion,
@@ -329,7 +330,7 @@ ACCUMULATE_WIDE = Rewrite(
 
 COMMUTE_REDUCTION = Rewrite(
     name="commute_reduction",
-    legality="E",
+    traits=Traits("E"),
     ops=reduction.REDUCTIONS,
     match=_match_commute,
     emit=_emit_commute,

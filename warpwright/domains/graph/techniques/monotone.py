@@ -17,6 +17,7 @@ from warpwright.domains.graph.techniques.convolution import read, same_form
 from warpwright.domains.graph.techniques.ranges import read_affine
 from warpwright.domains.graph.techniques.reduction import MAX_POOLS
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 _NONDECREASING = (
     aten.relu.default, aten.relu6.default, aten.hardtanh.default, aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default,
@@ -98,7 +99,7 @@ def _emit(e: Edit, node: fx.Node, found: tuple[fx.Node, int, bool]) -> None:
 
 
 EXTREMUM_FIRST = Rewrite(
-    "extremum_first", "E", _EXTREMA, _match, _emit,
+    "extremum_first", Traits("E"), _EXTREMA, _match, _emit,
     "max_pool(f(x)), amax(f(x)) or amin(f(x)), f nondecreasing (relu, tanh, sigmoid, clamp ..., + c with c constant in each window, * a for a > 0)"
     " -> f of the maximum; for a < 0, amax(a * x) -> a * amin(x).",
 )  # fmt: skip
@@ -125,7 +126,7 @@ def _emit_bias(e: Edit, node: fx.Node, conv: Any) -> None:
 
 
 BIAS_AFTER_EXTREMUM = Rewrite(
-    "bias_after_extremum", "E", _EXTREMA, _match_bias, _emit_bias,
+    "bias_after_extremum", Traits("E"), _EXTREMA, _match_bias, _emit_bias,
     "max_pool(conv(x, W, b)) -> max_pool(conv(x, W)) + b, and the same for maxima and minima over spatial axes. Where the library adds the bias in"
     " a pass of its own (cuDNN does), that pass touches fewer elements.",
 )  # fmt: skip
@@ -152,7 +153,7 @@ def _emit_convex(e: Edit, node: fx.Node, inner: fx.Node) -> None:
 
 
 MAXIMUM_OF_QUASI_CONVEX = Rewrite(
-    "maximum_of_quasi_convex", "E", (aten.amax.default,), _match_convex, _emit_convex,
+    "maximum_of_quasi_convex", Traits("E"), (aten.amax.default,), _match_convex, _emit_convex,
     "amax(h(x)), h one of gelu, silu, mish, hardswish -> max(h(amax(x)), h(amin(x))): h falls, then rises.",
 )  # fmt: skip
 

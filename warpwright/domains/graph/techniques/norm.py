@@ -22,6 +22,7 @@ from warpwright.domains.graph.techniques.convolution import Convolution, read, s
 from warpwright.domains.graph.techniques.linear_reduce import read_product
 from warpwright.domains.graph.techniques.reduction import REDUCTIONS, read_average_pool, read_reduction
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 _NORMS = (aten.layer_norm.default, aten.group_norm.default, aten.instance_norm.default, aten.batch_norm.default)
 
@@ -115,7 +116,7 @@ def _emit_cancel(e: Edit, node: fx.Node, found: Shift) -> None:
 
 
 NORM_CANCELS_SHIFT = Rewrite(
-    "norm_cancels_shift", "E", _NORMS, _match_cancel, _emit_cancel,
+    "norm_cancels_shift", Traits("E"), _NORMS, _match_cancel, _emit_cancel,
     "norm(x + c) -> norm(x), c constant over the elements that share a mean: a number, a parameter of size 1 along the normalised axes, or the bias"
     " of the convolution or linear layer before. BatchNorm's running mean gets momentum * c in a step of its own.",
 )  # fmt: skip
@@ -150,7 +151,7 @@ def _emit_evaluation(e: Edit, node: fx.Node, state: list[Any]) -> None:
 
 
 BATCH_NORM_IS_AFFINE = Rewrite(
-    "batch_norm_is_affine", "E", (aten.batch_norm.default,), _match_evaluation, _emit_evaluation,
+    "batch_norm_is_affine", Traits("E"), (aten.batch_norm.default,), _match_evaluation, _emit_evaluation,
     "batch_norm(conv(x)) in evaluation mode -> conv(x) * a + c with a = weight / sqrt(var + eps), c = bias - mean a, parameters only: they then"
     " fold into the convolution or linear layer.",
 )  # fmt: skip
@@ -248,7 +249,7 @@ def _emit_pooled(e: Edit, node: fx.Node, norm: fx.Node) -> None:
 
 
 POOL_BEFORE_BATCH_NORM = Rewrite(
-    "pool_before_batch_norm", "E", REDUCTIONS, _match_pooled, _emit_pooled,
+    "pool_before_batch_norm", Traits("E"), REDUCTIONS, _match_pooled, _emit_pooled,
     "pool(batch_norm(y)), y a transposed convolution, training mode -> (pool(y) - mean) * weight / sqrt(var + eps) + bias: the normalised tensor is"
     " never made. pool(y) merges into the convolution, and the mean is that of reduced inputs: both come from x in float64, little as they are, so"
     " that their difference is as good as the original's mean of differences.",
@@ -290,7 +291,7 @@ def _pooled_statistics(at: Inserter, variances: fx.Node, means: fx.Node, axis: i
 
 
 BATCH_NORM_MINUS_MEAN = Rewrite(
-    "batch_norm_minus_mean", "E", (aten.sub.Tensor,), _match_centred, _emit_centred,
+    "batch_norm_minus_mean", Traits("E"), (aten.sub.Tensor,), _match_centred, _emit_centred,
     "z - z.mean(spatial axes), z = batch_norm(y) in training mode -> (y - mean_nc) * weight / sqrt(var_c + eps): batch mean and bias cancel, and one"
     " read of y gives all statistics.",
 )  # fmt: skip
@@ -328,7 +329,7 @@ def _emit_group(e: Edit, node: fx.Node, red: Any) -> None:
 
 
 MEAN_BEFORE_GROUP_NORM = Rewrite(
-    "mean_before_group_norm", "E", REDUCTIONS, _match_group, _emit_group,
+    "mean_before_group_norm", Traits("E"), REDUCTIONS, _match_group, _emit_group,
     "group_norm(y).mean(spatial axes) -> (mean_nc - mean_g) * weight / sqrt(var_g + eps) + bias, from the mean and variance of each channel: one read"
     " of y, nothing as large written. Notes 2.5 (L2-23, 27).",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import fx
@@ -14,6 +14,7 @@ from warpwright.domains.graph.ir import Edit, GraphIR, aten, dtype, edit, find, 
 from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.errors import NotApplicable
+from warpwright.space import Traits
 
 _SPLIT = '''
 def tf32_split(x, dim, low_first):
@@ -117,9 +118,8 @@ class Tf32x3:
     """
 
     name: str = "tf32x3"
-    legality: str = "S"
     chunks: tuple[int, ...] = (512, 256)
-    tried_first: bool = True
+    traits: ClassVar[Traits] = Traits("S", tried_first=True)
     """It gains most where it is legal, and nothing that torch.compile does replaces it."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
@@ -171,8 +171,7 @@ class FullPrecisionConvolutions:
     """
 
     name: str = "full_precision_convolutions"
-    legality: str = "S"
-    more_exact: bool = True
+    traits: ClassVar[Traits] = Traits("S", more_exact=True)
     """What a search tries when rewrites failed by their error."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:

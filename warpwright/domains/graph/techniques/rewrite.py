@@ -11,6 +11,7 @@ from torch import fx
 from warpwright.base import Action
 from warpwright.domains.graph.ir import Edit, GraphIR, edit, find, is_op
 from warpwright.errors import NotApplicable
+from warpwright.space import Traits
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Rewrite:
     """
 
     name: str
-    legality: str
+    traits: Traits
     ops: tuple[Any, ...]
     match: Callable[[fx.Node], Any]
     emit: Callable[[Edit, fx.Node, Any], None]
@@ -30,10 +31,6 @@ class Rewrite:
     assume: str = ""
     together: bool = False
     """One action for all matches at once: for clean-ups that nobody would want at one place and not at another."""
-    enabling: bool = False
-    """A form that other rules need, and that may lose by itself: a search also tries its recipe without it."""
-    tried_first: bool = False
-    """Of the schedules: likely to gain much where it matches."""
 
     def _found(self, node: fx.Node) -> Any:
         try:

@@ -11,6 +11,7 @@ from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, i
 from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.domains.graph.techniques.ranges import read_affine, read_affine_chain
 from warpwright.domains.graph.techniques.rewrite import Rewrite
+from warpwright.space import Traits
 
 _ARITHMETIC = (
     aten.add.Tensor, aten.add.Scalar, aten.sub.Tensor, aten.sub.Scalar, aten.mul.Tensor, aten.mul.Scalar, aten.multiply.Tensor,
@@ -49,7 +50,7 @@ def _emit_literal(e: Edit, node: fx.Node, found: tuple[fx.Node, float, bool]) ->
 
 
 LITERAL = Rewrite(
-    "literal", "E",
+    "literal", Traits("E"),
     (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.multiply.Tensor, aten.div.Tensor, aten.maximum.default, aten.minimum.default,
      aten.max.other, aten.min.other),
     _match_literal, _emit_literal,
@@ -76,7 +77,7 @@ def _emit_chain(e: Edit, node: fx.Node, found: tuple[fx.Node, float, float]) -> 
 
 
 COMBINE = Rewrite(
-    "combine_scalars", "E", _ARITHMETIC, _match_chain, _emit_chain,
+    "combine_scalars", Traits("E"), _ARITHMETIC, _match_chain, _emit_chain,
     "((x * a + b) / c) - d  ->  x * (a / c) + (b / c - d); also negations and x + x.",
 )  # fmt: skip
 
@@ -156,7 +157,7 @@ def _emit_affine(e: Edit, reader: fx.Node, found: tuple[fx.Node, float, float]) 
 
 
 SCALAR_INTO_LINEAR = Rewrite(
-    "scalar_into_linear", "E", _ARITHMETIC, _match_affine, _emit_affine,
+    "scalar_into_linear", Traits("E"), _ARITHMETIC, _match_affine, _emit_affine,
     "a * linear(x, W, c) + b  ->  linear(x, a * W, a * c + b) for numbers a, b, and the same for convolutions.",
 )  # fmt: skip
 
@@ -185,7 +186,7 @@ def _emit_shift(e: Edit, reader: fx.Node, found: tuple[fx.Node, fx.Node, int]) -
 
 
 BIAS_INTO_LINEAR = Rewrite(
-    "bias_into_linear", "E", (aten.add.Tensor, aten.sub.Tensor), _match_shift, _emit_shift,
+    "bias_into_linear", Traits("E"), (aten.add.Tensor, aten.sub.Tensor), _match_shift, _emit_shift,
     "linear(x, W, c) + p  ->  linear(x, W, c + p) for a parameter p over the output channels, and the same for convolutions.",
 )  # fmt: skip
 
@@ -211,7 +212,7 @@ def _emit_factor(e: Edit, reader: fx.Node, found: tuple[fx.Node, fx.Node]) -> No
 
 
 FACTOR_INTO_LINEAR = Rewrite(
-    "factor_into_linear", "E", (aten.mul.Tensor, aten.multiply.Tensor, aten.div.Tensor), _match_factor, _emit_factor,
+    "factor_into_linear", Traits("E"), (aten.mul.Tensor, aten.multiply.Tensor, aten.div.Tensor), _match_factor, _emit_factor,
     "linear(x, W, c) * p  ->  linear(x, p[:, None] * W, c * p) for a parameter p over the output channels, and the same for convolutions.",
 )  # fmt: skip
 
@@ -230,7 +231,7 @@ def _emit_input(e: Edit, node: fx.Node, found: tuple[fx.Node, float, float]) -> 
 
 
 INPUT_SCALE_INTO_LINEAR = Rewrite(
-    "input_scale_into_linear", "E", LINEAR, _match_input, _emit_input,
+    "input_scale_into_linear", Traits("E"), LINEAR, _match_input, _emit_input,
     "linear(a * x, W, c)  ->  linear(x, a * W, c) for a number a, and the same for convolutions.",
 )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -11,6 +12,16 @@ from warpwright.base import Action
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_random, is_tensor, shape, value
 from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.errors import NotApplicable
+from warpwright.space import Traits
+
+
+def _compiled_baseline(action: Action) -> str:
+    return "compile" if dict(action.params).get("mode") == "default" else "compile_max_autotune"
+
+
+def _tries_kernels(action: Action) -> bool:
+    """Does this mode of torch.compile try kernels out? On an H200 that took 20 to 60 s a program."""
+    return dict(action.params).get("mode") != "default"
 
 
 @dataclass(frozen=True)
@@ -18,18 +29,8 @@ class Compile:
     """optimized(...)  ->  torch.compile(optimized, mode=...)(...)."""
 
     name: str = "compile"
-    legality: str = "S"
     modes: tuple[str, ...] = ("default", "max-autotune-no-cudagraphs")
-    in_baselines: bool = True
-    """Alone, it makes a baseline: what whole programs profit from."""
-
-    def baseline(self, action: Action) -> str:
-        """Return the name of the baseline that the original becomes by it."""
-        return "compile" if dict(action.params).get("mode") == "default" else "compile_max_autotune"
-
-    def slow_to_build(self, action: Action) -> bool:
-        """Does this mode try kernels out? On an H200 that took 20 to 60 s a program."""
-        return dict(action.params).get("mode") != "default"
+    traits: ClassVar[Traits] = Traits("S", in_baselines=True, baseline=_compiled_baseline, slow_to_build=_tries_kernels)
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action a mode. Not before another schedule that has to come last, and not round generated kernels that it cannot call."""
@@ -52,12 +53,7 @@ class CudaGraph:
     """
 
     name: str = "cuda_graph"
-    legality: str = "S"
-    in_baselines: bool = True
-
-    def baseline(self, action: Action) -> str:
-        """Return the name of the baseline that the original becomes by it."""
-        return "cuda_graph"
+    traits: ClassVar[Traits] = Traits("S", in_baselines=True, baseline=lambda action: "cuda_graph")
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action where a recording means the same as the calls."""
@@ -91,8 +87,7 @@ class ChannelsLast:
     """
 
     name: str = "channels_last"
-    legality: str = "S"
-    best_with: tuple[Action, ...] = (Action("compile", params=(("mode", "default"),)),)
+    traits: ClassVar[Traits] = Traits("S", best_with=(Action("compile", params=(("mode", "default"),)),))
     """Alone it costs a pass over the input and one over the output, which a compiled program has anyway."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:

@@ -90,19 +90,19 @@ def _bound(operator: str, moving: Expr, fixed: Expr, unsigned: str, counting: Se
     the quotient is a shift; and c * thread_x < k exactly when thread_x < k / c, rounded up. `unsigned`: the type in which the sides are compared, or
     nothing where it is signed; a negative sum is large there. `counting`: variables that count up from zero or more.
     """
-    found = _quotient(moving)
+    quotient = _quotient(moving)
     if unsigned and not not_negative(moving, counting):
         return False
-    inside, divisor = found if found is not None else (moving, 1)
+    inside, divisor = quotient if quotient is not None else (moving, 1)
     factor = coefficient(inside)
     if factor is None or factor < 1 or (divisor > 1 and factor > 1):
         return False
     limit = f"(long){f'({unsigned})' if unsigned else ''}({printer.expr(fixed)})"
-    if found is not None:
+    if quotient is not None:
         rest = moving.map(lambda node: ir.number(0, node.line) if node is inside else None)
         limit = f"({limit} - (long)({printer.expr(rest)}){' + 1' if operator in ('<=', '>') else ''}) * {divisor}"
     limit = f"{limit} - (long)({printer.expr(at_zero(inside))})"
-    if found is None and operator in ("<=", ">"):
+    if quotient is None and operator in ("<=", ">"):
         limit += " + 1"
     (result.high if operator in ("<", "<=") else result.low).append(f"ww::up({limit}, {factor})" if factor > 1 else limit)
     return True
@@ -140,14 +140,14 @@ def _whole_numbers(comparison: Expr, plan: Plan) -> bool:
 
 def _counting(expr: Expr, plan: Plan) -> set[int]:
     """Return the variables in an expanded expression that are loop counters from a number on upwards."""
-    found = set()
+    counters = set()
     for key in {n.var for n in expr.walk() if n.var is not None}:
         declaration, changes = plan.facts.declared.get(key), plan.facts.assigned.get(key, [])
         if declaration is None or declaration.init is None or not not_negative(declaration.init) or key in plan.facts.addressed:
             continue
         if all(isinstance(s, ir.For) and s.step is not None and _counts_up(s.step, key) and key not in _changed(s.body) for s in changes):
-            found.add(key)
-    return found
+            counters.add(key)
+    return counters
 
 
 def _counts_up(step: Expr, key: int) -> bool:
@@ -163,11 +163,11 @@ def _changed(body: tuple[ir.Stmt, ...]) -> set[int]:
 def compared_unsigned(comparison: Expr, plan: Plan) -> str:
     """Return the unsigned type in which the two sides are compared; nothing where it is signed."""
     types = [_type(side, plan) for side in comparison.children]
-    found = [t for t in types if t in UNSIGNED]
-    wide = [t for t in found if t in UNSIGNED[3:]]
-    if not found or (not wide and any(t in ("long", "long long", "int64_t") for t in types)):
+    unsigned = [t for t in types if t in UNSIGNED]
+    wide = [t for t in unsigned if t in UNSIGNED[3:]]
+    if not unsigned or (not wide and any(t in ("long", "long long", "int64_t") for t in types)):
         return ""
-    return (wide or found)[0]
+    return (wide or unsigned)[0]
 
 
 def is_signed(comparison: Expr, plan: Plan) -> bool:
@@ -196,8 +196,8 @@ def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
 
 def is_index_as_signed(expr: Expr) -> bool:
     """Is this `(int)threadIdx.x` or the like? Indices and sizes of a launch fit, so that the cast changes nothing; others may cut a value off."""
-    given = ir.bare(expr.children[-1])
-    of_launch = given.kind == "member" and bool(given.children) and given.children[0].name in LAUNCH
+    operand = ir.bare(expr.children[-1])
+    of_launch = operand.kind == "member" and bool(operand.children) and operand.children[0].name in LAUNCH
     return of_launch and expr.type in ("int", "long", "long long")
 
 

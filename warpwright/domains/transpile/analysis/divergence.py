@@ -56,20 +56,20 @@ def _barrier(stmts: tuple[Stmt, ...]) -> int | None:
 
 def _constants(body: tuple[Stmt, ...]) -> Mapping[int, Expr]:
     """Return the initial values of the variables that are never assigned to, nor bound to anything, afterwards."""
-    found = {stmt.var.key: stmt.init for stmt in ir.walk(body) if isinstance(stmt, Declare) and stmt.init is not None and not stmt.var.dims}
+    constants = {stmt.var.key: stmt.init for stmt in ir.walk(body) if isinstance(stmt, Declare) and stmt.init is not None and not stmt.var.dims}
     for node in ir.expressions(body):
         changed = ir.assigned(node)
         target = ir.target(changed) if changed is not None else None
         if target is not None and target.var is not None:
-            found.pop(target.var, None)
+            constants.pop(target.var, None)
         if (node.kind == "unary" and node.name == "&") or node.kind in ("call", "lambda"):  # a call may take a reference
             for child in node.walk():
-                found.pop(child.var or -1, None)
+                constants.pop(child.var or -1, None)
     for stmt in ir.walk(body):
         if isinstance(stmt, Declare) and stmt.var.reference and stmt.init is not None:
             for child in stmt.init.walk():
-                found.pop(child.var or -1, None)
-    return found
+                constants.pop(child.var or -1, None)
+    return constants
 
 
 def _text(expr: Expr, constant: Mapping[int, Expr], depth: int = 0) -> str:

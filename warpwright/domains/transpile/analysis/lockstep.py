@@ -15,5 +15,5 @@ def relies_on_lockstep(function: Function) -> bool:
 
 def may_wait(loop: DoWhile, variables: Mapping[int, ir.Var]) -> bool:
     """Say whether a loop reads volatile memory: it may wait for what another thread of the block writes."""
-    found = [variables.get(e.var) for e in ir.expressions(loop.body) if e.kind == "name" and e.var is not None]
-    return any(var is not None and "volatile" in var.type for var in found)
+    named = [variables.get(e.var) for e in ir.expressions(loop.body) if e.kind == "name" and e.var is not None]
+    return any(var is not None and "volatile" in var.type for var in named)

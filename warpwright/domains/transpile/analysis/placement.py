@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     Branch,
-    Gather,
+    CollectiveNode,
     Loop,
     Masked,
     MaskedLoop,
@@ -47,7 +47,7 @@ def touches(nodes: Sequence[Node]) -> tuple[dict[int, set[int]], dict[int, set[i
                 for key in used([Evaluate(m) for m in (node.cond, *masks)]) | {node.flag.key}:
                     regions.setdefault(key, set()).add(node.number)
                     groups.setdefault(key, set()).add(group)
-            elif isinstance(node, Gather):
+            elif isinstance(node, CollectiveNode):
                 number = next(numbers)
                 for key in used([Evaluate(m) for m in masks]) | {node.stmt.offered.key}:
                     regions.setdefault(key, set()).add(number)
@@ -68,13 +68,13 @@ def touches(nodes: Sequence[Node]) -> tuple[dict[int, set[int]], dict[int, set[i
 def needed_scalars(nodes: Sequence[Node], facts: Facts, variables: Mapping[int, Var]) -> set[int]:
     """Return the uniform variables that more than one region, or shared control, names."""
     regions, _, control = touches(nodes)
-    found = set()
+    needed = set()
     for key, var in variables.items():
         if var.space != "local" or key in facts.varying or var.dims:
             continue
         if key in control or len(regions.get(key, ())) > 1:
-            found.add(key)
-    return found
+            needed.add(key)
+    return needed
 
 
 def check_groups(nodes: Sequence[Node], scalars: set[int], facts: Facts, variables: Mapping[int, Var]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.uniform import Facts
-from warpwright.domains.transpile.ir import Collect, Declare, DoWhile, Evaluate, Expr, For, If, Jump, Stmt, Var
+from warpwright.domains.transpile.ir import Collective, Declare, DoWhile, Evaluate, Expr, For, If, Jump, Stmt, Var
 
 
 @dataclass
@@ -35,10 +35,10 @@ class Sync:
 
 
 @dataclass
-class Gather:
+class CollectiveNode:
     """A vote or reduction over what the threads offered."""
 
-    stmt: Collect
+    stmt: Collective
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Leave:
     word: str
 
 
-Node = Region | Single | Sync | Gather | Branch | Loop | Masked | MaskedLoop | WarpGroup | Leave
+Node = Region | Single | Sync | CollectiveNode | Branch | Loop | Masked | MaskedLoop | WarpGroup | Leave
 
 
 @dataclass
@@ -170,19 +170,19 @@ def jumps(stmt: Stmt) -> bool:
 
 def changed(stmt: Stmt) -> set[int]:
     """Return the keys that the statement declares or assigns."""
-    found: set[int] = set()
+    keys: set[int] = set()
     for one in ir.walk((stmt,)):
-        if isinstance(one, Declare | Collect):
-            found.add(one.var.key)
+        if isinstance(one, Declare | Collective):
+            keys.add(one.var.key)
         for expr in ir.own_expressions(one):
-            found |= expr.changes
-    return found
+            keys |= expr.changes
+    return keys
 
 
 def meets(node: Node, scope: str) -> bool:
     if isinstance(node, Sync):
         return node.scope == scope
-    if isinstance(node, Gather):
+    if isinstance(node, CollectiveNode):
         return node.stmt.scope == scope
     return any(meets(n, scope) for n in children(node))
 
@@ -227,7 +227,7 @@ def node_stmts(node: Node) -> list[Stmt]:
     """Return the statements directly in a node."""
     if isinstance(node, Region):
         return node.stmts
-    if isinstance(node, Single | Gather):
+    if isinstance(node, Single | CollectiveNode):
         return [node.stmt]
     if isinstance(node, Loop):
         extra: list[Stmt] = [Evaluate(e) for e in (node.cond, node.step) if e is not None]
@@ -241,15 +241,15 @@ def node_stmts(node: Node) -> list[Stmt]:
 
 def used(stmts: Sequence[Stmt]) -> set[int]:
     """Return the keys of all variables that the statements name."""
-    found: set[int] = set()
+    keys: set[int] = set()
     for stmt in ir.walk(tuple(stmts)):
         for expr in ir.own_expressions(stmt):
-            found |= expr.keys
+            keys |= expr.keys
         if isinstance(stmt, Declare):
-            found.add(stmt.var.key)
-        elif isinstance(stmt, Collect):
-            found |= {stmt.var.key, stmt.offered.key}
-    return found
+            keys.add(stmt.var.key)
+        elif isinstance(stmt, Collective):
+            keys |= {stmt.var.key, stmt.offered.key}
+    return keys
 
 
 def all_stmts(nodes: Sequence[Node]) -> list[Stmt]:

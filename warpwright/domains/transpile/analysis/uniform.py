@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.ir import Collect, Declare, Expr, For, If, Jump, Return, Stmt, Var
+from warpwright.domains.transpile.ir import Collective, Declare, Expr, For, If, Jump, Return, Stmt, Var
 
 INLINED_CALLS = frozenset(
     [
@@ -105,7 +105,7 @@ def _collect(
             controls.append((stmt.var.key, conds if stmt.init is not None else (), stmt.init))
             if stmt.var.reference and stmt.init is not None and (t := ir.target(stmt.init)) is not None and t.var is not None:
                 facts.addressed.add(t.var)
-        elif isinstance(stmt, Collect):
+        elif isinstance(stmt, Collective):
             controls.append((stmt.var.key, (), None))
         elif isinstance(stmt, If):
             inner = conds if stmt.exits else (*conds, stmt.cond)
@@ -124,11 +124,11 @@ def _collect(
 
 def _jump_conditions(body: tuple[Stmt, ...]) -> tuple[Expr, ...]:
     """Return the conditions under which threads leave an iteration early."""
-    found: list[Expr] = []
+    conditions: list[Expr] = []
     for stmt in ir.walk(body):
         if isinstance(stmt, If) and any(isinstance(s, Jump | Return) for s in ir.walk((*stmt.then, *stmt.other))):
-            found.append(stmt.cond)
-    return tuple(found)
+            conditions.append(stmt.cond)
+    return tuple(conditions)
 
 
 def _note(
@@ -144,19 +144,19 @@ def _note(
     for node in expr.walk():
         changed = ir.assigned(node)
         if changed is not None:
-            found = ir.target(changed)
-            if found is not None and found.var is not None and found.var in variables and changed.kind in ("name", "paren", "member"):
-                facts.assigned.setdefault(found.var, []).append(stmt)
-                controls.append((found.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
-            elif changed.kind == "index" and found is not None and found.var is not None and found.var in variables and _points(variables[found.var]):
+            root = ir.target(changed)
+            if root is not None and root.var is not None and root.var in variables and changed.kind in ("name", "paren", "member"):
+                facts.assigned.setdefault(root.var, []).append(stmt)
+                controls.append((root.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
+            elif changed.kind == "index" and root is not None and root.var is not None and root.var in variables and _points(variables[root.var]):
                 pass  # what it points to is assigned, not the pointer
-            elif found is not None and found.var is not None and variables.get(found.var) is not None and variables[found.var].space == "local":
-                facts.assigned.setdefault(found.var, []).append(stmt)
-                if not variables[found.var].dims and not re.search(r"\*|\bauto\b", variables[found.var].type):  # an array in a class
-                    controls.append((found.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
-        if node.kind == "unary" and node.name == "&" and (found := ir.target(node.children[0])) is not None and found.var is not None:
-            facts.addressed.add(found.var)
-            facts.assigned.setdefault(found.var, []).append(stmt)
+            elif root is not None and root.var is not None and variables.get(root.var) is not None and variables[root.var].space == "local":
+                facts.assigned.setdefault(root.var, []).append(stmt)
+                if not variables[root.var].dims and not re.search(r"\*|\bauto\b", variables[root.var].type):  # an array in a class
+                    controls.append((root.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
+        if node.kind == "unary" and node.name == "&" and (root := ir.target(node.children[0])) is not None and root.var is not None:
+            facts.addressed.add(root.var)
+            facts.assigned.setdefault(root.var, []).append(stmt)
         if node.kind == "lambda":
             for inside in node.walk():
                 if inside.var is not None:
@@ -166,10 +166,10 @@ def _note(
             facts.addressed.add(owner)
         if node.kind == "call":
             for position, argument in enumerate(node.children[1:]):
-                found = ir.target(argument)
-                if found is not None and found.var is not None and position in references.get(node.name, ()):
-                    facts.assigned.setdefault(found.var, []).append(stmt)
-                    facts.addressed.add(found.var)
+                root = ir.target(argument)
+                if root is not None and root.var is not None and position in references.get(node.name, ()):
+                    facts.assigned.setdefault(root.var, []).append(stmt)
+                    facts.addressed.add(root.var)
 
 
 def _points(var: Var) -> bool:
@@ -184,16 +184,16 @@ def _object(node: Expr, variables: Mapping[int, Var]) -> int | None:
     method = head.kind == "member" and not any("->" in part for part in head.parts if isinstance(part, str))
     if not method and node.name not in ("operator[]", "operator()", "operator<<", "operator>>"):
         return None
-    found = ir.target(head)
-    var = variables.get(found.var) if found is not None and found.var is not None else None
+    root = ir.target(head)
+    var = variables.get(root.var) if root is not None and root.var is not None else None
     return var.key if var is not None and var.space == "local" and "auto" not in var.type and "*" not in var.type else None
 
 
 def _branches(whole: Expr, inside: Expr) -> tuple[Expr, ...]:
     """Return the conditions inside an expression that decide whether `inside` is evaluated."""
-    found: list[Expr] = []
+    conditions: list[Expr] = []
     for node in whole.walk():
         if node.kind in ("conditional",) or (node.kind == "binary" and node.name in ("&&", "||")):  # noqa: SIM102
             if any(n is inside for c in node.children[1:] for n in c.walk()):
-                found.append(node.children[0])
-    return tuple(found)
+                conditions.append(node.children[0])
+    return tuple(conditions)

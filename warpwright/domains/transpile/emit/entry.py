@@ -18,7 +18,7 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
     """Return the functions that replace a kernel in the output: one runs a block, one the grid. `row_writer` writes one more, for rows of blocks."""
     names = ", ".join(n for n in kernel.template_names)
     arguments = ", ".join(["launch", "index", *(p.name + ("..." if p.pack else "") for p in kernel.parameters)])
-    given = f", {names}" if names else ""
+    instance = f", {names}" if names else ""
     parts = block_function(kernel, writer, line, f"{kernel.name}_block")
     if row_writer is not None:
         parts += block_function(kernel, row_writer, line, f"{kernel.name}_rows")
@@ -29,7 +29,7 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
     ]
     size = row_writer.lowered.one_row if row_writer is not None else writer.lowered.one_row
     if size:
-        wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{given}>(wide{arguments.removeprefix('launch')});"
+        wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{instance}>(wide{arguments.removeprefix('launch')});"
         run = f"[&](const ww::Launch& wide, const uint3 index) {{ {wide} }}"
         grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, {run}{weight});")
     if writer.lowered.prologue is not None:
@@ -38,9 +38,9 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
         grid.append("  ww::each_block(launch, [&](const uint3 index) {")
     keyword = "if"
     for x, y, z in writer.settings.blocks:
-        grid.append(f"    {keyword} (launch.is({x}, {y}, {z})) {kernel.name}_block<{x}, {y}, {z}{given}>({arguments});")
+        grid.append(f"    {keyword} (launch.is({x}, {y}, {z})) {kernel.name}_block<{x}, {y}, {z}{instance}>({arguments});")
         keyword = "else if"
-    general = f"{kernel.name}_block<0, 0, 0{given}>({arguments});"
+    general = f"{kernel.name}_block<0, 0, 0{instance}>({arguments});"
     grid.append(f"    else {general}" if writer.settings.blocks else f"    {general}")
     return "\n".join([*parts, *grid, f"  }}{weight});", "}"])
 

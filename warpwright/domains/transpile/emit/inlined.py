@@ -22,23 +22,23 @@ def inlined_edits(source: Source, device: Device) -> list[Edit]:
     return _edits(source.tokens, inside, vmath.calls(device.functions))
 
 
-def _edits(found: Sequence[Token], inside: Sequence[tuple[int, int]], known: Mapping[str, str]) -> list[Edit]:
+def _edits(tokens: Sequence[Token], inside: Sequence[tuple[int, int]], known: Mapping[str, str]) -> list[Edit]:
     """Return what changes in the functions that lie `inside`; `known`: library function -> what is called instead."""
     edits = []
-    for at in range(len(found) - 1):
-        token, before = found[at], found[at - 1].text if at else ""
+    for at in range(len(tokens) - 1):
+        token, before = tokens[at], tokens[at - 1].text if at else ""
         if token.text == "__device__" and any(low <= token.start < high for low, high in inside):
-            head = {near.text for near in found[max(at - 4, 0) : at + 4]}
+            head = {near.text for near in tokens[max(at - 4, 0) : at + 4]}
             word = "" if head & {"inline", "__inline__", "__forceinline__"} else "inline "  # with -fPIC, others may be replaced when linked
             used = ", used" if word and "__host__" in head else ""  # another source of the program may call it
             edits.append(Edit(token.start, token.end, f"{word}__attribute__((always_inline{used}))"))
-        if token.text not in known or found[at + 1].text != "(" or before in (".", "->"):
+        if token.text not in known or tokens[at + 1].text != "(" or before in (".", "->"):
             continue
         start = token.start
         if before == "::":
-            if found[at - 2].kind == "word" and found[at - 2].text != "std":
+            if tokens[at - 2].kind == "word" and tokens[at - 2].text != "std":
                 continue
-            start = found[at - 2].start if found[at - 2].text == "std" else found[at - 1].start
+            start = tokens[at - 2].start if tokens[at - 2].text == "std" else tokens[at - 1].start
         if any(low <= token.start < high for low, high in inside):
             edits.append(Edit(start, token.end, known[token.text]))
     return edits

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import regions as plans
-from warpwright.domains.transpile.analysis.regions import Branch, Gather, Leave, Loop, Masked, MaskedLoop, Node, Region, Single, Sync, WarpGroup
+from warpwright.domains.transpile.analysis.regions import (
+    Branch,
+    CollectiveNode,
+    Leave,
+    Loop,
+    Masked,
+    MaskedLoop,
+    Node,
+    Region,
+    Single,
+    Sync,
+    WarpGroup,
+)
 from warpwright.domains.transpile.emit import control, regions, warps
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Evaluate
@@ -33,7 +45,7 @@ def _node(writer: Writer, node: Node) -> None:
         writer.lines += writer.printer.statement(node.stmt, writer.depth)
     elif isinstance(node, Sync):
         writer.line(f"// {'__syncthreads()' if node.scope == 'block' else 'the warp meets'}, line {node.line}")
-    elif isinstance(node, Gather):
+    elif isinstance(node, CollectiveNode):
         _collect(writer, node)
     elif isinstance(node, Branch):
         _branch(writer, node)
@@ -127,7 +139,7 @@ def _lane_arrays(writer: Writer, node: WarpGroup) -> None:
         writer.line(f"alignas(64) {declarator(var, f'{var.name}_l', '[32]')};")
 
 
-def _collect(writer: Writer, node: Gather) -> None:
+def _collect(writer: Writer, node: CollectiveNode) -> None:
     stmt = node.stmt
     neutral, step = _JOINS[stmt.operation]
     start = f"({stmt.var.type}){neutral}" if neutral else f"{stmt.var.type}()"

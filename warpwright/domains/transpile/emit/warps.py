@@ -99,7 +99,7 @@ def _side_by_side(writer: Writer, stmts: Sequence[Stmt], low: str, high: str, fi
     if line:
         writer.line(f"// line {line}")
         writer.printer.last_line = line
-    sides = only_lane(stmts, lanes) or next((found for m in writer.masks if (found := lane_of(m, lanes)) is not None), None)
+    sides = only_lane(stmts, lanes) or next((pair for m in writer.masks if (pair := lane_of(m, lanes)) is not None), None)
     only = _lane_number(writer, *sides) if sides is not None else ""
     if only:
         writer.open(f"if (const long lane_index = {only}; lane_index >= {low} && lane_index < {high})")

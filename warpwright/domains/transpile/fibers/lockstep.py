@@ -69,7 +69,7 @@ class _Stepped(FunctionPrinter):
 
 def edits(source: Source, functions: Sequence[Function], taken: Set[int], everywhere: bool) -> list[Edit]:
     """Rewrite the functions that rely on lockstep (`everywhere`: all functions), but for kernels (by offset) that another tier took."""
-    made, places = [], itertools.count()
+    rewritten, places = [], itertools.count()
     for function in sorted(functions, key=lambda one: one.start):
         kernel = source.kernel_of(function.start)
         if function.problem or not (everywhere or relies_on_lockstep(function)) or (kernel is not None and kernel.start in taken):
@@ -77,5 +77,5 @@ def edits(source: Source, functions: Sequence[Function], taken: Set[int], everyw
         start, end, head = source.definition(function.name, function.start)
         printer = _Stepped(dict(function.variables or {}), everywhere, places)
         text = "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
-        made.append(Edit(start, end, text))
-    return made
+        rewritten.append(Edit(start, end, text))
+    return rewritten

@@ -37,17 +37,17 @@ _ABOUT_KERNEL = re.compile(r"cuda(Func|Occupancy)\w+$")
 def value_edits(source: Source) -> list[Edit]:
     """Give calls such as `cudaFuncSetAttribute(k, ...)` the kernel's launch function: the kernel itself may not be in the output."""
     names = {kernel.name for kernel in source.kernels if kernel.defined}
-    found, edits = source.tokens, []
-    for index, token in enumerate(found):
+    tokens, edits = source.tokens, []
+    for index, token in enumerate(tokens):
         if not _ABOUT_KERNEL.match(token.text):
             continue
         depth, at = 0, index
-        while (at := at + 1) < len(found) and found[at].text != ";":
-            depth += (found[at].text == "(") - (found[at].text == ")")
-            if depth <= 0 and found[at].text == ")":
+        while (at := at + 1) < len(tokens) and tokens[at].text != ";":
+            depth += (tokens[at].text == "(") - (tokens[at].text == ")")
+            if depth <= 0 and tokens[at].text == ")":
                 break
-            if found[at].text in names:
-                edits.append(Edit(found[at].start, found[at].end, f"{found[at].text}_launch"))
+            if tokens[at].text in names:
+                edits.append(Edit(tokens[at].start, tokens[at].end, f"{tokens[at].text}_launch"))
     return edits
 
 
@@ -63,39 +63,39 @@ def with_linkage(text: str, source: Source) -> str:
 
 def dynamic_shared_edits(source: Source) -> list[Edit]:
     """Turn `extern __shared__ T name[];` into a pointer to the launch's dynamic shared memory."""
-    text, found, edits = source.text, source.tokens, []
-    for index, token in enumerate(found):
+    text, tokens, edits = source.text, source.tokens, []
+    for index, token in enumerate(tokens):
         if token.text != "extern":
             continue
         end = index
-        while end < len(found) and found[end].text not in (";", "{"):
+        while end < len(tokens) and tokens[end].text not in (";", "{"):
             end += 1
-        words = [t.text for t in found[index:end]]
-        if end == len(found) or found[end].text != ";" or "__shared__" not in words or words[-1] != "]":
+        words = [t.text for t in tokens[index:end]]
+        if end == len(tokens) or tokens[end].text != ";" or "__shared__" not in words or words[-1] != "]":
             continue
-        opening = max(i for i in range(index, end) if found[i].text == "[")
+        opening = max(i for i in range(index, end) if tokens[i].text == "[")
         kind = re.sub(
             r"\bextern\b|\b__shared__\b|\bvolatile\b|(?:__align__|alignas)\s*\([^)]*\)|__attribute__\s*\(\(.*?\)\)",
             "",
-            text[token.start : found[opening - 1].start],
+            text[token.start : tokens[opening - 1].start],
         )
-        kind, name = " ".join(kind.split()), found[opening - 1].text
-        inside = any(t.text == "{" for t in found[:index]) and _depth(found, index) > 0
+        kind, name = " ".join(kind.split()), tokens[opening - 1].text
+        inside = any(t.text == "{" for t in tokens[:index]) and _depth(tokens, index) > 0
         volatile = "volatile " if "volatile" in words else ""
         if inside:
-            edits.append(Edit(token.start, found[end].end, f"{volatile}{kind}* const {name} = ({volatile}{kind}*)ww::dynamic_shared();"))
+            edits.append(Edit(token.start, tokens[end].end, f"{volatile}{kind}* const {name} = ({volatile}{kind}*)ww::dynamic_shared();"))
         else:
-            edits.append(Edit(token.start, found[end].end, f"\n#define {name} (({volatile}{kind}*)ww::dynamic_shared())\n"))
+            edits.append(Edit(token.start, tokens[end].end, f"\n#define {name} (({volatile}{kind}*)ww::dynamic_shared())\n"))
     return edits
 
 
-def _depth(found: Sequence[Token], index: int) -> int:
+def _depth(tokens: Sequence[Token], index: int) -> int:
     """Return how many braces that are not of a namespace or `extern "C"` are open at the index."""
     stack: list[bool] = []
     function = True
     for at in range(index):
-        word = found[at].text
-        if word == "namespace" or (word == "extern" and found[at + 1].kind == "string" and found[at + 2].text == "{"):
+        word = tokens[at].text
+        if word == "namespace" or (word == "extern" and tokens[at + 1].kind == "string" and tokens[at + 2].text == "{"):
             function = False
         elif word == "{":
             stack.append(function)
@@ -121,9 +121,9 @@ def shape_name(kernel: Kernel) -> str:
 
 def call(kernel: Kernel) -> str:
     """Return the call of a kernel with its own parameters."""
-    given = f"<{', '.join(kernel.template_names)}>" if kernel.template_names else ""
+    instance = f"<{', '.join(kernel.template_names)}>" if kernel.template_names else ""
     arguments = ", ".join(p.name + ("..." if p.pack else "") for p in _visible(kernel))
-    return f"{kernel.name}{given}({arguments})"
+    return f"{kernel.name}{instance}({arguments})"
 
 
 def _visible(kernel: Kernel) -> list[Parameter]:
@@ -146,13 +146,13 @@ def device_edits(source: Source, replaced: Mapping[int, str]) -> list[Edit]:
     blocks = scan.c_blocks(source.tokens)
     for kernel in source.kernels:
         better = replaced.get(kernel.start)
-        made = launch_function(kernel) if better is None else better
+        replacement = launch_function(kernel) if better is None else better
         if any(start < kernel.start < end for start, end in blocks):  # templates have no C linkage
-            made = f'\nextern "C++" {{\n{made}\n}}\n'
+            replacement = f'\nextern "C++" {{\n{replacement}\n}}\n'
         if better is not None:
-            edits.append(Edit(kernel.start, kernel.end, made))
+            edits.append(Edit(kernel.start, kernel.end, replacement))
         else:
-            edits.append(Edit(kernel.end, kernel.end, made))
+            edits.append(Edit(kernel.end, kernel.end, replacement))
             edits += _named(kernel)
     return edits
 

@@ -129,7 +129,7 @@ def function_text(function: Function, head: str) -> str:
 
 def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
     """Replace each kernel and device function by its checked form."""
-    made = []
+    replaced = []
     for function in functions:
         kernel = source.kernel_of(function.start)
         if function.problem:
@@ -140,5 +140,5 @@ def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
         text = function_text(function, head)
         if kernel is not None:
             text += rewrite.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")
-        made.append(Edit(start, end, text))
-    return made
+        replaced.append(Edit(start, end, text))
+    return replaced

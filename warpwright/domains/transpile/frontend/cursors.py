@@ -49,19 +49,19 @@ class Cursors:
 
     def children(self, cursor: Any) -> list[Any]:
         """Return the cursors directly inside one, in order."""
-        found: list[Any] = []
-        self.visit(cursor, self.collect, found)
-        for child in found:
+        inside: list[Any] = []
+        self.visit(cursor, self.collect, inside)
+        for child in inside:
             child._tu = self.unit
-        return found
+        return inside
 
     def extent(self, cursor: Any) -> tuple[int, int]:
         """Return where a cursor's text begins and ends."""
-        found = self.extent_of(cursor)
-        low, high, start, end = found.begin_int_data, found.end_int_data, self.start, self.end
+        known = self.extent_of(cursor)
+        low, high, start, end = known.begin_int_data, known.end_int_data, self.start, self.end
         if start <= low <= end and start <= high <= end:
             return low - start, high - start
-        return found.start.offset, found.end.offset
+        return known.start.offset, known.end.offset
 
     def own_offset(self, cursor: Any) -> int | None:
         """Return where a cursor's name stands in the main file; None where it is in another."""
@@ -72,11 +72,11 @@ class Cursors:
 
     def type(self, cursor: Any) -> str:
         """Return a cursor's type as the parser spells it."""
-        found = self.type_of(cursor)
-        key = (found._kind_id, *found.data)
+        known = self.type_of(cursor)
+        key = (known._kind_id, *known.data)
         text = self.spellings.get(key)
         if text is None:
-            text = self.spellings[key] = found.spelling
+            text = self.spellings[key] = known.spelling
         return text
 
     def declaration(self, name: Any) -> tuple[str, str, int | None]:
@@ -92,8 +92,8 @@ class Cursors:
         return known
 
 
-def _collected(child: Any, _parent: Any, found: list[Any]) -> int:
-    found.append(child)
+def _collected(child: Any, _parent: Any, children: list[Any]) -> int:
+    children.append(child)
     return 1  # go on with the next
 
 

@@ -28,8 +28,8 @@ _ASSIGN = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 def closed(expr: Expr) -> Expr:
     """Return an expression of open type with its type, where its operands say it; else as it is."""
     if expr.kind == "index" and expr.children:
-        found = _ARRAY.fullmatch(expr.children[0].type)
-        return replace(expr, type=found[1]) if found is not None and found[1] in _NUMBERS else expr
+        array = _ARRAY.fullmatch(expr.children[0].type)
+        return replace(expr, type=array[1]) if array is not None and array[1] in _NUMBERS else expr
     if expr.kind == "paren" and len(expr.children) == 1:
         return replace(expr, type=expr.children[0].type)
     if expr.kind in ("binary", "assign") and len(expr.children) == 2:

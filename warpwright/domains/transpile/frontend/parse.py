@@ -69,21 +69,21 @@ def parse(source: Source) -> list[Function]:
     problems = [
         (d.location.offset, d.spelling) for d in unit.diagnostics if d.severity >= 3 and d.location.file and d.location.file.name == "input.cu"
     ]
-    found: list[Function] = []
-    _declarations(unit.cursor, Cursors(unit, "input.cu", ascii_text), ascii_text, source, problems, found)
-    return found
+    functions: list[Function] = []
+    _declarations(unit.cursor, Cursors(unit, "input.cu", ascii_text), ascii_text, source, problems, functions)
+    return functions
 
 
-def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, problems: Sequence[tuple[int, str]], found: list[Function]) -> None:
+def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, problems: Sequence[tuple[int, str]], functions: list[Function]) -> None:
     for child in cursors.children(cursor):
         if cursors.own_offset(child) is None:
             continue
         if kind(child) in ("NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"):
-            _declarations(child, cursors, text, source, problems, found)
+            _declarations(child, cursors, text, source, problems, functions)
         elif kind(child) in ("FUNCTION_DECL", "FUNCTION_TEMPLATE") and child.is_definition():
             kinds = {kind(c) for c in cursors.children(child)}
             if kinds & {"CUDAGLOBAL_ATTR", "CUDADEVICE_ATTR"} and "COMPOUND_STMT" in kinds:
-                found.append(_Reader(child, cursors, text, source, problems).function())
+                functions.append(_Reader(child, cursors, text, source, problems).function())
 
 
 
@@ -129,9 +129,9 @@ class _Reader:
         while name in self.names:
             name, number = f"{var.name}_{number}", number + 1
         self.names.add(name)
-        made = Var(var.key, name, var.type, var.dims, var.space, var.line, var.reference, var.const)
-        self.vars[var.key] = made
-        return made
+        unique = Var(var.key, name, var.type, var.dims, var.space, var.line, var.reference, var.const)
+        self.vars[var.key] = unique
+        return unique
 
     def line(self, cursor: Any) -> int:
         return self.source.line(self.cursors.extent(cursor)[0])
@@ -144,14 +144,14 @@ class _Reader:
         for child in self.cursors.children(cursor):
             start, end = self.cursors.extent(child)
             comment = self.comment(at, start)
-            made = self.statement(child)
-            body += [_commented(made[0], comment), *made[1:]] if made and comment else made
+            read = self.statement(child)
+            body += [_commented(read[0], comment), *read[1:]] if read and comment else read
             at = end
         return tuple(body)
 
     def comment(self, start: int, end: int) -> str:
-        found = re.findall(r"//[ \t]*([^\n]*)", self.text[start:end])
-        return " ".join(line.strip() for line in found if line.strip())[:120]
+        comments = re.findall(r"//[ \t]*([^\n]*)", self.text[start:end])
+        return " ".join(line.strip() for line in comments if line.strip())[:120]
 
     def body_of(self, cursor: Any) -> tuple[Stmt, ...]:
         return self.block(cursor) if kind(cursor) == "COMPOUND_STMT" else tuple(self.statement(cursor))
@@ -214,14 +214,14 @@ class _Reader:
     def semicolons(self, cursor: Any) -> tuple[int, int]:
         """Return the offsets of the two semicolons of a for statement."""
         text, at, depth = self.text, self.text.index("(", self.cursors.extent(cursor)[0]) + 1, 0
-        found: list[int] = []
-        while len(found) < 2:
+        offsets: list[int] = []
+        while len(offsets) < 2:
             letter = text[at]
             depth += (letter in "([{") - (letter in ")]}")
             if letter == ";" and depth == 0:
-                found.append(at)
+                offsets.append(at)
             at += 1
-        return found[0], found[1]
+        return offsets[0], offsets[1]
 
     def declaration(self, cursor: Any) -> list[Stmt]:
         word, line = kind(cursor), self.line(cursor)
@@ -247,9 +247,9 @@ class _Reader:
         shared = "CUDASHARED_ATTR" in attributes or re.search(r"\b__shared__\b", head) is not None
         tail, at = self.text[cursor.location.offset + len(cursor.spelling) : end], cursor.location.offset + len(cursor.spelling)
         dims: list[str] = []
-        while found := re.match(r"\s*\[", tail):
-            close = _close(tail, found.end() - 1)
-            dims.append(plain(tail[found.end() : close]).strip())
+        while bracket := re.match(r"\s*\[", tail):
+            close = _close(tail, bracket.end() - 1)
+            dims.append(plain(tail[bracket.end() : close]).strip())
             at, tail = at + close + 1, tail[close + 1 :]
         element = cursor.type
         if dims and not dims[0] and (size := element.get_array_size()) > 0:
@@ -310,28 +310,28 @@ class _Reader:
             form = "assign" if word == "BINARY_OPERATOR" and name in _ASSIGNMENTS else form
         spelled = self.cursors.type(cursor)
         if word != "CALL_EXPR":
-            found = Expr(form, parts, line, name, var, spelled)
-            return closed(found) if spelled == OPEN else found
+            read = Expr(form, parts, line, name, var, spelled)
+            return closed(read) if spelled == OPEN else read
         return self.call(cursor, Expr(form, parts, line, name), spelled, start)
 
-    def call(self, cursor: Any, made: Expr, spelled: str, start: int) -> Expr:
+    def call(self, cursor: Any, read: Expr, spelled: str, start: int) -> Expr:
         """Return what a call is, made but for its type: an operator of a class is a call to the parser, and so is a shift by `ww::by`."""
-        if made.name == "by" and self.text.startswith("ww::by(", start):
-            return shifts.amount(made)
+        if read.name == "by" and self.text.startswith("ww::by(", start):
+            return shifts.amount(read)
         called = cursor.referenced
         if _is_of_runtime(called):
-            shift = shifts.plain(replace(made, name="", type=spelled))
+            shift = shifts.plain(replace(read, name="", type=spelled))
             if shift.kind != "call":
                 return closed(shift) if shift.type == OPEN else shift
-        form, name, sign = made.kind, made.name, made.name.removeprefix("operator")
-        if sign == _sign(made.parts):
-            if sign in _ASSIGNMENTS and len(made.children) == 2:
+        form, name, sign = read.kind, read.name, read.name.removeprefix("operator")
+        if sign == _sign(read.parts):
+            if sign in _ASSIGNMENTS and len(read.children) == 2:
                 form, name = "assign", sign
-            elif sign in ("++", "--") and len(made.children) == 1:
+            elif sign in ("++", "--") and len(read.children) == 1:
                 form, name = "unary", sign
         pure = form == "call" and called is not None and called.is_const_method()
-        found = Expr(form, made.parts, made.line, name, None, spelled, pure)
-        return closed(found) if spelled == OPEN else found
+        whole = Expr(form, read.parts, read.line, name, None, spelled, pure)
+        return closed(whole) if spelled == OPEN else whole
 
     def pieces(self, start: int, end: int, kids: Sequence[Any], called: bool = False) -> tuple[str | Expr, ...]:
         """Return the text of [start, end) with the children in their places. `called`: one of a call may be the name of an operator."""
@@ -374,13 +374,13 @@ def _is_of_runtime(called: Any) -> bool:
 
 def _callee(text: str) -> str:
     """Return what a call in a template calls; nothing for `f(a) + b`, which the parser shows as a call too where types are open."""
-    found = re.match(r"([\w:]+)\s*(?:<[^()]*>\s*)?\(", text)
-    if found is None:
+    callee = re.match(r"([\w:]+)\s*(?:<[^()]*>\s*)?\(", text)
+    if callee is None:
         return ""
-    depth, end = 0, found.end() - 1
+    depth, end = 0, callee.end() - 1
     while end < len(text) and (depth := depth + (text[end] == "(") - (text[end] == ")")):
         end += 1
-    return found[1].rpartition("::")[2] if end >= len(text.rstrip()) - 1 else ""
+    return callee[1].rpartition("::")[2] if end >= len(text.rstrip()) - 1 else ""
 
 
 def _commented(stmt: Stmt, comment: str) -> Stmt:

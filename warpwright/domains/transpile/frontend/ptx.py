@@ -76,10 +76,10 @@ def translate(text: str) -> str:
         if stop is None:
             continue
         try:
-            made = _Statement(text[match.end() : end - 1], number).text()
+            translated = _Statement(text[match.end() : end - 1], number).text()
         except (DoesNotApply, KeyError, IndexError):
             continue
-        pieces += [text[at : match.start()], made, "\n" * (text.count("\n", match.start(), stop.end()) - made.count("\n"))]
+        pieces += [text[at : match.start()], translated, "\n" * (text.count("\n", match.start(), stop.end()) - translated.count("\n"))]
         at = stop.end()
     return "".join(pieces) + text[at:]
 
@@ -120,20 +120,20 @@ class _Statement:
         instructions = _instructions(filled)
         if not instructions:
             raise DoesNotApply(0, "an empty template is there for the compiler")
-        body = [made for instruction in instructions if (made := self._instruction(instruction))]
+        body = [translated for instruction in instructions if (translated := self._instruction(instruction))]
         return "{ " + " ".join([*before, *body, *after]) + " }"
 
     def _operands(self, text: str) -> list[tuple[str, str]]:
-        found = re.findall(r'(?:\[\w+\]\s*)?"([=+&]*[a-z])"\s*(\()', text)
-        made, at = [], 0
-        for constraint, _ in found:
+        constraints = re.findall(r'(?:\[\w+\]\s*)?"([=+&]*[a-z])"\s*(\()', text)
+        operands, at = [], 0
+        for constraint, _ in constraints:
             opening = text.index("(", text.index(f'"{constraint}"', at))
             end = scan.closing(text, opening)
-            made.append((constraint.replace("&", ""), text[opening + 1 : end - 1].strip()))
+            operands.append((constraint.replace("&", ""), text[opening + 1 : end - 1].strip()))
             at = end
-        if text.strip() and not made:
+        if text.strip() and not operands:
             raise DoesNotApply(0, text)
-        return made
+        return operands
 
     def _instruction(self, text: str) -> str:
         """Return the C++ statement of one instruction."""
@@ -205,9 +205,9 @@ class _Statement:
             return f"{operands[0]} = {_predicate(operation, operands[1:])}"
         if not kind and operation != "activemask":
             raise DoesNotApply(0, operation)
-        made = self._computed(operation, modifiers, plain, kind, operands[1:])
+        value = self._computed(operation, modifiers, plain, kind, operands[1:])
         result = {"setp": "", "cvt": kinds[0] if kinds else ""}.get(operation, kind)
-        return f"{operands[0]} = {self._fitting(operands[0], made, result)}"
+        return f"{operands[0]} = {self._fitting(operands[0], value, result)}"
 
     def _fitting(self, target: str, value: str, kind: str) -> str:
         """Return a value of PTX type `kind` for a target: bits that change their C++ type are reinterpreted."""
@@ -346,10 +346,10 @@ def _predicate(operation: str, values: Sequence[str]) -> str:
 
 def _number(text: str) -> int:
     """Return the number that an operand is, its cast left out."""
-    found = re.fullmatch(r"(?:\([\w ]+\))?\(?(\d+|0[xX][0-9a-fA-F]+)\)?", text)
-    if found is None:
+    digits = re.fullmatch(r"(?:\([\w ]+\))?\(?(\d+|0[xX][0-9a-fA-F]+)\)?", text)
+    if digits is None:
         raise DoesNotApply(0, "a register where a number is understood")
-    return int(found[1], 0)
+    return int(digits[1], 0)
 
 
 def _permuted(a: Sequence[str]) -> str:
@@ -367,10 +367,10 @@ def _clamped(target: str, value: str) -> str:
 
 
 def _comparison(plain: Sequence[str]) -> str:
-    found = [COMPARISONS[modifier] for modifier in plain if modifier in COMPARISONS]
-    if len(found) != 1:
+    comparisons = [COMPARISONS[modifier] for modifier in plain if modifier in COMPARISONS]
+    if len(comparisons) != 1:
         raise DoesNotApply(0, "setp")
-    return found[0]
+    return comparisons[0]
 
 
 def _lookup(a: Sequence[str]) -> str:
@@ -403,14 +403,14 @@ def _vote(plain: Sequence[str], values: Sequence[str]) -> str:
 
 def _instructions(template: str) -> list[str]:
     """Return the instructions of a template. A brace that begins or follows one is a scope; those inside are vectors."""
-    found, current = [], ""
+    instructions, current = [], ""
     for character in re.sub(r"//[^\n]*|/\*.*?\*/", " ", template, flags=re.S):
         if character == ";":
-            found.append(" ".join(current.split()))
+            instructions.append(" ".join(current.split()))
             current = ""
         elif current.strip() or character not in "{}":
             current += character
-    return [piece for piece in [*found, " ".join(current.split())] if piece]
+    return [piece for piece in [*instructions, " ".join(current.split())] if piece]
 
 
 def _sections(text: str) -> list[str]:

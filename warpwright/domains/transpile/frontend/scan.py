@@ -88,21 +88,21 @@ def tokens(text: str) -> tuple[Token, ...]:
     return tuple([Token(match.lastgroup or "", match[0], *match.span()) for match in _TOKEN.finditer(text) if match.lastgroup != "space"])
 
 
-def matching(found: Sequence[Token], at: int, opening: str = "(", closing: str = ")") -> int:
+def matching(tokens: Sequence[Token], at: int, opening: str = "(", closing: str = ")") -> int:
     """Return the index of the token that closes the one at index `at`; the last token when nothing does."""
     depth = 0
-    for index in range(at, len(found)):
-        depth += (found[index].text == opening) - (found[index].text == closing)
+    for index in range(at, len(tokens)):
+        depth += (tokens[index].text == opening) - (tokens[index].text == closing)
         if depth == 0:
             return index
-    return len(found) - 1
+    return len(tokens) - 1
 
 
-def _angles_back(found: Sequence[Token], at: int) -> int | None:
+def _angles_back(tokens: Sequence[Token], at: int) -> int | None:
     """Return the index of the `<` that the `>` at index `at` closes."""
     depth = 0
     for index in range(at, -1, -1):
-        text = found[index].text
+        text = tokens[index].text
         depth += {">": 1, "<": -1, ">>>": 3}.get(text, 0)
         if text in (";", "{", "}"):
             return None
@@ -111,13 +111,13 @@ def _angles_back(found: Sequence[Token], at: int) -> int | None:
     return None
 
 
-def angles(found: Sequence[Token], at: int) -> int | None:
+def angles(tokens: Sequence[Token], at: int) -> int | None:
     """Return the index of the token that closes the `<` at index `at`, parentheses respected."""
     depth, index = 0, at
-    while index < len(found):
-        text = found[index].text
+    while index < len(tokens):
+        text = tokens[index].text
         if text in "([{":
-            index = matching(found, index, text, {"(": ")", "[": "]", "{": "}"}[text])
+            index = matching(tokens, index, text, {"(": ")", "[": "]", "{": "}"}[text])
         depth += {"<": 1, ">": -1, ">>>": -3}.get(text, 0)
         if text == ";":
             return None
@@ -169,7 +169,7 @@ def parameter(text: str, index: int) -> Parameter:
     pointer = re.search(r"\(\s*[*&]\s*(?:__restrict__\s*|const\s*)?(\w+)\s*\)", bare)
     if pointer:
         return Parameter(text, pointer[1])
-    found = re.search(r"(?:^|[\s*&>.])([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$", bare)
+    named = re.search(r"(?:^|[\s*&>.])([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$", bare)
     words = re.findall(r"[A-Za-z_]\w*", re.sub(r"<.*>", "", bare))
     kinds = {
         "const",
@@ -188,83 +188,84 @@ def parameter(text: str, index: int) -> Parameter:
         "typename",
     }
     if (
-        found
-        and found[1] not in kinds
+        named
+        and named[1] not in kinds
         and (len([w for w in words if w not in {"const", "volatile", "struct", "typename"}]) > 1 or "*" in bare or ">" in bare)
     ):
-        return Parameter(text, found[1], "..." in bare)
+        return Parameter(text, named[1], "..." in bare)
     return Parameter(f"{text} unnamed_{index}", f"unnamed_{index}")
 
 
-def renamed(given: Parameter, name: str) -> Parameter:
+def renamed(parameter: Parameter, name: str) -> Parameter:
     """Return a parameter with another name."""
-    head, found, tail = given.text.partition("=")[0].rpartition(given.name)
-    return replace(given, text=f"{head}{name}{tail}{given.text[len(head + found + tail) :]}", name=name) if found else given
+    head, old, tail = parameter.text.partition("=")[0].rpartition(parameter.name)
+    return replace(parameter, text=f"{head}{name}{tail}{parameter.text[len(head + old + tail) :]}", name=name) if old else parameter
 
 
-def kernels(text: str, found: Sequence[Token]) -> list[Kernel]:
+def kernels(text: str, tokens: Sequence[Token]) -> list[Kernel]:
     """Return every kernel that the text declares or defines, in order."""
-    scopes = _scopes(found)
+    scopes = _scopes(tokens)
     result: list[Kernel] = []
     end = -1
-    for index, token in enumerate(found):
+    for index, token in enumerate(tokens):
         if token.text == "__global__" and token.start >= end:
-            kernel = _kernel(text, found, index, scopes)
+            kernel = _kernel(text, tokens, index, scopes)
             if kernel is not None:
                 result.append(kernel)
                 end = kernel.end
     return result
 
 
-def _kernel(text: str, found: Sequence[Token], index: int, scopes: dict[int, str]) -> Kernel | None:
+def _kernel(text: str, tokens: Sequence[Token], index: int, scopes: dict[int, str]) -> Kernel | None:
     at, bounds, name = index + 1, "", ""
-    while at < len(found) and found[at].text not in (";", "{"):
-        if found[at].text == "(":
-            close = matching(found, at)
-            before = found[at - 1].text
+    while at < len(tokens) and tokens[at].text not in (";", "{"):
+        if tokens[at].text == "(":
+            close = matching(tokens, at)
+            before = tokens[at - 1].text
             if before == "__launch_bounds__":
-                bounds = split_commas(text[found[at].end : found[close].start])[0]
-            elif before not in ("__attribute__", "__maxnreg__", "__cluster_dims__", "(") and found[at - 1].kind == "word":
+                bounds = split_commas(text[tokens[at].end : tokens[close].start])[0]
+            elif before not in ("__attribute__", "__maxnreg__", "__cluster_dims__", "(") and tokens[at - 1].kind == "word":
                 name = before
                 break
             at = close
         at += 1
     if not name:
         return None
-    close = matching(found, at)
-    inside = text[found[at].end : found[close].start]
+    close = matching(tokens, at)
+    inside = text[tokens[at].end : tokens[close].start]
     parameters = tuple(parameter(p, i) for i, p in enumerate(split_commas(inside)) if p and p != "void")
     body = close + 1
-    while body < len(found) and found[body].text not in ("{", ";"):
+    while body < len(tokens) and tokens[body].text not in ("{", ";"):
         body += 1
-    defined = body < len(found) and found[body].text == "{"
-    last = matching(found, body, "{", "}") if defined else min(body, len(found) - 1)
-    first, template, names = _head(text, found, index)
+    defined = body < len(tokens) and tokens[body].text == "{"
+    last = matching(tokens, body, "{", "}") if defined else min(body, len(tokens) - 1)
+    first, template, names = _head(text, tokens, index)
     scope = scopes.get(index, "")
-    return Kernel(name, template, names, parameters, found[first].start, found[close].end, found[last].end, defined, bounds, scope, found[at].start)
+    start, head_end, end = tokens[first].start, tokens[close].end, tokens[last].end
+    return Kernel(name, template, names, parameters, start, head_end, end, defined, bounds, scope, tokens[at].start)
 
 
-def _head(text: str, found: Sequence[Token], index: int) -> tuple[int, str, tuple[str, ...]]:
+def _head(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str, tuple[str, ...]]:
     """Return the first token of the declaration that has `__global__` at `index`, its template header and the header's names."""
     first = index
-    while first > 0 and (found[first - 1].text in ATTRIBUTES or found[first - 1].kind == "string" or found[first - 1].text == "void"):
+    while first > 0 and (tokens[first - 1].text in ATTRIBUTES or tokens[first - 1].kind == "string" or tokens[first - 1].text == "void"):
         first -= 1
-    while first > 0 and found[first - 1].text == ")":  # an attribute before: __launch_bounds__(n), __attribute__((...))
+    while first > 0 and tokens[first - 1].text == ")":  # an attribute before: __launch_bounds__(n), __attribute__((...))
         opening = first - 1
         depth = 0
         while opening >= 0:
-            depth += (found[opening].text == ")") - (found[opening].text == "(")
+            depth += (tokens[opening].text == ")") - (tokens[opening].text == "(")
             if depth == 0:
                 break
             opening -= 1
-        if opening < 1 or found[opening - 1].text not in ("__launch_bounds__", "__attribute__"):
+        if opening < 1 or tokens[opening - 1].text not in ("__launch_bounds__", "__attribute__"):
             break
         first = opening - 1
-    if first > 0 and found[first - 1].text == ">":
-        opening_angle = _angles_back(found, first - 1)
-        if opening_angle is not None and opening_angle > 0 and found[opening_angle - 1].text == "template":
-            inside = text[found[opening_angle].end : found[first - 1].start]
-            header = text[found[opening_angle - 1].start : found[first - 1].end]
+    if first > 0 and tokens[first - 1].text == ">":
+        opening_angle = _angles_back(tokens, first - 1)
+        if opening_angle is not None and opening_angle > 0 and tokens[opening_angle - 1].text == "template":
+            inside = text[tokens[opening_angle].end : tokens[first - 1].start]
+            header = text[tokens[opening_angle - 1].start : tokens[first - 1].end]
             names = tuple(_template_name(part) for part in split_commas(inside))
             return opening_angle - 1, header, tuple(n for n in names if n)
     return first, "", ()
@@ -272,24 +273,24 @@ def _head(text: str, found: Sequence[Token], index: int) -> tuple[int, str, tupl
 
 def _template_name(part: str) -> str:
     bare = re.split(r"(?<![<>=!])=(?!=)", part)[0].strip()
-    found = re.search(r"(\.\.\.)?\s*([A-Za-z_]\w*)\s*$", bare)
-    return (found[2] + ("..." if "..." in bare else "")) if found else ""
+    named = re.search(r"(\.\.\.)?\s*([A-Za-z_]\w*)\s*$", bare)
+    return (named[2] + ("..." if "..." in bare else "")) if named else ""
 
 
-def _scopes(found: Sequence[Token]) -> dict[int, str]:
+def _scopes(tokens: Sequence[Token]) -> dict[int, str]:
     """Return, for each index of `__global__`, the named namespaces around it, as `a::b::`."""
     stack: list[str] = []
     result: dict[int, str] = {}
     pending = ""
-    for index, token in enumerate(found):
+    for index, token in enumerate(tokens):
         if token.text == "namespace":
             ahead = index + 1
             names = []
-            while ahead < len(found) and found[ahead].text not in ("{", ";", "="):
-                if found[ahead].kind == "word":
-                    names.append(found[ahead].text)
+            while ahead < len(tokens) and tokens[ahead].text not in ("{", ";", "="):
+                if tokens[ahead].kind == "word":
+                    names.append(tokens[ahead].text)
                 ahead += 1
-            pending = "::".join(names) + "::" if names and ahead < len(found) and found[ahead].text == "{" else ""
+            pending = "::".join(names) + "::" if names and ahead < len(tokens) and tokens[ahead].text == "{" else ""
         elif token.text == "{":
             stack.append(pending)
             pending = ""
@@ -300,101 +301,102 @@ def _scopes(found: Sequence[Token]) -> dict[int, str]:
     return result
 
 
-def launches(text: str, found: Sequence[Token], known: Sequence[Kernel]) -> list[LaunchSite]:
+def launches(text: str, tokens: Sequence[Token], known: Sequence[Kernel]) -> list[LaunchSite]:
     """Return every launch in the text, in order."""
     inside = [(k.head_end, k.end) for k in known if k.defined]
-    return [site for index, token in enumerate(found) if token.text == "<<<" and (site := _launch(text, found, index, inside)) is not None]
+    return [site for index, token in enumerate(tokens) if token.text == "<<<" and (site := _launch(text, tokens, index, inside)) is not None]
 
 
-def _launch(text: str, found: Sequence[Token], index: int, kernels_at: Sequence[tuple[int, int]]) -> LaunchSite | None:
+def _launch(text: str, tokens: Sequence[Token], index: int, kernels_at: Sequence[tuple[int, int]]) -> LaunchSite | None:
     close, depth = index + 1, 0
-    while close < len(found) and not (found[close].text == ">>>" and depth == 0):
-        depth += (found[close].text in "([{") - (found[close].text in ")]}")
+    while close < len(tokens) and not (tokens[close].text == ">>>" and depth == 0):
+        depth += (tokens[close].text in "([{") - (tokens[close].text in ")]}")
         close += 1
-    if close + 1 >= len(found) or found[close + 1].text != "(":
+    if close + 1 >= len(tokens) or tokens[close + 1].text != "(":
         return None
     first, arguments = index - 1, ""
-    if found[first].text in (">", ">>>"):
-        opening = _angles_back(found, first)
+    if tokens[first].text in (">", ">>>"):
+        opening = _angles_back(tokens, first)
         if opening is None:
             return None
-        arguments = text[found[opening].end : found[first].start] if found[first].text == ">" else text[found[opening].end : found[index - 1].end - 1]
+        inside_end = tokens[first].start if tokens[first].text == ">" else tokens[index - 1].end - 1
+        arguments = text[tokens[opening].end : inside_end]
         first = opening - 1
-    if found[first].text == ")":
+    if tokens[first].text == ")":
         depth = 0
         while first >= 0:
-            depth += (found[first].text == ")") - (found[first].text == "(")
+            depth += (tokens[first].text == ")") - (tokens[first].text == "(")
             if depth == 0:
                 break
             first -= 1
         callee_end = index - 1
-        callee = text[found[first].start : found[callee_end].end]
+        callee = text[tokens[first].start : tokens[callee_end].end]
     else:
         last = first
-        while first >= 2 and found[first - 1].text == "::":
+        while first >= 2 and tokens[first - 1].text == "::":
             first -= 2
-        if first >= 1 and found[first - 1].text == "::":
+        if first >= 1 and tokens[first - 1].text == "::":
             first -= 1
-        callee = text[found[first].start : found[last].end]
-    start = found[first].start
+        callee = text[tokens[first].start : tokens[last].end]
+    start = tokens[first].start
     within = any(a <= start < b for a, b in kernels_at)
-    return LaunchSite(callee, arguments, text[found[index].end : found[close].start], start, found[close + 1].start, within)
+    return LaunchSite(callee, arguments, text[tokens[index].end : tokens[close].start], start, tokens[close + 1].start, within)
 
 
-def pieces(found: Sequence[Token]) -> tuple[Piece, ...]:
+def pieces(tokens: Sequence[Token]) -> tuple[Piece, ...]:
     """Return each top-level declaration; blocks of namespaces and `extern "C"` are looked into."""
-    return tuple(_pieces(found))
+    return tuple(_pieces(tokens))
 
 
-def _pieces(found: Sequence[Token]) -> Iterator[Piece]:
+def _pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
     at = 0
-    while at < len(found):
+    while at < len(tokens):
         start = at
-        if found[at].text == "}" or found[at].text == ";":
+        if tokens[at].text == "}" or tokens[at].text == ";":
             at += 1
             continue
-        if found[at].text == "namespace" or (
-            found[at].text == "extern" and at + 2 < len(found) and found[at + 1].kind == "string" and found[at + 2].text == "{"
+        if tokens[at].text == "namespace" or (
+            tokens[at].text == "extern" and at + 2 < len(tokens) and tokens[at + 1].kind == "string" and tokens[at + 2].text == "{"
         ):
-            while at < len(found) and found[at].text not in ("{", ";"):
+            while at < len(tokens) and tokens[at].text not in ("{", ";"):
                 at += 1
             at += 1
             continue
         brace = -1
-        while at < len(found):
-            word = found[at].text
+        while at < len(tokens):
+            word = tokens[at].text
             if word in ("(", "["):
-                at = matching(found, at, word, ")" if word == "(" else "]")
+                at = matching(tokens, at, word, ")" if word == "(" else "]")
             elif word == "{":
                 if brace < 0:
-                    brace = found[at].start
-                at = matching(found, at, "{", "}")
-                if not _continues(found, start, at):
+                    brace = tokens[at].start
+                at = matching(tokens, at, "{", "}")
+                if not _continues(tokens, start, at):
                     break
             elif word == ";":
                 break
-            elif word == "<" and found[at - 1].text == "template":
-                at = angles(found, at) or at
+            elif word == "<" and tokens[at - 1].text == "template":
+                at = angles(tokens, at) or at
             at += 1
-        at = min(at, len(found) - 1)
-        yield Piece(found[start].start, brace, found[at].end)
+        at = min(at, len(tokens) - 1)
+        yield Piece(tokens[start].start, brace, tokens[at].end)
         at += 1
 
 
-def c_blocks(found: Sequence[Token]) -> list[tuple[int, int]]:
+def c_blocks(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     """Return [start, end) of each `extern "C" { ... }`."""
     blocks = []
-    for at in range(len(found) - 2):
-        if found[at].text == "extern" and found[at + 1].text == '"C"' and found[at + 2].text == "{":
-            blocks.append((found[at].start, found[matching(found, at + 2, "{", "}")].end))
+    for at in range(len(tokens) - 2):
+        if tokens[at].text == "extern" and tokens[at + 1].text == '"C"' and tokens[at + 2].text == "{":
+            blocks.append((tokens[at].start, tokens[matching(tokens, at + 2, "{", "}")].end))
     return blocks
 
 
-def _continues(found: Sequence[Token], start: int, close: int) -> bool:
+def _continues(tokens: Sequence[Token], start: int, close: int) -> bool:
     """Say whether a declaration goes on after its closing brace: a type or an initialiser does, up to the semicolon."""
-    while found[start].text == "template" and (header := angles(found, start + 1)) is not None:
+    while tokens[start].text == "template" and (header := angles(tokens, start + 1)) is not None:
         start = header + 1  # its defaults are no initialisers
-    words = [t.text for t in found[start:close]]
+    words = [t.text for t in tokens[start:close]]
     head = words[: words.index("{")]
     function = "(" in head and not ("=" in head and head.index("=") < head.index("("))
     return not function

@@ -39,26 +39,26 @@ def insertions(text: str) -> list[tuple[int, str]]:
     """Return what is put in where in a source, so that the shifts of its device code are those of a GPU: (offset, text), ascending."""
     if "<<" not in text and ">>" not in text:
         return []
-    found = scan.tokens(text)
-    made: list[tuple[int, str]] = []
-    for low, high in _bodies(found):
-        if any(token.text in _STREAMS for token in found[low:high]):
+    tokens = scan.tokens(text)
+    inserted: list[tuple[int, str]] = []
+    for low, high in _bodies(tokens):
+        if any(token.text in _STREAMS for token in tokens[low:high]):
             continue
         for at in range(low, high):
-            first = _amount(found, at, low)
+            first = _amount(tokens, at, low)
             if first is None:
                 continue
-            last = _end(found, first, high, assigns=found[first - 1].text.endswith("="))
-            if last > first and not _is_small(found[first:last]):
-                made += [(found[first].start, "ww::by("), (found[last - 1].end, ")")]
-    return sorted(made, key=lambda one: one[0])  # what closes stands before what opens at the same place: amounts are not empty
+            last = _end(tokens, first, high, assigns=tokens[first - 1].text.endswith("="))
+            if last > first and not _is_small(tokens[first:last]):
+                inserted += [(tokens[first].start, "ww::by("), (tokens[last - 1].end, ")")]
+    return sorted(inserted, key=lambda one: one[0])  # what closes stands before what opens at the same place: amounts are not empty
 
 
-def put_in(text: str, made: Sequence[tuple[int, str]]) -> str:
+def put_in(text: str, inserted: Sequence[tuple[int, str]]) -> str:
     """Return the text with the insertions made."""
-    ends = [0, *(at for at, _ in made), len(text)]
+    ends = [0, *(at for at, _ in inserted), len(text)]
     pieces = [text[a:b] for a, b in itertools.pairwise(ends)]
-    return "".join(piece + word for piece, word in zip(pieces, [*(word for _, word in made), ""], strict=True))
+    return "".join(piece + word for piece, word in zip(pieces, [*(word for _, word in inserted), ""], strict=True))
 
 
 def amount(call: Expr) -> Expr:
@@ -91,55 +91,55 @@ def _promoted(kind: str, otherwise: str) -> str:
 # --- where device code and shifts are -------------------------------------------------------------------------------------------------
 
 
-def _bodies(found: Sequence[Token]) -> Iterator[tuple[int, int]]:
+def _bodies(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """Yield the bodies of functions for the device, and values of variables there, as ranges of tokens."""
     at = done = 0
-    while at < len(found):
-        if found[at].text in ("__device__", "__global__", "__constant__") and at >= done:
-            opening = _opening(found, at)
+    while at < len(tokens):
+        if tokens[at].text in ("__device__", "__global__", "__constant__") and at >= done:
+            opening = _opening(tokens, at)
             if opening is not None:
-                done = scan.matching(found, opening, "{", "}") + 1
-                while done < len(found) and found[done].text in (",", "{"):  # members' values in front of a constructor's body
-                    opening_of_next = _opening(found, done)
+                done = scan.matching(tokens, opening, "{", "}") + 1
+                while done < len(tokens) and tokens[done].text in (",", "{"):  # members' values in front of a constructor's body
+                    opening_of_next = _opening(tokens, done)
                     if opening_of_next is None:
                         break
-                    done = scan.matching(found, opening_of_next, "{", "}") + 1
+                    done = scan.matching(tokens, opening_of_next, "{", "}") + 1
                 yield opening, done
         at += 1
 
 
-def _opening(found: Sequence[Token], at: int) -> int | None:
+def _opening(tokens: Sequence[Token], at: int) -> int | None:
     """Return the index of the next brace that is open outside of parentheses, None where the declaration ends without one."""
-    while at < len(found) and found[at].text != ";":
-        if found[at].text == "{":
+    while at < len(tokens) and tokens[at].text != ";":
+        if tokens[at].text == "{":
             return at
-        at = scan.matching(found, at, found[at].text, _CLOSES[found[at].text]) + 1 if found[at].text in ("(", "[") else at + 1
+        at = scan.matching(tokens, at, tokens[at].text, _CLOSES[tokens[at].text]) + 1 if tokens[at].text in ("(", "[") else at + 1
     return None
 
 
-def _amount(found: Sequence[Token], at: int, low: int) -> int | None:
+def _amount(tokens: Sequence[Token], at: int, low: int) -> int | None:
     """Return the index of the first token of the amount, if the token at the index is (or begins) the operator of a shift."""
-    text = found[at].text
-    if at <= low or found[at - 1].text == "operator":
+    text = tokens[at].text
+    if at <= low or tokens[at - 1].text == "operator":
         return None
     if text in ("<<", "<<="):
         return at + 1
-    joined = text == ">" and at + 2 < len(found) and found[at + 1].text in (">", ">=") and found[at].end == found[at + 1].start
-    if not joined or (found[at + 1].text == ">" and _closes_templates(found, at, low)):
+    joined = text == ">" and at + 2 < len(tokens) and tokens[at + 1].text in (">", ">=") and tokens[at].end == tokens[at + 1].start
+    if not joined or (tokens[at + 1].text == ">" and _closes_templates(tokens, at, low)):
         return None
     return at + 2
 
 
-def _closes_templates(found: Sequence[Token], at: int, low: int) -> bool:
+def _closes_templates(tokens: Sequence[Token], at: int, low: int) -> bool:
     """Say whether the `>>` at the index ends two lists of template arguments: two `<` after names are open, with nothing but types in between."""
     opened = 0
     while (at := at - 1) > low and opened < 2:
-        token = found[at]
+        token = tokens[at]
         if token.text in (")", "]"):
             depth = 1
             while depth and (at := at - 1) > low:
-                depth += (found[at].text in ")]") - (found[at].text in "([")
-        elif token.text == "<" and found[at - 1].kind == "word":
+                depth += (tokens[at].text in ")]") - (tokens[at].text in "([")
+        elif token.text == "<" and tokens[at - 1].kind == "word":
             opened += 1
         elif token.text == ">":
             opened -= 1
@@ -148,15 +148,15 @@ def _closes_templates(found: Sequence[Token], at: int, low: int) -> bool:
     return opened == 2
 
 
-def _end(found: Sequence[Token], first: int, high: int, assigns: bool) -> int:
+def _end(tokens: Sequence[Token], first: int, high: int, assigns: bool) -> int:
     """Return the index after the last token of an amount that begins at `first`."""
     at = first
     while at < high:
-        text = found[at].text
-        if text == "<" and (closing := _template(found, at)) is not None:
+        text = tokens[at].text
+        if text == "<" and (closing := _template(tokens, at)) is not None:
             at = closing + 1
         elif text in _CLOSES:
-            at = scan.matching(found, at, text, _CLOSES[text]) + 1
+            at = scan.matching(tokens, at, text, _CLOSES[text]) + 1
         elif text in (")", "]", "}", ";", ",") or (not assigns and text in _ENDS_SHIFT):
             break
         else:
@@ -164,12 +164,12 @@ def _end(found: Sequence[Token], first: int, high: int, assigns: bool) -> int:
     return at
 
 
-def _template(found: Sequence[Token], at: int) -> int | None:
+def _template(tokens: Sequence[Token], at: int) -> int | None:
     """Return the index of the token that closes the template arguments that begin at the index: types, with a call or a name after them."""
-    closing = scan.angles(found, at) if found[at - 1].kind == "word" else None
-    if closing is None or closing + 1 >= len(found) or found[closing + 1].text not in ("(", "::", "{"):
+    closing = scan.angles(tokens, at) if tokens[at - 1].kind == "word" else None
+    if closing is None or closing + 1 >= len(tokens) or tokens[closing + 1].text not in ("(", "::", "{"):
         return None
-    types = all(t.kind in ("word", "number") or t.text in ("::", "*", "&", ",", "<", ">") for t in found[at:closing])
+    types = all(t.kind in ("word", "number") or t.text in ("::", "*", "&", ",", "<", ">") for t in tokens[at:closing])
     return closing if types else None
 
 

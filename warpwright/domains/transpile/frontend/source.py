@@ -126,9 +126,9 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     body, starts, places = _strip_markers(ptx.translate(_shared_addresses(_KEPT.sub("", expanded))))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
-    made = shifts.insertions(body)
-    starts = [start + sum(len(word) for at, word in made if at < start) for start in starts] if made else starts
-    return Source(name, shifts.put_in(body, made), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(includes_of.aside))
+    inserted = shifts.insertions(body)
+    starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
+    return Source(name, shifts.put_in(body, inserted), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(includes_of.aside))
 
 
 def _shared_addresses(text: str) -> str:
@@ -197,14 +197,14 @@ def _file(path: Path) -> tuple[Path, str, bool]:
 def _expand(text: str, name: str, defines: Sequence[str]) -> str:
     path, _ = native.compiler()
     with tempfile.TemporaryDirectory() as folder:
-        given = Path(folder, "source.cu")
-        given.write_text(f'# 1 "{name}"\n{text}')
+        unexpanded = Path(folder, "source.cu")
+        unexpanded.write_text(f'# 1 "{name}"\n{text}')
         options = ["-E", "-C", "-nostdinc", "-std=c++17", "-x", "c++", *(f"-D{define}" for define in defines)]
-        done = subprocess.run([path, *options, str(given)], capture_output=True, text=True, timeout=120, errors="replace")
+        done = subprocess.run([path, *options, str(unexpanded)], capture_output=True, text=True, timeout=120, errors="replace")
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-300:])
-        found = re.match(r"([^:]+):(\d+):(?:\d+:)?\s*(?:fatal )?error:\s*(.*)", first)
-        file, line, reason = (found[1], int(found[2]), found[3]) if found else (name, 1, first)
+        error = re.match(r"([^:]+):(\d+):(?:\d+:)?\s*(?:fatal )?error:\s*(.*)", first)
+        file, line, reason = (error[1], int(error[2]), error[3]) if error else (name, 1, first)
         raise Refusal(file, line, "front-end", f"the preprocessor does not accept it: {reason}", "give missing macros with --define NAME=VALUE")
     return done.stdout
 

@@ -120,10 +120,10 @@ def _watch(library: Any, arguments: Sequence[Any]) -> None:
 
 
 def _three(shape: Shape) -> tuple[int, int, int]:
-    given = [int(shape)] if isinstance(shape, int | np.integer) else [int(n) for n in shape]
-    if not 1 <= len(given) <= 3 or min(given) < 1:
+    numbers = [int(shape)] if isinstance(shape, int | np.integer) else [int(n) for n in shape]
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
         raise UsageError(f"expected one to three numbers above 0 for grid and block, saw {shape!r}")
-    x, y, z = [*given, 1, 1][:3]
+    x, y, z = [*numbers, 1, 1][:3]
     return x, y, z
 
 

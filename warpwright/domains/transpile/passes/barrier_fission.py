@@ -15,7 +15,7 @@ from warpwright.domains.transpile.analysis.callees import NO_CALLEES, Callees
 from warpwright.domains.transpile.analysis.placement import check_groups, needed_scalars, touches
 from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     Branch,
-    Gather,
+    CollectiveNode,
     Leave,
     Loop,
     Masked,
@@ -37,7 +37,7 @@ from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
 )
 from warpwright.domains.transpile.analysis.uniform import Facts
 from warpwright.domains.transpile.errors import Demote, DoesNotApply
-from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.passes.strides import Strides
 
 RECOMPUTE_NODES = 24
@@ -97,9 +97,9 @@ class _Builder(Strides):
             return []
         if isinstance(stmt, Barrier):
             return [Sync(stmt.scope, stmt.line)]
-        if isinstance(stmt, Collect):
-            return [Gather(stmt)]
-        if contains(stmt, (Barrier, Collect)) or (in_loop and jumps(stmt)):
+        if isinstance(stmt, Collective):
+            return [CollectiveNode(stmt)]
+        if contains(stmt, (Barrier, Collective)) or (in_loop and jumps(stmt)):
             return self.structure(stmt, in_loop, masked)
         if self.is_single(stmt, masked):
             return [Single(stmt)]
@@ -239,7 +239,7 @@ class _Builder(Strides):
     def around(self, run: list[Node], first: int, last: int) -> tuple[int, int]:
         """Return which part of the run the group takes: its offers before the first meeting, the answers after the last one."""
         low = first
-        while low > 0 and isinstance(run[low - 1], Region) and isinstance(run[low], Sync | Gather):
+        while low > 0 and isinstance(run[low - 1], Region) and isinstance(run[low], Sync | CollectiveNode):
             region = run[low - 1]
             assert isinstance(region, Region)
             offers = [i for i, s in enumerate(region.stmts) if isinstance(s, Declare) and s.var.space == "lanes"]
@@ -252,7 +252,7 @@ class _Builder(Strides):
             low -= 1
             break
         high = last + 1
-        if high < len(run) and isinstance(run[high], Region) and isinstance(run[last], Sync | Gather):
+        if high < len(run) and isinstance(run[high], Region) and isinstance(run[last], Sync | CollectiveNode):
             region = run[high]
             assert isinstance(region, Region)
             answers = [i for i, s in enumerate(region.stmts) if _reads_warp(s, self.variables)]

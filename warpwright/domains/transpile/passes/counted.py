@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.integers import SIGNED, UNSIGNED
-from warpwright.domains.transpile.ir import Barrier, Collect, Declare, Evaluate, Expr, For, If, Jump, Stmt, Var
+from warpwright.domains.transpile.ir import Barrier, Collective, Declare, Evaluate, Expr, For, If, Jump, Stmt, Var
 
 Rename = Callable[[Sequence[Stmt], Var, Var], tuple[Stmt, ...]]
 """Returns statements with the second variable in place of the first."""
@@ -54,17 +54,17 @@ class _Counted:
         """Variables that nothing but such loops with their starts looks at."""
 
     def block(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        made: list[Stmt] = []
+        counted: list[Stmt] = []
         for index, stmt in enumerate(stmts):
             one = self.counting(stmts, index)
             if isinstance(stmt, Declare) and stmt.init is None and stmt.var.key in self.own:
                 continue
             if one is None or not (one.key in self.own or self.is_last_use(one, stmts, index)):
-                made.append(self.inner(stmt))
+                counted.append(self.inner(stmt))
                 continue
-            start = made.pop() if one.start is not None and one.key in self.own and not _assigns_in_head(stmt) else stmt
-            made.append(replace(self.loop(one), comment=stmt.comment or start.comment))
-        return tuple(made)
+            start = counted.pop() if one.start is not None and one.key in self.own and not _assigns_in_head(stmt) else stmt
+            counted.append(replace(self.loop(one), comment=stmt.comment or start.comment))
+        return tuple(counted)
 
     def inner(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, ir.Block | ir.DoWhile | For):
@@ -87,7 +87,8 @@ class _Counted:
         key = _counter(loop)
         if key is None or key in self.fixed or (var := self.variables.get(key)) is None or var.space != "local" or var.dims or var.reference:
             return None
-        if var.type not in (*SIGNED, *UNSIGNED) or key in _assigned(loop.body) or any(isinstance(s, Barrier | Collect) for s in ir.walk(loop.body)):
+        meets = any(isinstance(s, Barrier | Collective) for s in ir.walk(loop.body))
+        if var.type not in (*SIGNED, *UNSIGNED) or key in _assigned(loop.body) or meets:
             return None
         before = loop.init[0] if loop.init else stmts[index - 1] if index else None
         declared = isinstance(before, Declare) and before.var.key == key and before.init is not None and not before.direct
@@ -160,20 +161,20 @@ def _mentioned(stmts: Iterable[Stmt]) -> Counter[int]:
 
 
 def _assigned(stmts: Iterable[Stmt]) -> set[int]:
-    found = (ir.assigned(e) for e in ir.expressions(tuple(stmts)))
-    return {name.var for one in found if one is not None and (name := ir.target(one)) is not None and name.var is not None}
+    targets = (ir.assigned(e) for e in ir.expressions(tuple(stmts)))
+    return {name.var for one in targets if one is not None and (name := ir.target(one)) is not None and name.var is not None}
 
 
 def _looked_at_elsewhere(body: tuple[Stmt, ...]) -> set[int]:
     """Return the variables that have a second name: by their address, by a reference or in a lambda."""
-    found: set[int] = set()
+    elsewhere: set[int] = set()
     for stmt in ir.walk(body):
         if isinstance(stmt, Declare) and stmt.var.reference and stmt.init is not None:
-            found |= {n.var for n in stmt.init.walk() if n.var is not None}
+            elsewhere |= {n.var for n in stmt.init.walk() if n.var is not None}
     for expr in ir.expressions(body):
         if expr.kind in ("lambda", "other") or (expr.kind == "unary" and expr.name == "&"):
-            found |= {n.var for n in expr.walk() if n.var is not None}
-    return found
+            elsewhere |= {n.var for n in expr.walk() if n.var is not None}
+    return elsewhere
 
 
 def _lists(body: tuple[Stmt, ...]) -> Iterable[tuple[Stmt, ...]]:

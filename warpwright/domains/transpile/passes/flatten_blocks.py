@@ -98,7 +98,7 @@ def for_rows(
 
 
 def _may_move(stmt: Stmt) -> bool:
-    return not isinstance(stmt, ir.Raw | ir.Barrier | ir.Collect)
+    return not isinstance(stmt, ir.Raw | ir.Barrier | ir.Collective)
 
 
 def _moved(expr: Expr, size: int) -> Expr | None:
@@ -244,10 +244,10 @@ def _divisor(thread: Expr) -> int | None:
         return 1
     if thread.kind != "binary" or len(thread.children) != 2 or not _is(_bare(thread.children[0]), "threadIdx"):
         return None
-    given = literal(_bare(thread.children[1]))
-    if given is None or (thread.name == "/" and given < 1):
+    number = literal(_bare(thread.children[1]))
+    if number is None or (thread.name == "/" and number < 1):
         return None
-    return given if thread.name == "/" else 1 << given if thread.name == ">>" and given < 31 else None
+    return number if thread.name == "/" else 1 << number if thread.name == ">>" and number < 31 else None
 
 
 def _bare(expr: Expr) -> Expr:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.synchronisation import BLOCK_VOTES, REDUCTIONS, SHUFFLES, SYNC_CALLS, VOTES
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.ir import Barrier, Block, Collect, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.passes import counted
 
 
@@ -54,18 +54,18 @@ class _Normaliser:
         changed = {
             t.var for e in ir.expressions(kernel.body) if (a := ir.assigned(e)) is not None and (t := ir.target(a)) is not None and a.kind == "name"
         }
-        made: list[Stmt] = []
+        declared: list[Stmt] = []
         for parameter in kernel.parameters:
             if parameter.key in changed:
                 own = self.fresh(parameter.name, parameter.type, kernel.line)
-                made.append(Declare(own, ir.name_of(parameter), False, kernel.line))
+                declared.append(Declare(own, ir.name_of(parameter), False, kernel.line))
                 self.renamed[parameter.key] = own
-        return tuple(made)
+        return tuple(declared)
 
     # --- statements ---------------------------------------------------------------------------------------------------------------
 
     def block(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        return tuple(made for stmt in stmts for made in self.statement(stmt))
+        return tuple(normal for stmt in stmts for normal in self.statement(stmt))
 
     def statement(self, stmt: Stmt) -> list[Stmt]:
         before: list[Stmt] = []
@@ -185,7 +185,7 @@ class _Normaliser:
     def vote(self, value: Expr, operation: str, scope: str, line: int, before: list[Stmt], kind: str = "int") -> Expr:
         offered = self.fresh("offered", kind, line, "lanes" if scope == "warp" else "local")
         result = self.fresh("joined", "unsigned" if operation == "ballot" else kind, line, scope)
-        before += [Declare(offered, value, False, line), Barrier(scope, line), Collect(result, operation, offered, scope, line)]
+        before += [Declare(offered, value, False, line), Barrier(scope, line), Collective(result, operation, offered, scope, line)]
         if scope == "block":
             return ir.name_of(result, line)
         own = self.fresh("answer", result.type, line)
@@ -245,12 +245,12 @@ class _Normaliser:
         if not function.template:
             return {}
         callee = ir.text_of(expr.children[0])
-        given: list[str] = []
+        arguments_of_template: list[str] = []
         if "<" in callee:
             from warpwright.domains.transpile.frontend.scan import split_commas
 
-            given = split_commas(callee[callee.index("<") + 1 : callee.rindex(">")])
-        bound = dict(zip(function.template, given, strict=False))
+            arguments_of_template = split_commas(callee[callee.index("<") + 1 : callee.rindex(">")])
+        bound = dict(zip(function.template, arguments_of_template, strict=False))
         for parameter, argument in zip(function.parameters, arguments, strict=False):
             core = re.sub(r"\bconst\b|\bvolatile\b|\b__restrict(__)?\b|[*&\s]", "", parameter.type)
             if core in function.template and core not in bound:
@@ -367,9 +367,9 @@ def _type(expr: Expr, line: int, variables: Mapping[int, Var]) -> str:
 
 
 def _type_of_array(expr: Expr, variables: Mapping[int, Var]) -> str:
-    found = ir.target(expr)
-    if found is not None and found.var is not None and found.var in variables:
-        return variables[found.var].type
+    root = ir.target(expr)
+    if root is not None and root.var is not None and root.var in variables:
+        return variables[root.var].type
     raise DoesNotApply(expr.line, f"the type of `{ir.text_of(expr)}` depends on template parameters")
 
 
@@ -400,7 +400,7 @@ def renamer(names: Mapping[int, Var | Expr], types: Mapping[str, str]):  # type:
 
 
 def rename(stmt: Stmt, change, names: Mapping[int, Var | Expr]) -> Stmt:  # type: ignore[no-untyped-def]
-    made = ir.map_expressions(stmt, change)
+    renamed = ir.map_expressions(stmt, change)
 
     def declared(one: Stmt) -> Stmt:
         if isinstance(one, Declare):
@@ -414,4 +414,4 @@ def rename(stmt: Stmt, change, names: Mapping[int, Var | Expr]) -> Stmt:  # type
             return replace(one, init=tuple(declared(s) for s in one.init), body=tuple(declared(s) for s in one.body))
         return one
 
-    return declared(made)
+    return declared(renamed)

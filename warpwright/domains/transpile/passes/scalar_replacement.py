@@ -14,7 +14,7 @@ from dataclasses import replace
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import changed, jumps
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
-from warpwright.domains.transpile.ir import Barrier, Collect, Declare, Evaluate, Expr, For, If, Stmt, Var
+from warpwright.domains.transpile.ir import Barrier, Collective, Declare, Evaluate, Expr, For, If, Stmt, Var
 
 _TYPES = ("float", "double", "int", "unsigned int")
 
@@ -29,15 +29,15 @@ def kept(body: Sequence[Stmt], variables: dict[int, Var]) -> tuple[Stmt, ...]:
 
 def _guards_outside(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return the statements with unchanging guards around loops, and neighbours under one guard together."""
-    made: list[Stmt] = []
+    hoisted: list[Stmt] = []
     for stmt in stmts:
         inner = _hoisted(stmt)
-        last = made[-1] if made else None
+        last = hoisted[-1] if hoisted else None
         if isinstance(inner, If) and isinstance(last, If) and _same_guard(last, inner):
-            made[-1] = replace(last, then=_guards_outside((*last.then, *inner.then)))
+            hoisted[-1] = replace(last, then=_guards_outside((*last.then, *inner.then)))
         else:
-            made.append(inner)
-    return tuple(made)
+            hoisted.append(inner)
+    return tuple(hoisted)
 
 
 def _hoisted(stmt: Stmt) -> Stmt:
@@ -88,15 +88,15 @@ class _Keeper:
 
     def stmts(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return the statements of one list, cut where threads meet or something unknown is called."""
-        made: list[Stmt] = []
+        replaced: list[Stmt] = []
         run: list[Stmt] = []
         for stmt in stmts:
             if _is_known(stmt):
                 run.append(stmt)
                 continue
-            made += [*self.run(run), self.inside(stmt)]
+            replaced += [*self.run(run), self.inside(stmt)]
             run = []
-        return (*made, *self.run(run))
+        return (*replaced, *self.run(run))
 
     def inside(self, stmt: Stmt) -> Stmt:
         """Return a statement with the lists inside it changed."""
@@ -111,15 +111,15 @@ class _Keeper:
 
     def places(self, stmts: list[Stmt]) -> list[Expr]:
         """Return the places that are stored to by a statement of the list, and again in a loop after it."""
-        found: dict[int, Expr] = {}
+        stored: dict[int, Expr] = {}
         for at, stmt in enumerate(stmts):
             place = _stored(stmt)
-            if place is None or (key := place.children[0].var) is None or key in found or not self.fits(place):
+            if place is None or (key := place.children[0].var) is None or key in stored or not self.fits(place):
                 continue
             after = [inner for later in stmts[at + 1 :] if isinstance(later, For) for inner in ir.walk((later,))]
             if any(_stores(inner, key) for inner in after) and _only(stmts, place, at):
-                found[key] = place
-        return list(found.values())
+                stored[key] = place
+        return list(stored.values())
 
     def fits(self, place: Expr) -> bool:
         base, index = place.children
@@ -150,7 +150,7 @@ class _Keeper:
 
 def _is_known(stmt: Stmt) -> bool:
     """Say whether a statement neither meets other threads, nor leaves, nor calls what may touch memory."""
-    if any(isinstance(s, Barrier | Collect | ir.Raw | ir.Return | ir.Jump) for s in ir.walk((stmt,))):
+    if any(isinstance(s, Barrier | Collective | ir.Raw | ir.Return | ir.Jump) for s in ir.walk((stmt,))):
         return False
     return all(
         e.kind not in ("lambda", "other", "lane") and (e.kind != "call" or e.name in PURE_CALLS or e.name.startswith("make_"))

@@ -138,11 +138,11 @@ class Strides:
                     if old.key in group:
                         group.add(var.key)
         change = renamer(names, {})
-        made = [rename(s, change, names) for s in stmts]
-        for stmt in ir.walk(tuple(made)):
+        copies = [rename(s, change, names) for s in stmts]
+        for stmt in ir.walk(tuple(copies)):
             if isinstance(stmt, Declare):
                 self.facts.declared[stmt.var.key] = stmt
-        return made
+        return copies
 
 
 def _derived(key: int, use: int) -> int:
@@ -164,5 +164,5 @@ def _is_small(body: Sequence[Stmt], variables: Mapping[int, Var]) -> bool:
     counts = {id(e) for e in exprs if e.kind == "call" and e.name.startswith("atomic") and Printer(variables).is_shared(e.children[1])}
     if any(e.kind == "lambda" or (e.kind == "call" and e.name not in _CHEAP and id(e) not in counts) for e in exprs):
         return False
-    changed = [found for e in exprs if (found := ir.assigned(e)) is not None]
+    changed = [target for e in exprs if (target := ir.assigned(e)) is not None]
     return all(e.kind == "name" and e.var is not None and e.var in variables and variables[e.var].space == "local" for e in changed)

@@ -22,15 +22,15 @@ _CHOSEN = Expr("name", ("ww::chosen",), 0, "ww::chosen")
 def without_branches(stmts: Sequence[Stmt], plan: Plan) -> list[Stmt]:
     """Return the statements of a region with their exchanges written without branches."""
     read: set[str] = set()
-    made: list[Stmt] = []
+    converted: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, Declare | Evaluate) or (isinstance(stmt, If) and not stmt.constexpr):
             for expr in ir.own_expressions(stmt):
                 read |= _places(expr, plan)
         one = _exchanged(stmt, read, plan) if isinstance(stmt, If) and not stmt.constexpr and not stmt.other else None
-        made.append(_inside(stmt, plan) if one is None else one)
+        converted.append(_inside(stmt, plan) if one is None else one)
         read = read if isinstance(stmt, Declare | Evaluate) or one is not None else set()
-    return made
+    return converted
 
 
 def is_exchange(stmt: If, plan: Plan) -> bool:
@@ -90,15 +90,15 @@ def _exchanged(stmt: If, read: set[str], plan: Plan) -> Stmt | None:
     names = {var.name for var in plan.variables.values()}
     name = next(n for i in range(1, 10_000) if (n := f"taken{i if i > 1 else ''}") not in names)
     taken = Var(min([0, *plan.variables]) - 1, name, "bool", (), "local", stmt.line, const=True)
-    made: list[Stmt] = [Declare(taken, Expr("cast", ("(bool)", ir.paren(stmt.cond)), stmt.line, "", None, "bool"), False, stmt.line)]
+    converted: list[Stmt] = [Declare(taken, Expr("cast", ("(bool)", ir.paren(stmt.cond)), stmt.line, "", None, "bool"), False, stmt.line)]
     for inner in stmt.then:
         if isinstance(inner, Evaluate):
             place, value = inner.expr.children
             parts = (_CHOSEN, "(", ir.name_of(taken), ", ", value, ", ", place, ")")
             chosen = Expr("call", parts, inner.line, _CHOSEN.name, None, place.type)
             inner = replace(inner, expr=replace(inner.expr, parts=(place, " = ", chosen)))
-        made.append(inner)
-    return Block(tuple(made), stmt.line)
+        converted.append(inner)
+    return Block(tuple(converted), stmt.line)
 
 
 def _is_quiet_value(stmt: Stmt, read: set[str]) -> bool:

@@ -27,8 +27,8 @@ def vectorised(stmts: Sequence[Stmt], plan: Plan) -> list[Stmt] | None:
     for expr in ir.expressions(tuple(stmts)):
         if uniform.varies(expr, plan.facts.varying, plan.variables) or expr.kind in ("lambda", "lane"):
             return None
-    made = [_reduced(s, plan) if isinstance(s, For) else s for s in stmts]
-    return made if any(one is not other for one, other in zip(made, stmts, strict=True)) else None
+    reduced = [_reduced(s, plan) if isinstance(s, For) else s for s in stmts]
+    return reduced if any(one is not other for one, other in zip(reduced, stmts, strict=True)) else None
 
 
 def _reduced(nest: For, plan: Plan) -> Stmt:
@@ -44,10 +44,10 @@ def _reduced(nest: For, plan: Plan) -> Stmt:
     total = 1
     for count in counts:
         total *= count
-    found = _accumulates(last, plan) if isinstance(last, Evaluate) else None
-    if found is None or not SHORTEST <= total < 1 << 31:
+    accumulation = _accumulates(last, plan) if isinstance(last, Evaluate) else None
+    if accumulation is None or not SHORTEST <= total < 1 << 31:
         return nest
-    operation, result, value = found
+    operation, result, value = accumulation
     keys = [_counter(loop) for loop in loops]
     strides = [1]
     for count in reversed(counts[1:]):
@@ -107,16 +107,16 @@ def _fused(value: Expr, strides: dict[int, int]) -> Expr | None:
             fits = False
         if expr.kind != "index":
             return None
-        found = _linear(expr.children[1], strides)
-        if found != strides:
+        factors = _linear(expr.children[1], strides)
+        if factors != strides:
             fits = False
             return expr
         seen = True
         rest = expr.children[1].map(lambda n: ir.number(0, n.line) if n.var in strides and n.var != last else None)
         return replace(expr, parts=tuple(rest if p is expr.children[1] else p for p in expr.parts))
 
-    made = value.map(change)
-    return made if seen and fits and last in {n.var for n in made.walk()} else None
+    fused = value.map(change)
+    return fused if seen and fits and last in {n.var for n in fused.walk()} else None
 
 
 def _linear(expr: Expr, counters: dict[int, int]) -> dict[int, int] | None:

@@ -22,20 +22,20 @@ WIDTH = "dim_x"
 
 def width(stmts: Sequence[Stmt], plan: Plan, impure: frozenset[str]) -> str | None:
     """Return w, as the output writes it, if the statements look at x and y as `y * w + x` only, and None if they do not."""
-    found: set[str] = set()
+    widths: set[str] = set()
     seen = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, Declare)}
     try:
         for stmt in ir.walk(tuple(stmts)):
             if isinstance(stmt, Declare) and stmt.init is not None and _meant(ir.name_of(stmt.var), plan).kind != "name":
                 continue
             for expr in ir.own_expressions(stmt):
-                _look(expr, plan, impure, seen, found)
+                _look(expr, plan, impure, seen, widths)
     except DoesNotApply:
         return None
-    return found.pop() if len(found) == 1 else None
+    return widths.pop() if len(widths) == 1 else None
 
 
-def _look(expr: Expr, plan: Plan, impure: frozenset[str], seen: set[int], found: set[str]) -> None:
+def _look(expr: Expr, plan: Plan, impure: frozenset[str], seen: set[int], widths: set[str]) -> None:
     """Note the widths in an expression, and in what the values are computed from that it names. `seen`: variables that were looked at."""
     if expr.kind in ("lambda", "other", "lane") or (expr.kind == "call" and expr.name in impure) or _is_thread(expr, "xy"):
         raise DoesNotApply
@@ -46,22 +46,22 @@ def _look(expr: Expr, plan: Plan, impure: frozenset[str], seen: set[int], found:
             seen.add(expr.var)
             declaration = plan.facts.declared.get(expr.var)
             if declaration is not None and declaration.init is not None:
-                _look(declaration.init, plan, impure, seen, found)
+                _look(declaration.init, plan, impure, seen, widths)
         return
-    rest = _without_number(expr, plan, found) if expr.kind == "binary" and expr.name == "+" else None
+    rest = _without_number(expr, plan, widths) if expr.kind == "binary" and expr.name == "+" else None
     for child in expr.children if rest is None else rest:
         if not _is_thread(child, "z"):
-            _look(child, plan, impure, seen, found)
+            _look(child, plan, impure, seen, widths)
 
 
-def _without_number(expr: Expr, plan: Plan, found: set[str]) -> list[Expr] | None:
+def _without_number(expr: Expr, plan: Plan, widths: set[str]) -> list[Expr] | None:
     """Return the terms of a sum beside y * w + x, and note w; None where the sum has no such terms."""
     terms = _terms(expr)
     across = [term for term in terms if _is_thread(_meant(term, plan), "x")]
     down = {id(term): factor for term in terms if (factor := _width(_meant(term, plan), plan)) is not None}
     if len(across) != 1 or len(down) != 1:
         return None
-    found |= set(down.values())
+    widths |= set(down.values())
     return [term for term in terms if term is not across[0] and id(term) not in down]
 
 

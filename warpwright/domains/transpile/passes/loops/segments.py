@@ -127,30 +127,30 @@ class _Cutter:
         self.shortest = SHORTEST if any(isinstance(s, ir.For | ir.DoWhile) for s in ir.walk(tuple(stmts))) else SHORTEST_PLAIN
 
     def split(self, stmts: Sequence[Stmt], guards: Sequence[Expr]) -> Segments | None:
-        made, printer = self.made, self.printer
-        made.stmts = [ir.map_expressions(s, self.change) for s in stmts]
+        cut, printer = self.made, self.printer
+        cut.stmts = [ir.map_expressions(s, self.change) for s in stmts]
         guards = [g for g in guards if not self.is_the_same(g)]
-        made.guards = [g.map(self.change) for g in guards]
-        for guard, written in zip(guards, made.guards, strict=True):
+        cut.guards = [g.map(self.change) for g in guards]
+        for guard, written in zip(guards, cut.guards, strict=True):
             if (only := _only(guard, written, self.plan, printer)) is not None:
-                made.only.append(only)
-                made.guards = [g for g in made.guards if g is not written]
-        if not made.parts and not made.skip:
+                cut.only.append(only)
+                cut.guards = [g for g in cut.guards if g is not written]
+        if not cut.parts and not cut.skip:
             return None
         opened = [ir.map_expressions(s, self.unguarded) for s in stmts]
-        if made.inside:
-            made.unguarded = [ir.map_expressions(s, self.change) for s in opened]
+        if cut.inside:
+            cut.unguarded = [ir.map_expressions(s, self.change) for s in opened]
         periods = []
         for (text, step), sizes in self.breaks.items():
             needed = [s for s in sizes if not any(o < s and s % o == 0 for o in sizes)]
-            made.lengths += [f"ww::to_next<{size}, {step}>({text})" for size in needed]
+            cut.lengths += [f"ww::to_next<{size}, {step}>({text})" for size in needed]
             periods += [-(-size // step) for size in needed]
-        made.lengths += [f"ww::to_next_{'bit' if bit else 'of'}({text}, {size})" for text, size, bit in self.uniform]
+        cut.lengths += [f"ww::to_next_{'bit' if bit else 'of'}({text}, {size})" for text, size, bit in self.uniform]
         shared = dict.fromkeys((size, bit) for _, size, bit in self.uniform)
-        made.only_if = [f"ww::is_bit({size}, {SHORTEST})" if bit else f"{size} >= {SHORTEST_UNIFORM}" for size, bit in shared]
-        made.usual = min(periods, default=0)
-        made.pairs = self.pairs()
-        return made
+        cut.only_if = [f"ww::is_bit({size}, {SHORTEST})" if bit else f"{size} >= {SHORTEST_UNIFORM}" for size, bit in shared]
+        cut.usual = min(periods, default=0)
+        cut.pairs = self.pairs()
+        return cut
 
     def change(self, expr: Expr) -> Expr | None:
         """Return what stands for a value that holds still or moves by a fixed step in a stretch."""
@@ -158,10 +158,10 @@ class _Cutter:
             return expr
         if not _is_whole(expr) or (whole := expand(expr, self.plan)) is None or not mentions_x(whole):
             return None
-        found = self.value(whole)
-        if found is None:
+        value = self.value(whole)
+        if value is None:
             return None
-        name, step = found
+        name, step = value
         text = f"({name} + {f'{step} * ' if step != 1 else ''}(thread_x - stretch_x))" if step else name
         return Expr("other", (text,), expr.line, "", None, expr.type)
 
@@ -210,8 +210,8 @@ class _Cutter:
 
     def pairs(self) -> Pairs | None:
         """Return how pairs of threads that are close are run together; None where more than their distance and other bits cuts the row."""
-        made, distance = self.made, self.distance
-        whole = len(made.skip) == 1 and not (made.guards or made.only or made.inside or self.breaks) and self.shortest == SHORTEST_PLAIN
+        cut, distance = self.made, self.distance
+        whole = len(cut.skip) == 1 and not (cut.guards or cut.only or cut.inside or self.breaks) and self.shortest == SHORTEST_PLAIN
         if distance is None or not whole or not all(bit for _, _, bit in self.uniform):
             return None
         size = f"(long)({self.printer.expr(distance)})"
@@ -249,10 +249,10 @@ class _Cutter:
             return ""
         left, right = whole.children
         moving, fixed = (left, right) if mentions_x(left) else (right, left)
-        found = None if mentions_x(fixed) else self.value(ir.bare(moving))
-        if found is None:
+        value = None if mentions_x(fixed) else self.value(ir.bare(moving))
+        if value is None:
             return ""
-        name, step = found
+        name, step = value
         at_end = ((whole.name in ("<", "<=")) == (moving is left)) == (step > 0)
         worst = f"{name} + {step}l * (stretch_end - 1 - stretch_x)" if step and at_end else name
         sides = (worst, self.printer.expr(fixed)) if moving is left else (self.printer.expr(fixed), worst)
@@ -356,23 +356,23 @@ def _sum(expr: Expr, counting: Set[int]) -> _Quotient | _Value:
 def _divided(inner: Expr, number: int, counting: Set[int]) -> _Quotient | _Value:
     """Return inner / number, rounded down."""
     _floors(inner, counting)
-    found = _analysed(inner, counting)
-    if isinstance(found, _Quotient):
-        if not found.modulus:
-            return _Quotient(found.sum, found.step, found.breaks, found.divisor * number)
-        if found.modulus % number == 0:
-            return _Quotient(found.sum, found.step, found.breaks, found.divisor * number, found.modulus // number)
-    value = _settled(found)
+    quotient = _analysed(inner, counting)
+    if isinstance(quotient, _Quotient):
+        if not quotient.modulus:
+            return _Quotient(quotient.sum, quotient.step, quotient.breaks, quotient.divisor * number)
+        if quotient.modulus % number == 0:
+            return _Quotient(quotient.sum, quotient.step, quotient.breaks, quotient.divisor * number, quotient.modulus // number)
+    value = _settled(quotient)
     return value if value.step == 0 else _Quotient(inner, _positive(value.step), value.breaks, number)
 
 
 def _rest(inner: Expr, number: int, counting: Set[int]) -> _Quotient | _Value:
     """Return the rest of inner / number, from 0 on."""
     _floors(inner, counting)
-    found = _analysed(inner, counting)
-    if isinstance(found, _Quotient) and (not found.modulus or found.modulus % number == 0):
-        return _Quotient(found.sum, found.step, found.breaks, found.divisor, number)
-    value = _settled(found)
+    quotient = _analysed(inner, counting)
+    if isinstance(quotient, _Quotient) and (not quotient.modulus or quotient.modulus % number == 0):
+        return _Quotient(quotient.sum, quotient.step, quotient.breaks, quotient.divisor, number)
+    value = _settled(quotient)
     return value if value.step == 0 else _Quotient(inner, _positive(value.step), value.breaks, 1, number)
 
 
@@ -418,11 +418,11 @@ def _positive(step: int) -> int:
     return step
 
 
-def _settled(found: _Quotient | _Value) -> _Value:
+def _settled(moving: _Quotient | _Value) -> _Value:
     """Return how the value moves, and where it jumps."""
-    if isinstance(found, _Value):
-        return found
-    step, divisor, modulus = found.step, found.divisor, found.modulus
+    if isinstance(moving, _Value):
+        return moving
+    step, divisor, modulus = moving.step, moving.divisor, moving.modulus
     if not modulus:
         moves, size = (step // divisor, 0) if step % divisor == 0 else (0, divisor)
     elif step % (divisor * modulus) == 0:
@@ -431,8 +431,8 @@ def _settled(found: _Quotient | _Value) -> _Value:
         moves, size = (step // divisor, divisor * modulus) if step % divisor == 0 else (0, divisor)
     if size and size // step < SHORTEST:
         raise DoesNotApply
-    sum_ = found.bare if found.bare is not None and size == divisor else found.sum
-    return _Value(moves, (*found.breaks, *((_Break(sum_, size, step),) if size else ())))
+    sum_ = moving.bare if moving.bare is not None and size == divisor else moving.sum
+    return _Value(moves, (*moving.breaks, *((_Break(sum_, size, step),) if size else ())))
 
 
 def _at_first(expr: Expr) -> Expr:

@@ -97,25 +97,25 @@ def _is_for_the_warp(stmt: Declare, lanes: Lanes) -> bool:
 
 def _pieces(stmts: Sequence[Stmt], lanes: Lanes) -> list[_Uncut]:
     """Return the statements cut at what the warp shares and at strided loops."""
-    made: list[_Uncut] = []
+    pieces: list[_Uncut] = []
     done = 0
     for at, stmt in enumerate(stmts):
         if at < done:
             continue
         whole = None if lanes.masks else warp_exchange.join(stmts[at:], lanes.plan) or warp_exchange.copy(stmt, lanes.plan)
         if whole is not None and (isinstance(whole, warp_exchange.Copy) or is_for_whole_warp(whole.taken, lanes)):
-            made.append(whole)
+            pieces.append(whole)
             done = at + len(whole.stmts)
         elif isinstance(stmt, Declare) and stmt.init is not None and _is_for_the_warp(stmt, lanes):
             (lanes.shared if kind_of(stmt.init, lanes) in EVEN else lanes.linear).add(stmt.var.key)
-            made.append(stmt)
+            pieces.append(stmt)
         elif isinstance(stmt, For) and is_strided(stmt, lanes):
-            made.append(stmt)
-        elif made and isinstance(made[-1], list) and not only_lane([stmt], lanes) and not only_lane(made[-1], lanes):
-            made[-1].append(stmt)
+            pieces.append(stmt)
+        elif pieces and isinstance(pieces[-1], list) and not only_lane([stmt], lanes) and not only_lane(pieces[-1], lanes):
+            pieces[-1].append(stmt)
         else:
-            made.append([stmt])
-    return made
+            pieces.append([stmt])
+    return pieces
 
 
 def _stmts(piece: _Uncut) -> Sequence[Stmt]:
@@ -127,7 +127,7 @@ def _stmts(piece: _Uncut) -> Sequence[Stmt]:
 def _crossing(pieces: Sequence[_Uncut], lanes: Lanes) -> list[Var] | None:
     """Return the variables that live in several pieces; None where one cannot be kept for each lane."""
     known = lanes.shared | lanes.linear | lanes.plan.arrays | lanes.plan.lane_arrays
-    found: list[Var] = []
+    crossing: list[Var] = []
     for number, piece in enumerate(pieces):
         if not isinstance(piece, list):
             continue
@@ -138,5 +138,5 @@ def _crossing(pieces: Sequence[_Uncut], lanes: Lanes) -> list[Var] | None:
             var = stmt.var
             if var.reference or var.dims or "auto" in var.type.split() or var.const or var.key in lanes.plan.facts.addressed:
                 return None
-            found.append(var)
-    return found
+            crossing.append(var)
+    return crossing

@@ -1,6 +1,6 @@
-"""The executor on a Ray cluster: the same jobs, the same processes, started by Ray on whichever node has room.
+"""Jobs on a Ray cluster: the same ones, the same processes, started by Ray on whichever node has room.
 
-A Ray task only starts the job's own process (`executor.run_job`) and waits: what a job does to its process it does not do to Ray's. The
+A Ray task only starts the job's own process (`local.run_job`) and waits: what a job does to its process it does not do to Ray's. The
 archive named in a payload has to lie on a file system that all nodes share.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.errors import MissingExtra, WorkerDied
-from warpwright.executor import Answer, Payload, run_job
+from warpwright.jobs.local import Answer, Payload, run_job
 
 
 def map_jobs(function: str, payloads: Sequence[Payload], count: int, timeout: float | None = None) -> Iterator[Answer]:
@@ -60,7 +60,7 @@ def _resources(cluster: Mapping[str, float], count: int) -> dict[str, Any]:
 
 
 def _search_path() -> list[str]:
-    return [str(Path(__file__).parents[1]), *(entry for entry in sys.path if entry)]
+    return [str(Path(__file__).parents[2]), *(entry for entry in sys.path if entry)]
 
 
 def _run(function: str, payload: Payload, timeout: float | None, path: list[str]) -> Any:

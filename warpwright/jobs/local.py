@@ -1,8 +1,6 @@
-"""Runs many jobs in processes of their own, N at a time: on this machine, or (`executor="ray"`) on a Ray cluster.
+"""Jobs in processes on this machine.
 
-A job is the name of a function, `module:function`, and a payload of plain values; its result is plain values too. Each job runs in a fresh
-Python process (executor_job.py), so that a crash, a leak or a call of os._exit ends that job alone. Each is shown one GPU, the one with the
-fewest jobs; jobs that share a device take turns at timing through `device_lock.DeviceLock`.
+Each job is shown one GPU, the one with the fewest jobs; jobs that share a device take turns at timing through `device_lock.DeviceLock`.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 
 Payload = Mapping[str, Any]
 Answer = tuple[int, Any]
@@ -35,26 +33,9 @@ LOG_TAIL = 2000
 GRACE_SECONDS = 20.0
 """How long a job may take to end after Ctrl-C (it writes the best so far) before it is killed."""
 
-EXECUTORS = ("local", "ray")
 
-
-def map_jobs(function: str, payloads: Sequence[Payload], count: int = 1, executor: str = "local", timeout: float | None = None) -> Iterator[Answer]:
-    """Yield (position, result) of each job as it ends, at most `count` at once; a failed job's result is a WorkerError.
-
-    Ctrl-C, or closing the iterator, interrupts the running jobs, waits for what they still have to write, and starts no more.
-    """
-    if executor not in EXECUTORS:
-        raise UsageError(f"expected an executor, saw {executor!r}", f"choose one of {', '.join(EXECUTORS)}")
-    if count < 1:
-        raise UsageError(f"expected at least one job at a time, saw {count}", "write --jobs 1")
-    if executor == "ray":
-        from warpwright import executor_ray
-
-        return executor_ray.map_jobs(function, payloads, count, timeout)
-    return _map_local(function, payloads, count, timeout)
-
-
-def _map_local(function: str, payloads: Sequence[Payload], count: int, timeout: float | None) -> Iterator[Answer]:
+def map_jobs(function: str, payloads: Sequence[Payload], count: int, timeout: float | None = None) -> Iterator[Answer]:
+    """Yield (position, result) of each job as it ends, at most `count` at once."""
     gpus = visible_gpus()
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
@@ -86,13 +67,13 @@ def _map_local(function: str, payloads: Sequence[Payload], count: int, timeout: 
 def run_job(
     function: str, payload: Payload, environment: Mapping[str, str] | None = None, timeout: float | None = None, stop: threading.Event | None = None
 ) -> Any:
-    """Run one job in a fresh process and return its result, or the WorkerError that says why there is none."""
+    """Run one job in a fresh process and return its result, or the WorkerError that says why there is none; `stop` interrupts it."""
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as log:
-        package = str(Path(__file__).parents[1])
+        package = str(Path(__file__).parents[2])
         path = os.pathsep.join(filter(None, [package, *sys.path]))
         process = subprocess.Popen(
-            [sys.executable, "-m", "warpwright.executor_job", str(writing)],
+            [sys.executable, "-m", "warpwright.jobs.child", str(writing)],
             stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[writing], start_new_session=True,
             env={**os.environ, "PYTHONPATH": path, **(environment or {})},
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Executors: jobs in processes of their own, contained when they crash; and the device lock they take turns with."""
+"""Jobs in processes of their own, contained when they crash; and the device lock they take turns with."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 
 from warpwright.errors import MissingExtra, UsageError, WorkerDied, WorkerError, WorkerTimeout
-from warpwright.executor import map_jobs, visible_gpus
+from warpwright.jobs import map_jobs
+from warpwright.jobs.local import visible_gpus
 from warpwright.timing.device_lock import DeviceLock, physical_name
 from warpwright.workers.procfs import state_of
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -30,15 +31,15 @@ def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def test_results_come_with_their_positions() -> None:
-    answers = dict(map_jobs("executor_jobs:double", [{"value": i} for i in range(5)], 2))
+    answers = dict(map_jobs("example_jobs:double", [{"value": i} for i in range(5)], 2))
     assert {position: answer["twice"] for position, answer in answers.items()} == {i: 2 * i for i in range(5)}
     assert len({answer["pid"] for answer in answers.values()}) == 5
-    assert list(map_jobs("executor_jobs:double", [], 2)) == []
+    assert list(map_jobs("example_jobs:double", [], 2)) == []
 
 
 def test_what_one_job_does_to_itself_is_its_own_affair() -> None:
     payloads: list[dict[str, Any]] = [{"how": "raise"}, {"how": "exit"}, {"how": "kill"}, {"how": "fine"}]
-    answers = dict(map_jobs("executor_jobs:fail", payloads, 2))
+    answers = dict(map_jobs("example_jobs:fail", payloads, 2))
     assert isinstance(answers[0], WorkerError) and "a mistake in the job" in str(answers[0])
     assert isinstance(answers[1], WorkerDied) and "exit code 3" in str(answers[1]) and "last words" in str(answers[1])
     assert isinstance(answers[2], WorkerDied) and "SIGKILL" in str(answers[2])
@@ -46,25 +47,25 @@ def test_what_one_job_does_to_itself_is_its_own_affair() -> None:
 
 
 def test_a_result_that_is_no_plain_value() -> None:
-    [(_, answer)] = map_jobs("executor_jobs:unserialisable", [{}])
+    [(_, answer)] = map_jobs("example_jobs:unserialisable", [{}])
     assert isinstance(answer, WorkerError) and "JSON serializable" in str(answer)
 
 
 def test_a_function_that_does_not_exist() -> None:
-    [(_, answer)] = map_jobs("executor_jobs:nothing", [{}])
+    [(_, answer)] = map_jobs("example_jobs:nothing", [{}])
     assert isinstance(answer, WorkerError) and "nothing" in str(answer)
 
 
 def test_time_limit() -> None:
     began = time.monotonic()
-    [(_, answer)] = map_jobs("executor_jobs:fail", [{"how": "hang"}], timeout=1.0)
+    [(_, answer)] = map_jobs("example_jobs:fail", [{"how": "hang"}], timeout=1.0)
     assert isinstance(answer, WorkerTimeout) and time.monotonic() - began < 60
 
 
 def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
     assert visible_gpus() == ["4", "6"]
-    seen = {answer["gpu"] for _, answer in map_jobs("executor_jobs:double", [{"value": i} for i in range(6)], 2)}
+    seen = {answer["gpu"] for _, answer in map_jobs("example_jobs:double", [{"value": i} for i in range(6)], 2)}
     assert seen <= {"4", "6"}
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert visible_gpus() == []
@@ -73,8 +74,8 @@ def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 INTERRUPTED = """
 import sys
-from warpwright.executor import map_jobs
-for _ in map_jobs("executor_jobs:wait_for_interrupt", [{"folder": sys.argv[1], "n": n} for n in range(4)], 2):
+from warpwright.jobs import map_jobs
+for _ in map_jobs("example_jobs:wait_for_interrupt", [{"folder": sys.argv[1], "n": n} for n in range(4)], 2):
     pass
 """
 
@@ -91,7 +92,7 @@ def test_interrupted_jobs_may_write_what_they_have(tmp_path: Path) -> None:
 
 def test_a_killed_parent_takes_its_jobs_along(tmp_path: Path) -> None:
     file = tmp_path / "pids"
-    script = "import sys\nfrom warpwright.executor import map_jobs\nlist(map_jobs('executor_jobs:with_child', [{'file': sys.argv[1]}]))"
+    script = "import sys\nfrom warpwright.jobs import map_jobs\nlist(map_jobs('example_jobs:with_child', [{'file': sys.argv[1]}]))"
     parent = subprocess.Popen([sys.executable, "-c", script, str(file)], env=environment())
     wait_until(lambda: file.exists() and len(file.read_text().split()) == 2)
     parent.kill()
@@ -104,41 +105,46 @@ def running(pid: int) -> bool:
 
 
 def environment() -> dict[str, str]:
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     return {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
 
 
 def test_wrong_use() -> None:
     with pytest.raises(UsageError, match="local, ray"):
-        map_jobs("executor_jobs:double", [], executor="cloud")
+        map_jobs("example_jobs:double", [], executor="cloud")
     with pytest.raises(UsageError, match="--jobs 1"):
-        map_jobs("executor_jobs:double", [], 0)
+        map_jobs("example_jobs:double", [], 0)
 
 
 # --- the device lock --------------------------------------------------------------------------------------------------------------
 
 
-def hold(folder: str, kind: str, name: str, seconds: float) -> None:
+def hold(folder: str, kind: str, name: str) -> None:
+    """Hold the device until the test says that it may go."""
+
     def log(event: str) -> None:
         with open(Path(folder, "events"), "a") as file:
             file.write(f"{event} {name}\n")
 
     lock = DeviceLock("cpu", folder)
+    Path(folder, f"asks {name}").touch()
     with lock.exclusive() if kind == "exclusive" else lock.shared():
         log("in")
-        time.sleep(seconds)
+        while not Path(folder, f"go {name}").exists():
+            time.sleep(0.01)
         log("out")
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str, str, float], Any]]:
+def start(tmp_path: Path) -> Iterator[Callable[[str, str], Any]]:
     context = multiprocessing.get_context("spawn")
     started: list[Any] = []
 
-    def begin(kind: str, name: str, seconds: float) -> Any:
-        process = context.Process(target=hold, args=(str(tmp_path), kind, name, seconds))
+    def begin(kind: str, name: str) -> Any:
+        process = context.Process(target=hold, args=(str(tmp_path), kind, name))
         process.start()
         started.append(process)
+        wait_until(lambda: (tmp_path / f"asks {name}").exists())
         return process
 
     yield begin
@@ -148,32 +154,42 @@ def start(tmp_path: Path) -> Iterator[Callable[[str, str, float], Any]]:
 
 
 def events(folder: Path, count: int) -> list[str]:
-    """Return the first `count` events, when there are so many."""
+    """Return the events, when there are so many."""
 
     def lines() -> list[str]:
         file = folder / "events"
         return file.read_text().splitlines() if file.exists() else []
 
     wait_until(lambda: len(lines()) >= count)
-    return lines()[:count]
+    return lines()
+
+
+def release(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / f"go {name}").touch()
 
 
 def test_builders_share_and_a_timer_is_alone(start: Any, tmp_path: Path) -> None:
-    start("shared", "a", 2.0)
-    events(tmp_path, 1)
-    start("shared", "b", 2.0)
-    assert events(tmp_path, 2) == ["in a", "in b"]
-    start("exclusive", "timer", 0.2)
+    start("shared", "a")
+    start("shared", "b")
+    events(tmp_path, 2)
+    start("exclusive", "timer")
+    wait_until(lambda: wanted(tmp_path))
+    assert sorted(events(tmp_path, 2)) == ["in a", "in b"]
+    release(tmp_path, "a", "b", "timer")
     assert events(tmp_path, 6)[4:] == ["in timer", "out timer"]
 
 
 def test_a_timer_is_not_starved_by_builders(start: Any, tmp_path: Path) -> None:
-    start("shared", "early", 4.0)
+    start("shared", "early")
     events(tmp_path, 1)
-    start("exclusive", "timer", 0.1)
+    start("exclusive", "timer")
     wait_until(lambda: wanted(tmp_path))
-    start("shared", "late", 0.0)
-    assert [event for event in events(tmp_path, 6) if event.startswith("in")] == ["in early", "in timer", "in late"]
+    start("shared", "late")
+    release(tmp_path, "early")
+    assert events(tmp_path, 3) == ["in early", "out early", "in timer"]
+    release(tmp_path, "timer")
+    assert events(tmp_path, 5)[3:] == ["out timer", "in late"]
 
 
 def wanted(folder: Path) -> bool:
@@ -188,10 +204,11 @@ def wanted(folder: Path) -> bool:
 
 
 def test_a_killed_holder_gives_the_device_back(start: Any, tmp_path: Path) -> None:
-    holder = start("exclusive", "killed", 60.0)
+    holder = start("exclusive", "killed")
     events(tmp_path, 1)
     holder.kill()
-    start("exclusive", "next", 0.0)
+    start("exclusive", "next")
+    release(tmp_path, "next")
     assert events(tmp_path, 3) == ["in killed", "in next", "out next"]
 
 
@@ -208,7 +225,7 @@ def test_the_lock_is_the_physical_devices(monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.skipif(find_spec("ray") is not None, reason="ray is installed")
 def test_ray_is_an_extra() -> None:
     with pytest.raises(MissingExtra, match=r"warpwright\[ray\]"):
-        map_jobs("executor_jobs:double", [], executor="ray")
+        map_jobs("example_jobs:double", [], executor="ray")
 
 
 @pytest.fixture(scope="module")
@@ -229,9 +246,9 @@ def test_two_ray_nodes_do_the_same_jobs(cluster: Any) -> None:
     import ray
 
     assert len([node for node in ray.nodes() if node["Alive"]]) == 2
-    answers = dict(map_jobs("executor_jobs:double", [{"value": i} for i in range(4)], 2, "ray"))
+    answers = dict(map_jobs("example_jobs:double", [{"value": i} for i in range(4)], 2, "ray"))
     assert {position: answer["twice"] for position, answer in answers.items()} == {i: 2 * i for i in range(4)}
     payloads: list[dict[str, Any]] = [{"how": "raise"}, {"how": "exit"}, {"how": "kill"}, {"how": "fine"}]
-    failed = dict(map_jobs("executor_jobs:fail", payloads, 2, "ray"))
+    failed = dict(map_jobs("example_jobs:fail", payloads, 2, "ray"))
     assert [type(failed[i]) for i in range(4)] == [WorkerError, WorkerDied, WorkerDied, type(None)]
-    assert len(set(dict(map_jobs("executor_jobs:node", [{"seconds": 3.0}] * 4, 2, "ray")).values())) == 2
+    assert len(set(dict(map_jobs("example_jobs:node", [{"seconds": 3.0}] * 4, 2, "ray")).values())) == 2

@@ -1,4 +1,4 @@
-"""Jobs for the tests of the executors."""
+"""Jobs for the tests of running jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs in a job's process: `python -m warpwright.executor_job FD` reads the job from standard input and writes its result to FD.
+"""What runs in a job's process: `python -m warpwright.jobs.child FD` reads the job from standard input and writes its result to FD.
 
 Standard input stays open as long as the parent lives. Its end means that the parent was killed: then this process and all that it
 started end too, so that no orphan goes on measuring.

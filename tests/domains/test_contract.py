@@ -1,0 +1,141 @@
+"""What every domain in DOMAINS, and the toy domain that is not, has to hold: from a file to a record that replays and is ablated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from toy_domain import ToyDomain
+
+from warpwright import cli, domains, targets
+from warpwright.archive import Archive
+from warpwright.base import Action, Budget, Scalar, Task, from_json, to_json
+from warpwright.domains import DOMAINS
+from warpwright.errors import TaskError
+from warpwright.loop import ablate, optimize
+from warpwright.reports import page, report
+from warpwright.space import Measuring, Space
+
+MODEL = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(torch.relu(x)) * 2.0 + 1.0
+
+
+def get_inputs():
+    return [torch.randn(64, 512)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+WITH_KERNEL = '''import torch
+from torch.utils.cpp_extension import load_inline
+
+CUDA = """
+__global__ void kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = fmaxf(x[i], 0.0f) * 2.0f + 1.0f;
+}
+
+torch::Tensor forward(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    kernel<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+    return y;
+}
+"""
+
+built = load_inline("contract", "torch::Tensor forward(torch::Tensor x);", CUDA, functions=["forward"])
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return built.forward(x)
+'''
+
+FILES = {
+    "graph": {"task.py": MODEL},
+    "transpile": {"task.py": MODEL, "kernel.py": WITH_KERNEL},
+    "unlearnable": {"job.cwc": '{"images": 8, "side": 16, "classes": 3}'},
+    "toy": {"sum.powers": "0 2 3"},
+}
+"""The files of a small task of each domain, the one that is optimised first."""
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DOMAINS, "toy", ToyDomain())
+
+
+def write(name: str, folder: Path) -> tuple[Path, dict[str, Scalar]]:
+    """Write the small task of a domain; return its file and the options that it needs."""
+    for file, text in FILES[name].items():
+        (folder / file).write_text(text)
+    return folder / next(iter(FILES[name])), {"start": str(folder / "kernel.py")} if name == "transpile" else {}
+
+
+def recipe_of(space: Space[Any]) -> tuple[Action, ...]:
+    """Return the first legal action, and the first that is legal then."""
+    recipe: tuple[Action, ...] = ()
+    for _ in range(2):
+        recipe += tuple(space.actions(space.replay(recipe))[:1])
+    return recipe
+
+
+def test_every_domain_has_a_small_task() -> None:
+    assert FILES.keys() == DOMAINS.keys()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_described_by_its_own_domain(name: str, tmp_path: Path) -> None:
+    path, options = write(name, tmp_path)
+    task = domains.describe(path, options)
+    assert task.domain == name and from_json(Task, json.loads(json.dumps(to_json(task)))) == task
+    assert domains.describe(path, options).key == task.key
+    with pytest.raises(TaskError):
+        domains.describe(path, {**options, "no_such_option": 1})
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", FILES)
+def test_from_a_file_to_a_record_that_replays(name: str, tmp_path: Path) -> None:
+    path, options = write(name, tmp_path)
+    task = domains.describe(path, options)
+    space = domains.space(task, "cpu")
+    recipe = recipe_of(space)
+    assert recipe and all(Action.parse(str(action)) == action for action in recipe)
+
+    def propose(space: Space[Any], rng: Random, batch: int) -> Iterator[Any]:
+        yield [recipe]
+
+    with targets.evaluator(task, "cpu", Measuring(("eager",), seconds=0.5)) as evaluator, Archive(tmp_path) as archive:
+        outcome = optimize(task, space, evaluator, propose, Budget(None, 1), archive)  # type: ignore[arg-type]
+        record = outcome.records[-1]
+        assert record.status == "ok" and record.candidate.actions == recipe, record.detail
+        assert archive.get(record.key) == record
+        taken_out = ablate(record, space, evaluator, archive)
+    assert [one.action for one in taken_out] == list(recipe)
+    replayed = domains.space(record.task, "cpu").candidate(record.candidate.actions)
+    assert replayed.key == record.candidate.key
+    assert report.line(task.name, outcome.records)["task"] == task.name
+    assert recipe[0].technique in page.page(outcome.records, "archive.db", "contract")
+
+
+@pytest.mark.compiler
+def test_the_command_line_serves_a_new_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    path, _ = write("toy", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2", "--json"])
+    line = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert code == cli.DONE and line["task"] == "sum" and line["status"] == "ok"
+    assert Path("warpwright-out/sum/report.html").exists()
+    assert cli.main(["archive", "list", "sum", "--json"]) == cli.DONE
+    records = json.loads(capfd.readouterr().out)["records"]
+    assert {record["task"]["domain"] for record in records} == {"toy"} and len(records) >= 2

@@ -1,0 +1,169 @@
+"""Every kind of returned program under every ordinary act of a user: the original's answer, or the original's error."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from tests import acts
+from warpwright import targets
+from warpwright.base import Action, Candidate, Task
+from warpwright.domains import graph
+from warpwright.tasks import taskfile
+
+KINDS = ("eager", "compile", "rewritten", "kernels", "compiled_graph", "scheduled")
+CUDA_KINDS = ("cuda_graph", "recorded", "recorded_original")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Build kernels into a folder of the run's own."""
+    before = os.environ.get("WARPWRIGHT_CACHE")
+    os.environ["WARPWRIGHT_CACHE"] = str(tmp_path_factory.mktemp("built"))
+    yield
+    os.environ.pop("WARPWRIGHT_CACHE") if before is None else os.environ.update(WARPWRIGHT_CACHE=before)
+
+
+def rewritten(task: Task, target: str = "cpu", fuse: bool = False) -> Candidate:
+    """Return a program with every scalar rewrite, folding and, if asked, kernels of its own."""
+    space = graph.space(task, target)
+    names = ["scalar_into_linear", "fold_batch_norm", "fold_parameters", *(["fuse_cpp"] if fuse else [])]
+    ir, recipe = space.start, []
+    for _ in range(20):
+        legal = sorted((a for a in space.actions(ir) if a.technique in names), key=lambda a: names.index(a.technique))
+        if not legal:
+            break
+        recipe.append(legal[0])
+        ir = space.apply(ir, legal[0])
+    assert {"fold_parameters"} <= {a.technique for a in recipe}, "the model has to have folded state"
+    return space.candidate(recipe)
+
+
+def text_of(kind: str, task: Task) -> str:
+    """Return the text of one kind of program; torch.compile stops before code generation, whose guards are all that acts can meet."""
+    reference = taskfile.load(task)
+    if kind in ("eager", "compile"):
+        return targets.baselines(reference.source_text, "cpu", [kind])[kind].text.replace("mode=None", 'backend="eager"')
+    if kind == "cuda_graph":
+        return targets.baselines(reference.source_text, "cuda", [kind])[kind].text
+    if kind in ("recorded", "recorded_original"):
+        space = graph.space(task, "cuda")
+        start = list(rewritten(task, "cuda").actions) if kind == "recorded" else []
+        return space.candidate([*start, Action("cuda_graph")]).source.text
+    if kind in ("compiled_graph", "scheduled"):
+        space = graph.space(task)
+        text = space.candidate([Action.parse('compile(mode="default")')]).source.text
+        return text.replace("dynamic=False", 'dynamic=False, backend="eager"')
+    return rewritten(task, fuse=kind == "kernels").source.text
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return {}
+
+
+def program(kind: str, folder: Path, texts: dict[str, str]) -> ModuleType:
+    """Return a freshly imported file of one kind."""
+    if kind not in texts:
+        path = folder / "task.py"
+        # a model with a branch on values is not captured: what is left is to schedule the original's own forward
+        unread = kind in ("scheduled", "recorded_original")
+        branching = acts.MODEL.replace("        x = self.drop", "        torch.nonzero(x).tolist()\n        x = self.drop")
+        path.write_text(branching if unread else acts.MODEL)
+        texts[kind] = text_of(kind, taskfile.describe(path, mode="eval"))
+    file = folder / f"optimized_{kind}.py"
+    file.write_text(texts[kind])
+    name = f"optimized_{kind}_{abs(hash(str(folder)))}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def cell(kind: str, act: acts.Act, folder: Path, texts: dict[str, str], device: str = "cpu") -> str:
+    """Return what is wrong with one act on one kind of program, or ""."""
+    module = program(kind, folder, texts)
+    torch.manual_seed(1)
+    state = {name: tensor.clone() for name, tensor in module.Model(8).state_dict().items()}
+    state["norm.running_mean"], state["norm.running_var"] = torch.randn(6), torch.rand(6) + 0.5
+    x = torch.randn(5, 8, device=device)
+    answers: list[Any] = []
+    for entry in (module.Model, module.ModelNew):
+        model = entry(8).to(device).eval()
+        model.load_state_dict(state)
+        answers.append(acts.seen(act, model, x))
+    del sys.modules[module.__name__]
+    return acts.difference(*answers)
+
+
+CLEAR_ERRORS = {("compile", acts.symbolic_trace): "using FX to symbolically trace a dynamo-optimized function"}
+"""Acts that the original answers and a program refuses in torch's own words."""
+
+CELLS = [
+    pytest.param(kind, act, id=f"{kind}-{act.__name__}", marks=[pytest.mark.compiler] if kind == "kernels" else [])
+    for kind in KINDS
+    for act in acts.ACTS
+]
+
+
+@pytest.mark.parametrize(("kind", "act"), CELLS)
+def test_an_act_gives_the_originals_answer(kind, act, tmp_path, texts):
+    torch._dynamo.reset()
+    wrong = cell(kind, act, tmp_path, texts)
+    assert CLEAR_ERRORS[kind, act] in wrong if (kind, act) in CLEAR_ERRORS else wrong == ""
+
+
+@pytest.mark.parametrize("kind", ["rewritten", "compiled_graph", "scheduled", pytest.param("kernels", marks=pytest.mark.compiler)])
+def test_an_ordinary_call_is_a_fast_one(kind, tmp_path, texts):
+    module = program(kind, tmp_path, texts)
+    model = module.ModelNew(8).eval()
+    x = torch.randn(5, 8)
+    with torch.no_grad():
+        assert model.fits([x])
+    frozen = model.requires_grad_(False)
+    assert frozen.fits([x]), "a model that wants no gradients is fast in grad mode too"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frozen(x), frozen(x=x)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "remedy"),
+    [
+        (lambda model, x: model(x), "grad", "no_grad"),
+        (lambda model, x: model.train()(x.detach()), "mode", r"call \.eval"),
+        (lambda model, x: model.requires_grad_(False)(x[:2]), "shape", "optimize it for this shape"),
+        (lambda model, x: model.requires_grad_(False).double()(x.double()), "dtype", "convert it"),
+        (lambda model, x: model.requires_grad_(False).to("meta")(x.to("meta")), "device", "move it"),
+    ],
+    ids=["grad", "mode", "shape", "dtype", "device"],
+)
+def test_a_call_of_another_kind_is_told_once_with_the_remedy(call, kind, remedy, tmp_path, texts):
+    module = program("rewritten", tmp_path, texts)
+    model, x = module.ModelNew(8).eval(), torch.randn(5, 8)
+    with pytest.warns(RuntimeWarning, match=remedy) as caught:
+        for _ in range(3):
+            call(model, x)
+    assert len(caught) == 1
+    assert module._Watch.told == {kind}
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU")
+@pytest.mark.parametrize("act", acts.ACTS, ids=lambda act: act.__name__)
+@pytest.mark.parametrize("kind", CUDA_KINDS)
+def test_an_act_gives_the_originals_answer_on_cuda(kind, act, tmp_path, texts):
+    if act is acts.data_loader_workers:
+        pytest.skip("CUDA cannot be used in a forked process")
+    assert cell(kind, act, tmp_path, texts, "cuda") == ""

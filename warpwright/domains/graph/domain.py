@@ -1,0 +1,37 @@
+"""The graph domain's doors. Torch is imported when a space is asked for, not before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warpwright.base import Scalar, Task
+from warpwright.space import Space
+from warpwright.tasks import taskfile
+
+if TYPE_CHECKING:
+    from warpwright.domains.graph.ir import GraphIR
+
+name = "graph"
+
+SUFFIXES = (".py", ".pt", ".pth")
+
+
+def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
+    """Return the task of a file in KernelBench form, with a function under @warpwright.task, or with a saved module."""
+    if path.suffix not in SUFFIXES or not options.keys() <= taskfile.OPTIONS:
+        return None
+    return taskfile.describe(path, **options)  # type: ignore[arg-type]
+
+
+def space(task: Task, target: str = "cpu") -> Space[GraphIR]:
+    """Return the search space of a task on `target` (cpu or cuda). What cannot be captured has schedule techniques only."""
+    from warpwright.domains.graph.capture import capture
+    from warpwright.domains.graph.lower import Original, lower
+    from warpwright.domains.graph.techniques import techniques
+
+    reference = taskfile.load(task)
+    original = Original(task.name, reference.source_text, tuple(reference.init_inputs), taskfile.Form.of(task).mode, target)
+    start = capture(reference)
+    return Space(start, techniques(target), lambda ir, actions: lower(ir, actions, original), limited=start.unreadable)

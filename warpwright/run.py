@@ -1,0 +1,131 @@
+"""One run of one task: what decides it, and the one driver that every verb and every job goes through.
+
+    describe (domains)  ->  open the evaluator (targets)  ->  open the space (domains)  ->  optimize, ablate (loop)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from warpwright import domains, targets
+from warpwright.archive import Archive
+from warpwright.base import Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
+from warpwright.loop import Outcome, ablate, optimize
+from warpwright.space import Evaluator, Measuring, Space
+from warpwright.timing import facts
+from warpwright.timing.device_lock import DeviceLock
+
+WORTHWHILE = 1.02
+"""A candidate that gains surely less than 2 % on the best baseline is timed no longer."""
+
+OnRecord = Callable[[Record], None]
+
+Evaluators = Callable[["Settings", Task], AbstractContextManager[Evaluator]]
+"""Gives the evaluator of a task under some settings."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides a task's outcome, besides the task and the machine."""
+
+    device: str = "cpu"
+    search: str = "ladder"
+    budget: str = "60s"
+    """As on the command line: for one task, counted from its first proposal."""
+    baselines: tuple[str, ...] = ()
+    """Empty: those that the device has."""
+    precision: Precision = "strict"
+    mode: str = "as_is"
+    scale: float = 1.0
+    seed: int = 0
+    timing_seconds: float = 10.0
+    """At most this long is one candidate timed beside its baselines; most are decided sooner."""
+    options: Options = ()
+    """What the task's domain is told besides."""
+
+    def key(self, machine: str) -> str:
+        """Identity of a run's settings on a kind of machine, for `resume`."""
+        values = asdict(self)
+        if not self.options:
+            del values["options"]  # as before there were any: what was finished then is resumed
+        return digest("bench", machine, json.dumps(values, sort_keys=True))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Settings:
+        """Return the settings whose fields came through JSON."""
+        options = tuple((name, value) for name, value in data.get("options", ()))
+        return cls(**{**data, "baselines": tuple(data["baselines"]), "options": options})
+
+    def describe(self, path: str | Path, entry: str | None = None) -> Task:
+        """Return the task of a file under these settings, without running it; raise TaskError when no domain reads it.
+
+        A domain is told only what is not as usual, so that it need not know the options of others.
+        """
+        usual = Settings()
+        told: dict[str, Scalar] = {"entry": entry} if entry else {}
+        told |= {name: getattr(self, name) for name in ("precision", "mode", "scale") if getattr(self, name) != getattr(usual, name)}
+        return domains.describe(path, {**told, **dict(self.options)})
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run came to."""
+
+    outcome: Outcome
+    limited: str
+    """Why the program could not be read, so that only changes to it as a whole were tried; "" for one that was."""
+
+
+def run_task(
+    task: Task,
+    settings: Settings,
+    archive: Archive,
+    on_record: OnRecord | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    ablation_share: float = 0.0,
+    evaluators: Evaluators | None = None,
+) -> Run:
+    """Search for a faster program of `task`, then measure what each step of the best recipe is worth.
+
+    `ablation_share` of the budget's seconds is kept for the latter; 0: no ablation. Raise TaskError or UsageError for a task that cannot be
+    loaded. A failure of ours during the search is in `outcome.failure`.
+    """
+    budget = Budget.parse(settings.budget)
+    kept = ablation_share * budget.seconds if budget.seconds is not None else None
+    limited = Budget(budget.seconds - kept, budget.proposals) if budget.seconds is not None and kept is not None else budget
+    with (evaluators or open_evaluator)(settings, task) as evaluator:
+        space = open_space(task, settings.device)
+        outcome = optimize(task, space, evaluator, settings.search, limited, archive, on_record, should_stop, settings.seed)
+        if ablation_share and _has_steps(outcome):
+            assert outcome.best is not None
+            for ablation in ablate(outcome.best, space, evaluator, archive, kept):
+                if on_record is not None:
+                    on_record(ablation.without)
+    return Run(outcome, space.limited)
+
+
+def _has_steps(outcome: Outcome) -> bool:
+    """Is the best program a recipe whose steps can be taken out, and is there still somebody who waits for that?"""
+    ended = outcome.interrupted or outcome.failure is not None
+    return not ended and outcome.best is not None and not is_baseline(outcome.best) and bool(outcome.best.candidate.actions)
+
+
+def open_space(task: Task, device: str) -> Space[Any]:
+    """Return the task's search space; another job that is timing on this machine's cores is not disturbed meanwhile."""
+    with DeviceLock(device).host():
+        return domains.space(task, target_of(device))
+
+
+def open_evaluator(settings: Settings, task: Task) -> AbstractContextManager[Evaluator]:
+    """Return the evaluator of a task on the settings' device."""
+    return targets.evaluator(task, settings.device, Measuring(settings.baselines, settings.timing_seconds, settings.seed, WORTHWHILE))
+
+
+def kind_of_machine(device: str) -> str:
+    """Return the name of the processor that `device` is: results of another kind are not resumed."""
+    return str(facts.device_facts(device)["name"])

@@ -1,0 +1,171 @@
+"""A loaded task: the original program and its nominal inputs, and how text of a task is run."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import linecache
+import random
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from warpwright.base import Options, Task
+from warpwright.errors import TaskError
+
+if TYPE_CHECKING:
+    import torch
+
+Mode = Literal["as_is", "train", "eval"]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a task's file is read as a torch program: the options of a task that say so."""
+
+    loader: str = "kernelbench"
+    """"kernelbench", "function", or "module": a file written by `saved_module.write`."""
+    entry: str = "Model"
+    """Class (kernelbench), function (function) or empty (module)."""
+    mode: str = "as_is"
+    """`as_is`: the training flag that the constructor leaves, as KernelBench runs it; else "train" or "eval"."""
+    scale: float = 1.0
+    """Sizes of a KernelBench file are multiplied by about this (1.0: as written)."""
+
+    @classmethod
+    def of(cls, task: Task) -> Form:
+        """Return the form of a task's file."""
+        known = dict(task.options)
+        return cls(**{name: known[name] for name in cls.__dataclass_fields__ if name in known})  # type: ignore[arg-type]
+
+    @property
+    def options(self) -> Options:
+        """The same as a task's options."""
+        return tuple(vars(self).items())
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A loaded task: the original program and its nominal inputs."""
+
+    task: Task
+    source_text: str
+    """The program as one self-contained text in KernelBench form, sizes already scaled: `class Model`, `get_inputs`, `get_init_inputs`."""
+    namespace: types.ModuleType
+    """The module that `source_text` was run in."""
+    init_inputs: list[Any]
+
+    def make_model(self) -> torch.nn.Module:
+        """Return a fresh model; its values come from torch's generator, which the caller has seeded, on torch's default device."""
+        form = Form.of(self.task)
+        model = call(self.task.path, f"{form.entry or 'Model'}(...)", lambda: self.namespace.Model(*copy.deepcopy(self.init_inputs)))
+        if form.mode != "as_is":
+            model.train(form.mode == "train")
+        return model
+
+    def make_meta_model(self) -> torch.nn.Module:
+        """Return a model on the meta device: shapes without values. A constructor that reads values is run on the CPU and moved."""
+        import torch
+
+        try:
+            with torch.device("meta"):
+                return self.make_model()
+        except TaskError:
+            return self.make_model().to("meta")
+
+    def make_inputs(self, seed: int, device: str = "cpu") -> list[Any]:
+        """Return the nominal inputs of `seed`, made on `device`; torch's generators are left as they were found.
+
+        The file's factory calls (torch.rand ...) run on `device` itself, so that gigabytes need not cross the bus. A file that
+        insists on the CPU is run there and its tensors are moved: the values of one seed may then differ between devices.
+        """
+        import torch
+
+        generators = [torch.device(device)] if torch.device(device).type == "cuda" else []
+        with torch.random.fork_rng(devices=generators):
+            return _make_inputs(self.namespace.get_inputs, self.task.path, seed, device)
+
+
+def _make_inputs(get_inputs: Callable[[], Any], path: str, seed: int, device: str) -> list[Any]:
+    import torch
+
+    def attempt(where: str) -> Any:
+        seed_all(seed)
+        with torch.device(where):
+            return get_inputs()
+
+    try:
+        made = attempt(device)
+    except torch.OutOfMemoryError as error:
+        raise task_error(path, f"get_inputs() on {device}", error) from error
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        made = call(path, "get_inputs()", lambda: attempt("cpu"))
+    except (Exception, SystemExit) as error:
+        raise task_error(path, "get_inputs()", error) from error
+    if not isinstance(made, list | tuple):
+        raise TaskError(f"{path}: expected get_inputs() to return a list, saw {type(made).__name__}", "return [x] for a single input")
+    return [move(value, device) for value in made]
+
+
+def seed_all(seed: int) -> None:
+    """Seed every generator that a task file might use."""
+    import torch
+
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed % 2**32)
+
+
+def move(value: Any, device: str) -> Any:
+    """Return `value` with every tensor in its lists, tuples and dictionaries on `device`; whatever is no tensor stays as it is."""
+    import torch
+    from torch.utils._pytree import tree_map_only
+
+    return tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), value)
+
+
+# --- running text of the user's ---------------------------------------------------------------------------------------------------
+
+
+def parse(text: str, path: str) -> ast.Module:
+    """Return the syntax tree of a task's text; raise TaskError that names the line."""
+    try:
+        return ast.parse(text, path)
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        raise TaskError(f"{path}, line {error.lineno}: syntax error: {error.msg}: {line!r}", "make it run under python first") from error
+
+
+def run_text(text: str, path: str, name: str) -> types.ModuleType:
+    """Run `text` as a module called `warpwright_task_<name>`, with `path` as its file name, and return the module."""
+    namespace = types.ModuleType(f"warpwright_task_{name}")
+    namespace.__file__ = path
+    parse(text, path)
+    # inspect.getsource (torch.jit.script, dataclasses) looks modules up here, and reads lines from linecache.
+    sys.modules[namespace.__name__] = namespace
+    linecache.checkcache(path)
+    code = compile(text, path, "exec", dont_inherit=True)
+    call(path, "the file", lambda: exec(code, namespace.__dict__))
+    return namespace
+
+
+def call(path: str, what: str, function: Callable[[], Any]) -> Any:
+    """Call into the task's own code; whatever it raises becomes a TaskError that names the line."""
+    try:
+        return function()
+    except (Exception, SystemExit) as error:
+        raise task_error(path, what, error) from error
+
+
+def task_error(path: str, what: str, error: BaseException) -> TaskError:
+    """Return the error that says what a task's own code raised, and where."""
+    last = traceback.format_exception_only(error)[-1].strip()
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    where = f" at line {places[-1].lineno}: {places[-1].line}" if places else ""
+    absent = error.name if isinstance(error, ModuleNotFoundError) else None
+    hint = f"install the package that provides {absent!r}" if absent else "make it run under python first"
+    return TaskError(f"{path}: {what} raised {last}{where}", hint)
