@@ -1,4 +1,4 @@
-"""The float32 product from INT8 slices beside cuBLAS: right to the bit, errors against float64, and times, on one H200.
+"""The float32 product from INT8 slices against cuBLAS: bit-exactness, errors against float64, and times, on one H200.
 
     python -m benchmarks.kernels.int8_product OUT [--seconds 300] [--parts baselines,variants,errors,shapes]
 
