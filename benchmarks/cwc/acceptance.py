@@ -1,8 +1,8 @@
-"""What class-wise convolution does and does not do, on the offline sets: controls, recovery, attacks, quality. Three seeds, one CPU core.
+"""What CWC does and does not do on the offline sets: controls, recovery, attacks and quality, with three seeds on one CPU core.
 
-    python -m benchmarks.cwc.acceptance --store classwise_acceptance.jsonl > benchmarks/results/cwc_acceptance_cpu
+    python -m benchmarks.cwc.acceptance --store cwc_acceptance.jsonl > cwc_acceptance.md
 
-Each finished training is a line of the store, so a stopped run goes on where it was. A seed changes the images, the key and the training.
+Each finished training is a line of the store, so an interrupted run resumes there. A seed changes the images, the key and the training.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""CWC on one CPU core, memory to memory: images/s of the C++ kernel beside torch and scipy, in one run.
+"""CWC on one CPU core, memory to memory: images/s of the C++ kernel, torch and scipy in one run.
 
-    python -m benchmarks.cwc.cpu > benchmarks/results/cwc_cpu
+    python -m benchmarks.cwc.cpu > cwc_cpu.md
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """CWC on one GPU: builds, bit-equality with the int64 definition, images/s against the floor, then data sets through `warpwright protect`.
 
-    PYTHONPATH=. python -m benchmarks.cwc.cuda --out benchmarks/results/cwc_kernels_h200
+    python -m benchmarks.cwc.cuda --out cwc_cuda.json
 
 `--parts time --kernels half` builds, checks and times the variants of one kernel alone, `--sides 224` images of one size.
-Without a GPU, `--parts end --backend cpp --scale 0.02` goes through the last part alone. A part that fails is recorded, and the rest goes on.
+Without a GPU, `--parts end --backend cpp --scale 0.02` runs the last part alone. A part that fails is recorded, and the rest continues.
 """
 
 from __future__ import annotations

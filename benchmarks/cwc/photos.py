@@ -1,6 +1,6 @@
-"""Which four photographs give the PSNR and SSIM that were recorded, with row 5's goals, on "four real photos" without their names?
+"""Which four photographs give the PSNR and SSIM that were recorded, with the goals of quality, on "four real photos" without their names?
 
-    PYTHONPATH=. python -m benchmarks.cwc.photos PHOTO...
+    python -m benchmarks.cwc.photos PHOTO...
 
 Every set of four of the given photographs (and the two of scikit-learn), four ways to shrink them: the mean over the four is compared with the
 sixteen recorded figures. An inference, not a proof: a set may fit by chance, and the record does not say how its pictures were made.

@@ -1,8 +1,8 @@
 """What the preset gentle leaves of photographs: PSNR and SSIM, photo by photo, at 32 pixels with k=3 and at 224 pixels with k=9.
 
-    PYTHONPATH=. python -m benchmarks.cwc.quality [OPTIONS] PHOTO...
+    python -m benchmarks.cwc.quality [OPTIONS] PHOTO...
 
-Beside the files that are named it takes the two photographs that scikit-learn bundles. A whole photograph is shrunk to each side: a patch of 32
+The two photographs that scikit-learn bundles are added to the files named. A whole photograph is shrunk to each side: a patch of 32
 pixels would be far smoother than the small pictures that a data set holds. Figures are medians over ten classes, then means over three keys.
 """
 

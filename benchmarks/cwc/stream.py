@@ -1,6 +1,6 @@
 """A million generated images through `warpwright protect`: memory, speed, and kill -9 with --resume to the same bytes.
 
-    python -m benchmarks.cwc.stream --work FOLDER > benchmarks/results/cwc_stream
+    python -m benchmarks.cwc.stream --work FOLDER > cwc_stream.md
 
 Needs 9.3 GB under FOLDER for a million images: the input and two outputs, each one images.npy of 3.1 GB. It is emptied afterwards.
 """

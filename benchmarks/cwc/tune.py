@@ -1,6 +1,6 @@
-"""The CWC operator optimised by the loop: eager torch beside the fused kernel and its tunables, verified and timed like any other task.
+"""The CWC operator optimised by the loop: eager torch against the fused kernel and its tunables, verified and timed like any other task.
 
-    python -m benchmarks.cwc.tune --budget 60s > benchmarks/results/classwise_tune.md
+    python -m benchmarks.cwc.tune --budget 60s > cwc_tune.md
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`verify` with all counter-measures on an offline set, its trainings side by side on several devices; a stopped run goes on where it was.
+"""`verify` with all counter-measures on an offline set, with its trainings in parallel on several devices; an interrupted run resumes.
 
-    PYTHONPATH=. python -m benchmarks.cwc.verify --net resnet18 --epochs 10 --devices cuda:0,cuda:1 --processes 4 --store verify.jsonl
+    python -m benchmarks.cwc.verify --net resnet18 --epochs 10 --devices cuda:0,cuda:1 --processes 4 --store verify.jsonl
 
 A seed is another training on the same images, made from the set's own seed and filtered with the preset's filters of a fixed key.
 """

@@ -1,4 +1,4 @@
-"""Judge a HeCBench program that prints no results by its arrays: each that it copies back from the device is looked for in its OpenMP twin's memory.
+"""Judge a HeCBench program that prints no results by its arrays: each one copied back from the device has to be in its OpenMP twin's memory.
 
 Both programs are linked with arrays.cpp. Ours keeps the arrays that cudaMemcpy brought back, as they are when freed or at the end;
 the twin keeps its blocks of those sizes. A program that brings nothing back is judged by all its arrays of the device (in the twin, run on the host,

@@ -1,10 +1,10 @@
-"""Input files for HeCBench's programs whose own files are kept elsewhere: made here, from a fixed seed, in the form that each program reads.
+"""Input files for HeCBench's programs whose own files are kept elsewhere: generated from a fixed seed, in the form that each program reads.
 
     python -m benchmarks.hecbench.data /path/to/HeCBench/src        # a copy: files are added, none is replaced
 
-The program and its twin read the same file, and its own check compares with the host's answer on that file, so a made file judges as well as the
-original one; what a file stands for (a road network, a photograph) is lost. Programs whose check needs the original content (trained weights,
-reference energies, thermodynamic tables) are left without.
+The program and its twin read the same file, and its own check compares with the host's answer on that file, so a generated file judges as well as the
+original one; what a file represents (a road network, a photograph) is lost. Programs whose check needs the original content (trained weights,
+reference energies, thermodynamic tables) get none.
 """
 
 from __future__ import annotations

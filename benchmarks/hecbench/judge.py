@@ -1,4 +1,4 @@
-"""Judge what a HeCBench program printed: by its own check, or beside the output of its OpenMP twin."""
+"""Judge what a HeCBench program printed: by its own check, or against the output of its OpenMP twin."""
 
 from __future__ import annotations
 

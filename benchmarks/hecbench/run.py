@@ -10,8 +10,8 @@ Nothing of HeCBench is shipped; it is brought by the user. Programs write into t
    tried with smaller sizes, those in the arguments and those in the source (smaller.py: one rule, for the program and its
    twin), at each of `--shifts`; -1 stands for those that sizes.json gives for single programs. What was changed and how each
    try ended is in the file. Few programs are made for any size: one that fails with smaller sizes only counts as over the limit.
-3. It is `verified` by its own check (it prints PASS or the like, no FAIL, and exits with 0; or errors against the host, all at most 1e-3), or when
-   it has none by its twin: `NAME-omp` compiled for the host and run with the same arguments, and as many threads as it is written for, prints the
+3. It is `verified` by its own check (it prints PASS or the like, no FAIL, and exits with 0; or errors against the host, all at most 1e-3), or, if
+   it has none, by its twin: `NAME-omp` compiled for the host and run with the same arguments, and as many threads as it is written for, prints the
    same numbers to 1e-3 (lines about time left out; one has to be a result, judge.tells), or writes the same files (files.py), or,
    if there is neither, holds the same arrays (arrays.py). One without a judge is compared with its own run on fibers: that is in
    the file too, and is no verification.
@@ -474,7 +474,7 @@ def table(entries: list[dict[str, object]]) -> str:
     for entry in entries:
         tiers.update(entry.get("tiers", {}))  # type: ignore[call-overload]
     lines += ["", f"Verified by: {dict(by)}. Sizes: {dict(scale)}. Kernels by tier: {dict(tiers)}.", ""]
-    lines += ["| miss (core features) | twin | status | reason | beside fibers |", "|---|---|---|---|---|"]
+    lines += ["| miss (core features) | twin | status | reason | against fibers |", "|---|---|---|---|---|"]
     for e in sorted((e for e in entries if e["core"] and e["status"] != "verified"), key=lambda e: (order.index(str(e["status"])), str(e["name"]))):
         lines.append(f"| {e['name']} | {'yes' if e['twin'] else 'no'} | {e['status']} | {shown(e['reason'])} | {shown(e.get('fibers', ''))} |")
     return "\n".join(lines)

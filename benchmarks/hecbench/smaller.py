@@ -1,15 +1,15 @@
 """Make HeCBench's programs small enough for a CPU: by one rule, in a copy of the program and of its OpenMP twin alike.
 
-Sizes made for a GPU stand in the arguments or in the source. At `shift` s, in every text of the copy:
+Sizes chosen for a GPU are in the arguments or in the source. At `shift` s, in every text of the copy:
 
 - a named integer constant (`#define N (1 << 24)`, `const int N = 4096;`, `int rows = 4096;`) that is even, at least 256 and below 2**31, written
-  in decimals, and whose name does not speak of blocks, threads, seeds or moduli, is divided by 2**s, but not below 64;
-- one whose name speaks of repetitions or steps becomes `count` (at most itself);
+  in decimals, and whose name does not mention blocks, threads, seeds or moduli, is divided by 2**s, but not below 64;
+- one whose name mentions repetitions or steps becomes `count` (at most itself);
 - a loop with a decimal bound of at least 10 whose body launches a kernel (`<<<`, or in the twin `omp target`), itself or by a function of the same
   text, runs to `count`, and one whose variable is multiplied (`n *= 2`) has its bound and its first value, if at least 1024, divided by 2**s;
-- sizes among the arguments are divided alike (transpile_hecbench.reduced).
+- sizes among the arguments are divided alike (run.reduced).
 
-What was changed is kept in the result. Nothing else is: a program that is not made for other sizes fails here and counts as a miss.
+What was changed is kept in the result. Nothing else is: a program that works at no other size fails here and counts as a miss.
 """
 
 from __future__ import annotations

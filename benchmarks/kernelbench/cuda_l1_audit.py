@@ -1,11 +1,11 @@
 """CUDA-L1's released programs through `warpwright audit`, at the shapes they were written for.
 
-    python -m benchmarks.kernelbench.cuda_l1_audit --cuda-l1 ~/CUDA-L1 --target cuda --out results          # the five known bad ones
+    python -m benchmarks.kernelbench.cuda_l1_audit --cuda-l1 ~/CUDA-L1 --target cuda --out results          # the five known to be wrong
     python -m benchmarks.kernelbench.cuda_l1_audit --cuda-l1 ~/CUDA-L1 --which all --minutes 9 --resume     # as many of the 250 as time allows
 
 The repository is given by path; its reference and its program of each task are written to a temporary folder, and neither is kept. Where a
 program renamed the original's parameters, its constructor is wrapped so that the state still goes in by the original's names (same name,
-else same shape in order; one that the program lacks altogether is held but not read), and cudnn.benchmark is put back. So a
+else same shape in order; one that the program lacks altogether is kept but not read), and cudnn.benchmark is restored. So a
 verdict is about what the program computes.
 """
 

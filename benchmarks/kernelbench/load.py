@@ -1,4 +1,4 @@
-"""Does every KernelBench task load, run on the meta device and get captured? Counts by level, and the reasons of those that do not.
+"""Does every KernelBench task load, run on the meta device and get captured? Counts by level, and a reason for each that does not.
 
     python -m benchmarks.kernelbench.load --kernelbench ~/KernelBench --levels 1,2,3 [--scale 0.001]
 

@@ -5,13 +5,13 @@
 
 KernelBench is given by path: the folder that holds level1/, level2/ ... (or its parent, the repository). Phases:
 
-    footprint   each task's eager peak memory, on the meta device: a GPU takes no more tasks at once than fit it
+    footprint   each task's eager peak memory, on the meta device: a GPU gets no more tasks at once than fit into it
     prewarm     torch.compile of every unfinished task, in parallel and untimed, so that inductor's disk cache is warm
     timed       one process a task and at most --jobs-per-gpu of them a GPU;
                 the device lock lets one of them time while the others stand still or compile
 
 The run ends by itself before --minutes are over; what was measured by then is in OUT/archive.db. The next call with --resume and the same
---out (or --archive of an earlier call) goes on. OUT then holds archive.db, results.jsonl and results.md, and nothing else.
+--out (or --archive of an earlier call) continues. OUT then holds archive.db, results.jsonl and results.md, and nothing else.
 """
 
 from __future__ import annotations

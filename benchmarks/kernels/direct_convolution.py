@@ -1,8 +1,8 @@
-"""The kernel of `direct_convolution` against float64 and beside cuDNN, in several block sizes, on one GPU.
+"""The kernel of `direct_convolution` against float64 and cuDNN, in several block sizes, on one GPU.
 
     python -m benchmarks.kernels.direct_convolution [--cases l2_58,l1_60] [--seconds 60]
 
-Shapes are those that KernelBench's tasks have after the other rewrites. RMS errors are of two samples against float64; times are the least of five,
+Shapes are those that KernelBench's tasks have after the other rewrites. RMS errors are over two samples against float64; times are the least of five,
 by CUDA events, with warm caches: they say which block is best, not what a task gains.
 """
 

@@ -1,6 +1,6 @@
-"""Input files for Rodinia's programs, made from a seed in the form that each program reads; Rodinia's own data is kept elsewhere and is not used.
+"""Input files for Rodinia's programs, generated from a seed in the form that each program reads; Rodinia's own data is not used.
 
-Each function returns the content of one file; `RNG` is set anew for each program, so that a program's files do not depend on the others'."""
+Each function returns the content of one file; `RNG` is reseeded for each program, so that a program's files do not depend on the others'."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Rodinia's programs: which sources, how they are called, what they read, what they leave, and with what that is compared.
+"""Rodinia's programs: which sources, how they are called, what they read and write, and what that is compared with.
 
 Nothing of Rodinia is kept here but names and the few words at which a line is put into a copy of the source. Such lines, the same for the program
-and its OpenMP twin, write the result arrays of programs that print nothing of use; kernels are never changed, other than in `breaks`: one change for
-each program that makes a kernel wrong, for the test that a wrong kernel is found."""
+and its OpenMP twin, write the result arrays of programs that print nothing usable. Kernels are never changed, except in `breaks`: one change for
+each program that makes a kernel wrong, to test that a wrong kernel is detected."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def myocyte(mode: int) -> Program:
     own = ("main.c", "myocyte/params.txt", "myocyte/other.txt"), ("master.c", "isinf(finavalu[i]) == 1", "isinf(finavalu[i])")
     own = own if mode == 0 else (*own, ("solver.c", "x[k] = k-1;", "x[k] = k;"))  # the time as the kernel for many cells has it
     model = "kernel_cam.cu" if mode == 0 else "kernel_cam_2.cu"
-    mend = model, "d_finavalu[com_offset] = ", "d_com[com_offset] = "
+    fix = model, "d_finavalu[com_offset] = ", "d_com[com_offset] = "
     return Program(
         f"myocyte/{'one cell' if mode == 0 else 'many cells'}",
-        Side("cuda/myocyte", ("main.cu",), f"4 {workload} {mode}", (Answer("y.bin", "f4", floor=1e-6),), (edit, mend)),
+        Side("cuda/myocyte", ("main.cu",), f"4 {workload} {mode}", (Answer("y.bin", "f4", floor=1e-6),), (edit, fix)),
         Side(
             "openmp/myocyte",
             ("main.c",),
@@ -263,7 +263,7 @@ PROGRAMS: tuple[Program, ...] = (
         {"data/heartwall/made.avi": data.heart},
         0.0,
         ("kernel.cu", "fin_max_coo = par_max_coo[i];", "fin_max_coo = par_max_coo[i] + 1;"),
-        "a __syncthreads() put in where threads add up columns that others are still to write",
+        "a __syncthreads() where threads add up columns that others have yet to write",
     ),
     Program(
         "hotspot",

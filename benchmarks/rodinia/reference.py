@@ -1,4 +1,4 @@
-"""What Rodinia's programs without an OpenMP twin are to compute, in NumPy; each function takes what a program was given, by file name."""
+"""What Rodinia's programs without an OpenMP twin have to compute, in NumPy; each function takes a program's input files, by name."""
 
 from __future__ import annotations
 

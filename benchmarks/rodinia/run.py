@@ -3,15 +3,15 @@
     python -m benchmarks.rodinia.run --rodinia /path/to/rodinia --out results.jsonl [--only bfs,nw] [--break]
     python -m benchmarks.rodinia.run --table results.jsonl
 
-Nothing of Rodinia is shipped; it is brought by the user (the folder with cuda/ and openmp/). Its data is not needed: input files are made from a
+Nothing of Rodinia is shipped; it is brought by the user (the folder with cuda/ and openmp/). Its data is not needed: input files are generated from a
 seed (data.py). Each program is copied, its sources with CUDA in them are translated with the default tiers (a source with kernels
 of several tiers has the best that each allows), all is compiled (g++ -O2) and linked, and it runs in its folder of the copy.
 
 `verified` means: the numbers that it leaves are those of its OpenMP twin for the same input, or where Rodinia has no twin those of a reference in
 NumPy or of the program's own code for the host; each is compared (judge.py), whole numbers for equality. What is compared, and
-with which tolerance, stands in programs.py. A program counts when all its variants are verified.
+with which tolerance, is in programs.py. A program counts when all its variants are verified.
 
---break makes one kernel of each program wrong first; `wrong` is then what is to come out.
+--break makes one kernel of each program wrong first; the expected status is then `wrong`.
 Statuses: verified, wrong, crashed, timeout, not compiled, refused, twin fails.
 """
 
@@ -156,11 +156,11 @@ def table(entries: list[dict[str, object]]) -> str:
         by_program[program.name.partition("/")[0]].append(verified)
         tiers = entry.get("tiers") or {}
         broken = kept.get((program.name, True))
-        mended = f" (mended: {program.mended})" if program.mended else ""
+        fix = f" with a fix: {program.fix}" if program.fix else ""
         cells = (
             program.name,
             ", ".join(f"{count} {tier}" for tier, count in tiers.items()) if isinstance(tiers, dict) else "",
-            f"verified{mended}" if verified else f"{entry['status']}{mended}: {entry['reason']}",
+            f"verified{fix}" if verified else f"{entry['status']}{fix}: {entry['reason']}",
             program.judged_by,
             str(entry.get("numbers", "")),
             f"{entry['error']:.1e}" if verified else "",
@@ -168,10 +168,10 @@ def table(entries: list[dict[str, object]]) -> str:
             {"wrong": "found", "crashed": "crashes"}.get(str(broken["status"]), str(broken["status"])) if broken else "",
         )
         lines.append("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |")
-    put_right = {program.name.partition("/")[0] for program in programs.PROGRAMS if program.mended}
+    fixed = {program.name.partition("/")[0] for program in programs.PROGRAMS if program.fix}
     right = [name for name, found in by_program.items() if all(found)]
-    as_they_are = len([name for name in right if name not in put_right])
-    more = f", and {len(right) - as_they_are} mended" if len(right) > as_they_are else ""
+    as_they_are = len([name for name in right if name not in fixed])
+    more = f", and {len(right) - as_they_are} with a fix" if len(right) > as_they_are else ""
     return f"{as_they_are} of {RODINIA} programs verified as they are{more} ({len(by_program)} tried).\n\n" + "\n".join(lines)
 
 

@@ -46,8 +46,8 @@ class Program:
     """Files that it reads, from Rodinia's folder."""
     tolerance: float = 0.0
     breaks: Edit | None = None
-    mended: str = ""
-    """What was put right in its kernel, as it is no CUDA program without; such a program is counted by itself."""
+    fix: str = ""
+    """What was fixed in its kernel, which is not valid CUDA without it; such a program is counted separately."""
     given: tuple[Answer, ...] = ()
     """For a reference: what the program wrote of its own input."""
 

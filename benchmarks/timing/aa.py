@@ -1,6 +1,6 @@
-"""A/A: the original timed against itself, 100 times, with the real workers: how often does the timer see a difference that is not there?
+"""A/A: the original timed against itself, 100 times, with the real workers: how often does the timer report a difference that does not exist?
 
-    python -m benchmarks.timing.aa --runs 100 --seconds 30 --out benchmarks/results/aa_cpu
+    python -m benchmarks.timing.aa --runs 100 --seconds 30 --out aa.md
 
 The baseline worker stays, as in a search; the candidate's worker is new in every run, and the device's lock is held while it is timed: other
 runs of warpwright stand still, everything else goes on. Programs and inputs are those of TASKS.

@@ -1,4 +1,4 @@
-"""Where the time of one call goes, from the word to go to the answer, and what a plain timer in one process reads beside it.
+"""Where the time of one call goes, from the start message to the answer, compared with a plain timer in one process.
 
     python -m benchmarks.timing.split --device cuda --kernelbench out/kb --minutes 5 --out $OUT
 
@@ -7,7 +7,7 @@ For each task and program (eager, compile) one worker; no other process uses the
     asleep      prepare, then go: worker and parent sleep while they wait (as warpwright timed until November 2026)
     spin        both wait busily
     warm        both wait busily, and the program is called once on other inputs before the cache is flushed
-    warm apart  the same, after the parent has waited 5 ms before it says go
+    warm apart  the same, after the parent has waited 5 ms before it sends go
     stream      one turn of many calls on inputs of their own; the parent's clock around it
     device      the same as one CUDA graph
     plain       a loop in the worker, by its own clock: single from idle with a flushed L2, stream with three inputs in turn

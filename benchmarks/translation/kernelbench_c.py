@@ -1,9 +1,9 @@
-"""KernelBench_c's torch extensions on the CPU, unmodified: translated, built, and compared with the functional PyTorch programs beside them.
+"""KernelBench_c's torch extensions on the CPU, unmodified: translated, built, and compared with KernelBench's functional PyTorch programs.
 
     python -m benchmarks.translation.kernelbench_c --cuda HPCTransEval/KernelBench_c --torch EvalEngine/torch_functionals --out kernelbench_c.jsonl
 
 Both folders hold level1/, level2/ ...; nothing of them is shipped with the project. Each file is done in a process of its own with a time limit, and
-its line is in OUT when it ends: a second call goes on. A file counts as right when its error against float64 is at most ten times that of the
+its line is in OUT when it ends: a second call resumes. A file counts as right when its error against float64 is at most ten times that of the
 original in float32, plus 1e-5 of the result's scale, for two seeds; as close, when it passes only KernelBench's own check (1e-2). With --scale
 (a share of the work, as `warpwright bench --scale`) a file runs at smaller sizes first; where it is not right there, since it was written for one
 size perhaps, it runs as written, and that counts.

@@ -1,14 +1,14 @@
-"""KernelBench_c's torch extensions on a GPU, as nvcc builds them, beside their translation on the CPU of the same machine.
+"""KernelBench_c's torch extensions on a GPU, as nvcc builds them, against their translation on the CPU of the same machine.
 
     python -m benchmarks.translation.kernelbench_c_gpu --cuda KernelBench_c --torch EvalEngine/torch_functionals --scale 0.0005 --jobs 16
 
-The functional PyTorch program beside a file says what the file should compute; many do not. What a translation owes is what the CUDA file computes
-on a GPU, right or wrong, and that is looked at here: the same model, parameters and inputs go through both. The GPU runs each three times, on
-memory that holds zeros, a number, or NaN: a file whose runs differ reads what nobody set, or lets threads race, and defines no answer.
+The functional PyTorch program of a file says what the file should compute; many files do not. A translation has to compute what the CUDA file
+computes on a GPU, right or wrong, and that is compared here: the same model, parameters and inputs go through both. The GPU runs each three times, on
+memory that holds zeros, a number, or NaN: a file whose runs differ reads uninitialised memory or has a race, and defines no answer.
 
-A line for each file in OUT when it ends; a second call goes on. `status`: same (largest difference at most 1e-4 of the largest value, and the
-same elements NaN or infinite), different, undefined (the runs on the GPU differ), gpu-refused (nvcc or a launch says no), refused (we say
-no), timeout, crashed.
+A line for each file in OUT when it ends; a second call resumes. `status`: same (largest difference at most 1e-4 of the largest value, and the
+same elements NaN or infinite), different, undefined (the runs on the GPU differ), gpu-refused (by nvcc or at launch), refused (by
+the translator), timeout, crashed.
 """
 
 from __future__ import annotations

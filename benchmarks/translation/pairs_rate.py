@@ -1,6 +1,6 @@
 """How many verified pairs a minute `warpwright pairs` makes on this machine, with and without the search of the C half.
 
-python -m benchmarks.translation.pairs_rate [--count 300] [--out benchmarks/results/pairs_cpu]
+    python -m benchmarks.translation.pairs_rate [--count 300] [--out pairs_rate.md]
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     given.add_argument("--count", type=int, default=300)
     given.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    given.add_argument("--out", default="benchmarks/results/pairs_cpu")
+    given.add_argument("--out", default="pairs_rate.md")
     options = given.parse_args()
     rows = [
         measured("C half searched (4 schedules), both halves run", options.count, Options(SEED, 4), options.jobs),

@@ -1,8 +1,8 @@
-"""What two forms of one kernel cost, timed in turn: `while` loops that are taken as `for` loops, and shifts that are clamped as on a GPU.
+"""What two forms of one kernel cost, timed in turn: `while` loops that are translated as `for` loops, and shifts that are clamped as on a GPU.
 
     python -m benchmarks.transpile.forms [--passes 15]
 
-The other form is one that the compiler leaves alone: the loop's counter is looked at behind the loop, the amount of the shift has `& 31`. One thread.
+The other form is one that the compiler leaves alone: the loop's counter is read after the loop, the amount of the shift has `& 31`. One thread.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> None:
     kernels = transpile.compile_text("\n".join(parts)).load()
     random = np.random.default_rng(0)
     x, out = random.normal(0, 1, 1 << 22).astype(np.float32), np.zeros(1 << 22, np.float32)
-    print("| form | as it is now, ms | as it would be left, ms | times |\n|---|---|---|---|")
+    print("| form | translated, ms | left alone, ms | times |\n|---|---|---|---|")
     for number, (what, (_, blocks)) in enumerate(LOOPS.items()):
         pair = [kernels[f"{name}{number}"][blocks, 256] for name in ("for", "left")]
         show(what, *interleaved([lambda one=one: one(x, out, len(x)) for one in pair], passes))  # type: ignore[misc]

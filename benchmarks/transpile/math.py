@@ -1,4 +1,4 @@
-"""The largest errors of the functions that tier vectors computes in float, over all floats, beside what CUDA's guide allows.
+"""The largest errors of the functions that tier vectors computes in float, over all floats, against what CUDA's guide allows.
 
     python -m benchmarks.transpile.math [--stride 1] [--only NAME,...] [--markdown FILE]
 

@@ -1,4 +1,4 @@
-"""Translated kernels beside OpenMP written by hand, torch and one fiber a thread, interleaved in one run; peers before it.
+"""Translated kernels against hand-written OpenMP, torch and one fiber a thread, interleaved in one run; peers run before.
 
     python -m benchmarks.transpile.speed [--repeats 30] [--threads 1] [--cpu-time] [--kept] [--only NAME,...] [--without NAME,...]
         [--peer NAME=LIBRARY ...] [--markdown FILE]
@@ -7,12 +7,13 @@ The kernels are in speed.cu, the twins in speed_hand.cpp, data and answers in sp
 
 A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the
 grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it. A peer starts its threads
-itself: it runs in a forked process, where OpenMP's threads are missing once torch has used them, and a parallel region waits for ever. It has to
+itself: it runs in a forked process, where OpenMP's threads are missing once torch has used them, and a parallel region hangs. It has to
 count its cores by the process's affinity: std::thread::hardware_concurrency() is 2 for a process that may use one core of two, and two threads that
 spin for each other on one core wait for time slices of 4 ms.
 
-Every program runs unmeasured for 0.2 s first: Linux may start two threads on one core, and part them only after 100 ms. The output is cleared before
-each call, by one core: with two threads, half of it then lies in the other core's cache. With --kept only those are cleared to which a kernel adds.
+Every program runs unmeasured for 0.2 s first: Linux may start two threads on one core, and separate them only after 100 ms. The output is cleared
+before each call, by one core: with two threads, half of it is then in the other core's cache. With --kept only outputs are
+cleared that a kernel adds to.
 
 Every answer but torch's is checked against numpy in float64 before anything is timed. Times are wall clock, minimum and median over the repeats; with
 --cpu-time the process's own, which others on a busy machine change less (one thread only, and without peers).
@@ -35,7 +36,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.transpile.speed_works import ADDING, BLOCKS, NOTE, Work, works
+from benchmarks.transpile.speed_works import ADDING, BLOCKS, CORE, Work, works
 from warpwright import native
 from warpwright.domains import transpile
 from warpwright.timing import facts
@@ -144,10 +145,10 @@ def rows(work: Work, times: dict[str, list[float]], best: dict[str, float]) -> l
 
 
 def means(best: dict[tuple[str, str], dict[str, float]], threads: int) -> list[str]:
-    """Return a table of geometric means of each program's time over that of tier vectors, with the number of rows: of all, and of the note's."""
+    """Return a table of geometric means of each program's time over that of tier vectors, with the number of rows: of all and of the core ones."""
     names = list(dict.fromkeys(name for row in best.values() for name in row if name != "vectors"))
     lines = ["| threads | rows | " + " | ".join(names) + " |", "|" + "---|" * (len(names) + 2)]
-    for label, wanted in (("all", None), ("the note's five kernels", NOTE)):
+    for label, wanted in (("all", None), ("the five core kernels", CORE)):
         cells = []
         for name in names:
             shares = [row[name] / row["vectors"] for (kernel, _), row in best.items() if name in row and (wanted is None or kernel in wanted)]

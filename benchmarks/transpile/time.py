@@ -1,8 +1,8 @@
-"""How long the translation itself takes, without the C++ compiler: of corpora a kernel, and of generated sources as they grow to 5,000 lines.
+"""How long the translation itself takes, without the C++ compiler: for each kernel of a corpus, and for generated sources of up to 5,000 lines.
 
-    python -m benchmarks.transpile.time [PATH ...] > benchmarks/results/transpile_time
+    python -m benchmarks.transpile.time [PATH ...] > transpile_time.md
 
-A PATH is a checkout that holds .cu files or .json lists, as for coverage.py. Times are of the processor, best of `--repeats` for generated
+A PATH is a checkout that holds .cu files or .json lists, as for coverage.py. Times are CPU time, best of `--repeats` for generated
 sources, one call for a corpus. A corpus's file counts with all that is translated for it, divided by its kernels.
 """
 

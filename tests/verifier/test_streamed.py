@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -82,7 +83,8 @@ def test_a_program_that_is_wrong_in_a_stream_alone_is_found_out(evaluator: Local
 
 
 def shipment(shape: list[int], dtype: str = "float32") -> Shipment:
-    return Shipment(Case("nominal", 1), {"list": [{"tensor": {"shape": shape, "dtype": dtype, "stride": []}}]})
+    stride = [math.prod(shape[at + 1 :]) for at in range(len(shape))]
+    return Shipment(Case("nominal", 1), {"list": [{"tensor": {"shape": shape, "dtype": dtype, "stride": stride}}]})
 
 
 def judge(**facts: bool) -> Any:
@@ -104,3 +106,9 @@ def test_a_turn_is_shorter_where_its_inputs_are_large() -> None:
 def test_what_depends_on_the_calls_before_has_no_turns(fact: str) -> None:
     calls, why = streamed.calls_of(judge(**{fact: True}), shipment([16]), 1e-3, "cpu")
     assert calls == 0 and "depends" in why
+
+
+@pytest.mark.parametrize(("stride", "dense"), [([3, 1], True), ([1, 4], True), ([0, 1], False), ([6, 1], False)])
+def test_inputs_with_gaps_have_no_turns(stride: list[int], dense: bool) -> None:
+    sent = Shipment(Case("nominal", 1), {"list": [{"tensor": {"shape": [4, 3], "dtype": "float32", "stride": stride}}]})
+    assert (streamed.calls_of(judge(), sent, 1e-3, "cpu")[0] > 0) == dense

@@ -185,7 +185,7 @@ class Trusted:
             measured[name] = measure.compare(
                 way, beside, self.judge.fresh, seconds=seconds * (1.0 if name == chosen else regimes.OTHER_SHARE),
                 floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=self.eligible,
-                hidden_inputs=hidden, check_share=check_share, worthwhile=worthwhile,
+                hidden_inputs=hidden if name == "single" else None, check_share=check_share, worthwhile=worthwhile,
             )  # fmt: skip
         return regimes.joined(measured, chosen, self.left_out)
 

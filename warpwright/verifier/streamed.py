@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import random
-import re
 from dataclasses import replace
 
 from warpwright.base import Case
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
-from warpwright.verifier.rejections import good
+from warpwright.verifier.rejections import exported, good
 from warpwright.verifier.timed import TimedProgram
-from warpwright.workers import exchange
+from warpwright.workers import exchange, variants
 from warpwright.workers.sandbox import Worker
 
 SPAN_SECONDS = 10e-3
@@ -41,7 +39,7 @@ class StreamedProgram(TimedProgram):
         self.ledger.before_preparing(switched)
         self._seeds = random.Random(inputs.case.seed).sample(range(SEEDS), self.calls)
         turn = {"entry": self.entry, "inputs": inputs.inputs, "seeds": self._seeds, "spin": self._waits[0]}
-        good(self.worker.request("line_up", self.worker.limits.build_seconds, **turn), "resources")
+        good(self.worker.with_tensors("line_up", self.worker.limits.build_seconds, **turn), "resources")
         self.ledger.after_preparing()
 
     def go(self) -> float:
@@ -51,17 +49,11 @@ class StreamedProgram(TimedProgram):
     def _compared(self, case: Case) -> Comparison:
         comparison = Comparison("")
         for at in self._random.sample(range(self.calls), min(CHECKED, self.calls)):
-            export = good(self.worker.request("export", at=at), "resources")
             variant = replace(case, params={**case.params, "variant": self._seeds[at]})
-            comparison = self.judge.compare(export, variant, TIMED_STATE, self.worker)
+            comparison = self.judge.compare(exported(self.worker, at=at), variant, TIMED_STATE)
             if comparison.check:
                 break
         return comparison
-
-
-def _bytes(descriptor: exchange.Descriptor) -> int:
-    bits = re.search(r"\d+", str(descriptor["dtype"]))
-    return math.prod(descriptor["shape"]) * (int(bits[0]) // 8 if bits else 1)
 
 
 def calls_of(judge: Judge, inputs: Shipment, seconds: float, device: str) -> tuple[int, str]:
@@ -69,7 +61,10 @@ def calls_of(judge: Judge, inputs: Shipment, seconds: float, device: str) -> tup
     facts = judge.facts
     if facts["stateful"] or facts["mutated_state"] or facts["random"]:
         return 0, "the answer to a call depends on the calls before it"
-    size = sum(_bytes(item) for item in exchange.descriptors(inputs.inputs))
+    tensors = list(exchange.descriptors(inputs.inputs))
+    if not all(variants.is_dense(item["shape"], item["stride"]) for item in tensors):
+        return 0, "an input is not dense in memory"
+    size = sum(exchange.bytes_of(item) for item in tensors)
     room = TURN_BYTES[device.partition(":")[0]] // max(size, 1)
     if room < FEWEST:
         return 0, f"the inputs of {FEWEST} calls take {FEWEST * size / (1 << 30):.1f} GiB"
