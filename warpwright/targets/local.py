@@ -199,8 +199,8 @@ class LocalEvaluator:
         """Return what the candidate worked outside its calls in either regime, or ""."""
         for name, regime in measurement.regimes.items():
             saved = regime.baselines[regime.best_baseline] - regime.candidate
-            program, calls = (single, 1) if turns is None or name == "single" else (turns, turns.calls)
-            hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed(name)], saved * calls)
+            program, calls, spare = (single, 1, 0.0) if turns is None or name == "single" else (turns, turns.calls, turns.spare)
+            hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed(name)], saved * calls, spare)
             if hidden:
                 return hidden
         return ""
