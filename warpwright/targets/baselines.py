@@ -62,6 +62,8 @@ class ModelNew(Model):
 '''
 
 _CUDA_GRAPH = '''
+import threading as _threading
+
 @watch
 class _Recording:
     """One model's calls of one kind as a CUDA graph: copies the inputs in, replays, returns copies of the outputs."""
