@@ -10,5 +10,6 @@ NO_INPUTS = {"list": []}
 def build(worker: Worker, text: str, timeout: float = 60.0) -> None:
     """Build `text`, whose class is ModelNew, under the name "candidate"."""
     files = [["optimized.py", text]]
-    reply = worker.request("build", timeout, entry="candidate", files=files, class_name="ModelNew", init=NO_INPUTS, training=False)
+    about = {"class_name": "ModelNew", "init": NO_INPUTS, "training": False, "stateful": False}
+    reply = worker.request("build", timeout, entry="candidate", files=files, **about)
     assert "error" not in reply

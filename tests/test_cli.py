@@ -203,6 +203,15 @@ def test_audit_exits_0_only_for_a_pass(run: Run, status: str, code: int) -> None
     assert (said["verdict"] is None) == (said["speedup"]["best"] is None) == (code == 1)
 
 
+@pytest.mark.parametrize(("status", "kept"), [("ok", ["baseline:eager", "audit"]), ("wrong", ["audit"]), ("unscored", ["baseline:eager"])])
+def test_audit_has_the_baselines_built_for_a_pass_only(run: Run, status: str, kept: list[str]) -> None:
+    Path("candidate.py").write_text("class ModelNew: ...\n")
+    StandIn.status = status
+    run("audit", "candidate.py", "--task", "task.py", "--archive", "a.db", "--json")
+    with Archive("a.db") as archive:
+        assert [record.candidate.proposer for record in archive.records()] == kept
+
+
 def test_bench_prints_one_object_a_line(run: Run) -> None:
     Path("folder").mkdir()
     for name in ("a_1", "a_2", "b"):

@@ -14,10 +14,13 @@ from warpwright.archive import Archive
 from warpwright.base import BASELINE, Budget, Candidate, Record, Source, is_baseline
 from warpwright.loop import optimize
 from warpwright.space import Measuring, Space
+from warpwright.targets import local as local_target
 from warpwright.targets.local import ORIGINAL, LocalEvaluator
+from warpwright.targets.trusted import add_baselines
 from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
-from warpwright.workers.sandbox import Limits
+from warpwright.workers.procfs import state_of
+from warpwright.workers.sandbox import Limits, Worker
 
 TASK = """
 import torch
@@ -192,6 +195,63 @@ def test_a_baseline_that_is_wrong_is_timed_but_not_eligible(with_bad_baselines: 
         assert one.measurement is not None and one.measurement.best_baseline == "eager"
         assert one.measurement.baselines["fast"].note.startswith("not eligible")
         assert one.measurement.baselines["fast"].samples
+
+
+def test_a_wrong_program_builds_no_baseline(folder: Path) -> None:
+    """The judge alone finds it out; the first that passes has the baselines built, and the next finds them there."""
+    with local(folder) as evaluator:
+        assert evaluate(evaluator, "        return x * self.weight\n").status == "wrong"
+        assert evaluator._trusted is not None and evaluator._trusted.worker is None and not evaluator._trusted.timings
+        judge = evaluator._trusted.judge
+        assert evaluate(evaluator, SAME).status == "ok"
+        worker = evaluator._trusted.worker
+        assert worker is not None and set(evaluator._trusted.timings) == {"eager"}
+        assert evaluate(evaluator, SAME).status == "ok"
+        assert evaluator._trusted.worker is worker and evaluator._trusted.judge is judge
+
+
+def test_a_candidate_stands_still_while_the_baselines_are_built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def watched(bench: Any, trusted: Any, seconds: float, rng: Any) -> None:
+        seen.extend(state_of(f"/proc/{worker.pid}") for worker in built)
+        add_baselines(bench, trusted, seconds, rng)
+
+    class Noted(Worker):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            built.append(self)
+
+    built: list[Worker] = []
+    monkeypatch.setattr(local_target, "Worker", Noted)
+    monkeypatch.setattr(local_target, "add_baselines", watched)
+    with local(folder) as evaluator:
+        record = evaluate(evaluator, SAME)
+    assert record.status == "ok" and seen == ["T"], record.detail
+
+
+def test_baselines_that_fail_beside_a_candidate_are_built_without_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may hold the memory that they need: it is ended, and evaluated anew once they are there."""
+    alive: list[list[bool]] = []
+
+    def short_of_memory(bench: Any, trusted: Any, seconds: float, rng: Any) -> None:
+        alive.append([worker.alive for worker in built])
+        add_baselines(bench, trusted, seconds, rng)
+        if any(alive[-1]):
+            trusted.baselines["eager"].program = None
+
+    class Noted(Worker):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            built.append(self)
+
+    built: list[Worker] = []
+    monkeypatch.setattr(local_target, "Worker", Noted)
+    monkeypatch.setattr(local_target, "add_baselines", short_of_memory)
+    with local(folder) as evaluator:
+        record = evaluate(evaluator, SAME)
+        assert alive == [[True], [False]] and len(built) == 2
+    assert record.status == "ok" and record.measurement is not None and record.measurement.baselines["eager"].samples, record.detail
 
 
 def test_the_compiler_is_not_loaded_before_its_cache_folder_is_known(evaluator: LocalEvaluator) -> None:

@@ -100,7 +100,10 @@ def _write(task: Task, records: Sequence[Record], folder: Path, archive: Path, r
 
 
 def prove(task: Task, candidate: Candidate, settings: Settings, archive: Archive | None, on_record: OnRecord | None = None) -> list[Record]:
-    """Verify `candidate` and time it beside the baselines; return all records, the candidate's last (the baselines' alone when unscored)."""
+    """Verify `candidate` and time it beside the baselines; return the records, the candidate's last.
+
+    One that fails has no others beside it. When the task gives no score there are the baselines' alone.
+    """
     records = []
     with run.open_evaluator(settings, task) as evaluator:
         for record in _baselines_then(evaluator, candidate):
@@ -113,12 +116,15 @@ def prove(task: Task, candidate: Candidate, settings: Settings, archive: Archive
 
 
 def _baselines_then(evaluator: Evaluator, candidate: Candidate) -> Iterator[Record]:
+    """Yield the candidate's record, after those of the baselines where it has passed: a wrong program's verdict needs none of them."""
+    [record] = evaluator.evaluate([candidate])
     unscored = False
-    for record in evaluator.evaluate_baselines():
-        unscored |= record.status == "unscored"
-        yield record
+    if record.status in ("ok", "unscored"):
+        for baseline in evaluator.evaluate_baselines():
+            unscored |= baseline.status == "unscored"
+            yield baseline
     if not unscored:
-        yield from evaluator.evaluate([candidate])
+        yield record
 
 
 def program(path: str | Path, target: str, entry: str = "ModelNew") -> Candidate:

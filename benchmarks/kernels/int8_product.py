@@ -22,23 +22,21 @@ from typing import Any
 
 import torch
 
-from warpwright.templates import driver, int8_product
+from warpwright import ops
+from warpwright.templates import driver, int8_product, int8_reference
 from warpwright.templates.int8_product import SlicedMatrix, Tiles
 
 Shape = tuple[int, int, int]  # m, n, k
 BASE = Tiles()
 VARIANTS: dict[str, Tiles] = {
     "base": BASE,
-    "cluster": replace(BASE, cluster=2),
-    "registers": replace(BASE, a_in_registers=True),
-    "cluster+registers": replace(BASE, cluster=2, a_in_registers=True),
+    "slots7": replace(BASE, slots=7),
     "narrow": Tiles(64, 9),
-    "slots6": replace(BASE, slots=6),
     "group4": replace(BASE, group=4),
-    "cluster+group4": replace(BASE, cluster=2, group=4),
+    "group12": replace(BASE, group=12),
+    "group16": replace(BASE, group=16),
     "loads nothing": replace(BASE, probe=1),
     "multiplies nothing": replace(BASE, probe=2),
-    "registers, loads nothing": replace(BASE, a_in_registers=True, probe=1),
 }
 CHECKED: tuple[Shape, ...] = ((128, 128, 128), (256, 384, 512), (200, 301, 1000), (130, 70, 36), (1, 3, 129), (640, 1152, 4096))
 TIMED: tuple[Shape, ...] = ((4096, 4096, 4096), (8192, 8192, 8192), (1024, 8192, 8192), (2048, 8192, 4096), (128, 16384, 16384), (1024, 1024, 1024))
@@ -50,6 +48,9 @@ SIXTY: tuple[Shape, ...] = (
     (16384, 64, 1024), (16384, 128, 4096), (16384, 512, 512), (16384, 16384, 256),
     (1000, 1000, 1000), (2047, 4095, 3001), (3000, 500, 7000), (64, 64, 16384),
 )  # fmt: skip
+
+OPS = (("ops prepared", "cublas", "prepared_sliced"), ("ops", "cublas", "ops_sliced"), ("ops [k, n]", "cublas [k, n]", "stored_sliced"))
+"""Calls of `warpwright.ops` in the part shapes, what each is compared with, and the field that says whether it used slices."""
 
 
 def draw(kind: str, rows: int, k: int, seed: int) -> torch.Tensor:
@@ -152,15 +153,17 @@ def baselines(shape: Shape) -> Iterator[dict[str, Any]]:
     exec(precision.TF32_SPLIT.python_text() + precision.TF32X3.python_text(), functions)
     m, n, k = shape
     x, y, out = draw("normal", m, k, 1), draw("normal", n, k, 2), torch.empty(m, n, device="cuda")
-    a, b = int8_product.cut(x), int8_product.cut(y)
+    a, b, across = int8_product.cut(x), int8_product.cut(y), int8_product.cut(y.T.contiguous().T)
     right = functions["tf32_split"](y.T, -2, False)
     calls: dict[str, Callable[[], object]] = {
         "cublas": lambda: torch.mm(x, y.T, out=out),
         "tf32": lambda: _in_tf32(x, y, out),
         "tf32x3, b split before": lambda: functions["tf32x3"](functions["tf32_split"](x, -1, True), right, 512),
         "int_mm": lambda: torch._int_mm(a.slices[0], b.slices[0].T),
-        "slice a": a.refresh,
-        "slice b": b.refresh,
+        "slice a": lambda: int8_product.fill(a),
+        "slice b": lambda: int8_product.fill(b),
+        "slice both": lambda: int8_product.fill(a, b),
+        "slice b across": lambda: int8_product.fill(across),
     }
     calls |= {f"triton {block}": functools.partial(int8_product_triton.product, a, b, out, block) for block in int8_product_triton.BLOCKS}
     spent: dict[str, float] = {}
@@ -183,23 +186,31 @@ def _in_tf32(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
 
 def run_errors(tiles: Tiles) -> Iterator[dict[str, Any]]:
     """Compare errors with cuBLAS float32's by distribution and shape, at the level that the device chooses; then special values."""
-    for shape in ((4096, 4096, 4096), (1024, 8192, 8192), (2048, 2048, 512), (4096, 4096, 128), (256, 4096, 16384), (1024, 1024, 1024)):
+    for shape in ((4096, 4096, 128), (2048, 2048, 512), (4096, 4096, 4096), (1024, 4096, 16384)):
         for kind in DISTRIBUTIONS:
             yield {"variant": "errors", "part": "error", "shape": shape, "kind": kind, **errors(tiles, shape, kind)}
     for kind in ("inf and nan", "subnormal", "huge", "zeros"):
         yield {"variant": "errors", "part": "special", "kind": kind, **special(tiles, kind)}
 
 
-def errors(tiles: Tiles, shape: Shape, kind: str) -> dict[str, float]:
-    """Return our RMS error against float64, over cuBLAS float32's and over the result's RMS, and both times."""
+def errors(tiles: Tiles, shape: Shape, kind: str) -> dict[str, Any]:
+    """Return our errors against float64 and cuBLAS float32's, RMS and largest, over the result's RMS; the levels taken; both times."""
     m, n, k = shape
     x, y = draw(kind, m, k, 11), draw(kind, n, k, 12)
     a, b, out = int8_product.cut(x), int8_product.cut(y), torch.full((m, n), float("nan"), device="cuda")
     int8_product.product(a, b, out, tiles)
     double = x.double() @ y.double().T
-    ours, theirs = ((seen - double).square().mean().sqrt().item() for seen in (out, x @ y.T))
+    size = double.square().mean().sqrt().item()
+    rows: dict[str, Any] = {}
+    for name, seen in (("ours", out), ("cublas", x @ y.T)):
+        difference = seen - double
+        rows |= {f"{name}_rms": difference.square().mean().sqrt().item() / size, f"{name}_max": difference.abs().max().item() / size}
+    level = int8_reference.tile_level
+    sides = (a.blocks.cpu().numpy()[:8], b.blocks.cpu().numpy()[:8])
+    levels = sorted({level(left, right, k) for left in sides[0] for right in sides[1]})
     calls = {"kept": lambda: int8_product.product(a, b, out, tiles), "cublas": lambda: torch.mm(x, y.T, out=out)}
-    return {"ratio": ours / theirs, "error": ours / double.square().mean().sqrt().item(), **milliseconds(calls, 3, 2.0)}
+    return {"ratio": rows["ours_rms"] / rows["cublas_rms"], "ratio_max": rows["ours_max"] / rows["cublas_max"], "levels": levels, **rows,
+            **milliseconds(calls, 3, 2.0)}  # fmt: skip
 
 
 def special(tiles: Tiles, kind: str) -> dict[str, float]:
@@ -219,23 +230,36 @@ def special(tiles: Tiles, kind: str) -> dict[str, float]:
 
 
 def run_shapes(tiles: Tiles) -> Iterator[dict[str, Any]]:
-    """Time 60 shapes beside cuBLAS: the product alone, with a cut in the call, and with both cut in the call."""
+    """Time 60 shapes beside cuBLAS: as `matmul_fp32` chooses, and with slices whatever it would choose."""
     for shape in SIXTY:
         yield {"variant": "shapes", "part": "shape", "shape": shape, **beside_cublas(tiles, shape)}
 
 
-def beside_cublas(tiles: Tiles, shape: Shape) -> dict[str, float]:
-    """Return the times at one shape."""
+def beside_cublas(tiles: Tiles, shape: Shape) -> dict[str, Any]:
+    """Return the times at one shape, b stored [k, n] where a name says so and [n, k] otherwise."""
     m, n, k = shape
     x, y, out = draw("normal", m, k, 21), draw("normal", n, k, 22), torch.empty(m, n, device="cuda")
-    a, b = int8_product.cut(x), int8_product.cut(y)
+    stored = y.T.contiguous()
+    a, b, prepared = int8_product.cut(x), int8_product.cut(y), ops.prepare(y.T)
+
+    def cut_both() -> torch.Tensor:
+        left, right = SlicedMatrix(x), SlicedMatrix(y)
+        int8_product.fill(left, right)
+        return int8_product.product(left, right, torch.empty(m, n, device="cuda"), tiles)
+
     calls: dict[str, Callable[[], object]] = {
-        "cublas": lambda: torch.mm(x, y.T, out=out),
+        "cublas": lambda: torch.mm(x, y.T),
+        "cublas [k, n]": lambda: torch.mm(x, stored),
+        "ops prepared": lambda: ops.matmul_fp32(x, prepared),
+        "ops": lambda: ops.matmul_fp32(x, y.T),
+        "ops [k, n]": lambda: ops.matmul_fp32(x, stored),
         "product": lambda: int8_product.product(a, b, out, tiles),
-        "kept": lambda: int8_product.product(int8_product.cut(x), b, out, tiles),
-        "both": lambda: int8_product.product(int8_product.cut(x), int8_product.cut(y), out, tiles),
+        "kept": lambda: int8_product.product(int8_product.cut(x), b, torch.empty(m, n, device="cuda"), tiles),
+        "both": cut_both,
     }
-    return milliseconds(calls, 3, 2.0)
+    chosen = {f"{name}_sliced": ops.worthwhile(x, right, kept) for name, right, kept in
+              (("prepared", y.T, True), ("ops", y.T, False), ("stored", stored, False))}  # fmt: skip
+    return milliseconds(calls, 5, 2.0) | chosen
 
 
 def main() -> None:
@@ -276,13 +300,13 @@ def _compile_all() -> None:
 
 
 def _in_process(name: str, out: Path, best: str) -> None:
-    command = [sys.executable, __file__, str(out), "--only", name, "--best", best]
+    command = [sys.executable, "-m", "benchmarks.kernels.int8_product", str(out), "--only", name, "--best", best]
     began = time.monotonic()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=75)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=150)
         said = done.stderr[-600:] if done.returncode else ""
     except subprocess.TimeoutExpired:
-        said = "stopped after 75 s"
+        said = "stopped after 150 s"
     if said:
         _write(out, {"variant": name, "part": "failed", "why": said})
     print(f"{name}: {time.monotonic() - began:.0f} s {said}", flush=True)
@@ -327,11 +351,14 @@ def _table(rows: list[dict[str, Any]]) -> str:
     lines += [_variant_line(name, [row for row in rows if row["variant"] == name]) for name in VARIANTS]
     for kind in DISTRIBUTIONS:
         own = [row for row in rows if row["part"] == "error" and row["kind"] == kind]
-        ratios = (f"{_shape(row)}:{row['ratio']:.2f}({row['cublas'] / row['kept']:.1f}x)" for row in own)
+        ratios = map(_error_cell, own)
         lines.append(f"error {kind:8} {' '.join(ratios)}")
     cells = [_shape_cell(row) for row in rows if row["part"] == "shape"]
-    lines += ["shape, cuBLAS, how often as fast: product alone / a cut in the call / both cut"]
-    lines += [" | ".join(cells[start : start + 5]) for start in range(0, len(cells), 5)]
+    lines += ["shape, us of cuBLAS, times as fast: ops prepared / ops / ops of b [k, n] (* by slices) ; slices forced: product / kept / both"]
+    lines += [" | ".join(cells[start : start + 3]) for start in range(0, len(cells), 3)]
+    for name, base, _ in OPS:
+        gains = sorted((row[base] / row[name], _shape(row)) for row in rows if row["part"] == "shape")
+        lines += [f"least of {name}: " + ", ".join(f"{shape} {gain:.2f}" for gain, shape in gains[:5])] if gains else []
     return "\n".join(lines)
 
 
@@ -347,9 +374,15 @@ def _variant_line(name: str, rows: list[dict[str, Any]]) -> str:
     return f"{name:24} {' '.join(times)} l4/5 {'/'.join(low)} {said}"
 
 
+def _error_cell(row: dict[str, Any]) -> str:
+    levels = "".join(map(str, row["levels"]))
+    return f"{_shape(row)}:{row['ratio']:.2f}/{row['ratio_max']:.2f} l{levels} ({row['cublas'] / row['kept']:.1f}x)"
+
+
 def _shape_cell(row: dict[str, Any]) -> str:
-    gains = "/".join(f"{row['cublas'] / row[name]:.2f}" for name in ("product", "kept", "both"))
-    return f"{_shape(row)} {row['cublas'] * 1e3:.0f}us {gains}"
+    own = "/".join(f"{row[base] / row[name]:.2f}{'*' * row[chosen]}" for name, base, chosen in OPS)
+    forced = "/".join(f"{row['cublas'] / row[name]:.2f}" for name in ("product", "kept", "both"))
+    return f"{_shape(row)} {row['cublas'] * 1e3:.0f} {own} ; {forced}"
 
 
 if __name__ == "__main__":

@@ -29,13 +29,14 @@ def build() -> ctypes.CDLL:
 
 
 class ModelNew(nn.Module):
-    """Contiguous float32 only, as the task's inputs are."""
+    """Contiguous float32 only, as the task's inputs are: others are copied first."""
 
     def __init__(self) -> None:
         super().__init__()
         self.library = build()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.contiguous()
         y = torch.empty_like(x)
         self.library.relu(x.data_ptr(), y.data_ptr(), x.numel())
         return y

@@ -8,9 +8,9 @@ from typing import Any
 from warpwright.verifier.ledger import Ledger, hidden_work
 
 
-def ledger(device: str, preparing: list[float], idle: list[float] | None = None) -> Ledger:
-    worker: Any = SimpleNamespace(device=device, idle_since=None, cpu_clock=lambda: 0.0)
-    return Ledger(worker, preparing, idle or [])
+def ledger(device: str, preparing: list[float]) -> Ledger:
+    worker: Any = SimpleNamespace(device=device, cpu_clock=lambda: 0.0)
+    return Ledger(worker, preparing)
 
 
 def test_work_before_every_call_is_found() -> None:

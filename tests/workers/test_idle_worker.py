@@ -48,7 +48,7 @@ def test_work_goes_on(activities: tuple[Activity, ...]) -> None:
 def test_what_busy_waiting_explains(each: float, unexplained: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """32 threads that used so much each, the main one nothing."""
     looks = iter([{}, {(7, 7): 0.0, **{(7, thread): each for thread in range(8, 39)}}])
-    made: Any = SimpleNamespace(pid=7, _cpu_seconds=lambda: next(looks), _switches=dict, children=lambda: 0)
+    made: Any = SimpleNamespace(pid=7, _cpu_seconds=lambda: next(looks), _switches=dict, children=lambda: 0, thaw=lambda: None, freeze=lambda: None)
     monkeypatch.setattr(sandbox.os, "cpu_count", lambda: 16)
     seen = Worker.activity(made, 0.0)
     assert seen.cpu_seconds == pytest.approx(31 * each - 15 * sandbox.SPIN_SECONDS)

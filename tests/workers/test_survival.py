@@ -84,6 +84,19 @@ def test_verdict_says_what_happened_and_nothing_is_left(judge: verify.Judge, nam
     assert not list(Path(judge.worker.folder).parent.glob("candidate-*")), "work folders of candidates are removed"
 
 
+@pytest.mark.parametrize(("names", "status"), [("", "timeout"), ("torch.compile", "ok")])
+def test_a_hang_in_the_warm_up_has_a_limit_of_its_own(judge: verify.Judge, names: str, status: str) -> None:
+    """A program that may compile in its first call has the time of a build for it."""
+    text = HONEST.text.replace("def forward(self, x", f"done = False  # {names}\n\n    def forward(self, x", 1)
+    head, _, body = text.partition("def forward(self, x")
+    line, _, rest = body.partition("\n")
+    pause = "        if not ModelNew.done:\n            ModelNew.done = True\n            __import__('time').sleep(3)\n"
+    text = f"{head}def forward(self, x{line}\n{pause}{rest}"
+    limits = replace(LIMITS, build_seconds=30, warm_up_seconds=1)
+    verdict = verify.audit(RELU, Source("python", (("candidate.py", text),)), "cpu", limits, judge)[1]
+    assert verdict.status == status, verdict
+
+
 def test_next_candidate_is_verified_after_all_of_them(judge: verify.Judge) -> None:
     verdict = verify.audit(RELU, HONEST, "cpu", LIMITS, judge)[1]
     assert verdict.ok, verdict

@@ -84,3 +84,21 @@ def test_after_the_calm_no_thread_runs_or_its_time_is_over(worker: Worker) -> No
         worker.calm()
         running = [thread for thread in worker.threads() if state_of(f"/proc/{worker.pid}/task/{thread}") == "R"]
         assert not running or time.monotonic() - began >= sandbox.CALM_SECONDS
+
+
+def test_it_waits_busily_for_the_word_to_go_and_never_after_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: on a CPU a worker stands still until the word to go."""
+    monkeypatch.setattr(Worker, "freezes", False)
+
+    def works(worker: Worker, seconds: float) -> float:
+        before = worker.cpu_clock()
+        time.sleep(seconds)
+        return worker.cpu_clock() - before
+
+    with Worker("candidate", "cpu", Limits(isolation="limits")) as worker:
+        build(worker, CHAIN)
+        worker.request("prepare", 60.0, entry="candidate", inputs=NO_INPUTS, spin=30.0)
+        assert works(worker, 0.5) > 0.02
+        worker.go(spin=0.01)
+        worker.calm()
+        assert works(worker, 0.2) < 0.02

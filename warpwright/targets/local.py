@@ -3,7 +3,8 @@
     trusted, kept for the task       a judge, and one worker that holds every baseline (trusted.py)
     untrusted, one a candidate       a worker that is killed after use
 
-When a trusted process fails, all are started again, once, for the candidate at hand.
+What is cheap comes first: the judge alone verifies a program; the baselines are built, verified and timed when the first has passed, or when their
+records are asked for. When a trusted process fails, all are started again, once, for the candidate at hand.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from warpwright.base import BASELINE, FAILED, Build, Candidate, Measurement, Rec
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Measuring
 from warpwright.targets.baselines import baselines as baseline_sources
-from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, start, trust
+from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, add_baselines, start, trust
 from warpwright.tasks import taskfile
 from warpwright.timing import facts, measure
 from warpwright.timing.device_lock import DeviceLock
@@ -108,20 +109,46 @@ class LocalEvaluator:
             self.close()
             return step()
 
-    def _ready(self) -> Trusted:
-        """Return the trusted processes: those that are there, if they still live."""
+    def _judging(self) -> Trusted:
+        """Return the trusted processes, those that are there if they still live: the judge, and the baselines if they are built."""
         if self._trusted is not None and not self._trusted.alive:
             self.close()
         if self._trusted is None:
-            self._trusted = trust(lambda: start(self._bench, self.baselines(), self._measuring.seconds, self._random))
+            self._trusted = trust(lambda: start(self._bench, self.baselines()))
         return self._trusted
+
+    def _ready(self) -> Trusted:
+        """Return the trusted processes with the baselines built and timed, unless the task gives no score."""
+        trusted = self._judging()
+        if not trusted.ready and not trusted.unscored:
+            trust(lambda: add_baselines(self._bench, trusted, self._measuring.seconds, self._random))
+        return trusted
+
+    def _ready_beside(self, worker: Worker) -> bool:
+        """Have the baselines built while a candidate that has passed stands still in `worker`; return whether it lives on.
+
+        It may hold memory that a baseline needs. So where a baseline could not be built, or the original is not right, the candidate is ended and the
+        baselines are built once more without it: a program gains nothing by what it holds.
+        """
+        assert self._trusted is not None
+        if self._trusted.ready:
+            return True
+        worker.release_memory()
+        with worker.stopped():
+            trusted = self._ready()
+        if trusted.complete:
+            return True
+        worker.close()
+        self.close()
+        self._ready()
+        return False
 
     # --- candidates -------------------------------------------------------------------------------------------------------------------
 
     def _evaluate(self, candidate: Candidate) -> Record:
         """Return the candidate's record, whatever happens: with `base.failed` the place where exceptions become statuses."""
         try:
-            return self._twice(lambda: self._attempt(self._ready(), candidate))  # type: ignore[no-any-return]
+            return self._twice(lambda: self._attempt(self._judging(), candidate))  # type: ignore[no-any-return]
         except HARNESS_ERRORS as error:
             return self._harness_failure(candidate, error)
         except WarpwrightError as error:
@@ -135,6 +162,8 @@ class LocalEvaluator:
                 build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
             with self._bench.beside_others():
                 verdict = rejected or verify.verify(trusted.judge, worker, "candidate", self.task)
+            if verdict.ok and not self._ready_beside(worker):
+                return self._attempt(self._judging(), candidate)
             measurement = None
             if verdict.ok:
                 verdict, measurement = self._time(trusted, worker, verdict)

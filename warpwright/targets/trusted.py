@@ -106,6 +106,9 @@ class Trusted:
     judge: verify.Judge
     baselines: dict[str, Baseline]
     worker: Worker | None = None
+    """That of the baselines, once they are built."""
+    ready: bool = False
+    """Are the baselines built, verified and timed?"""
     unscored: str = ""
     overhead: float = 0.0
     floor: float = 0.0
@@ -113,6 +116,11 @@ class Trusted:
     """For the record: the bytes and flops of the task, the peaks of the device, or why they are not known."""
     timings: Mapping[str, Timing] = field(default_factory=dict)
     """Of the baselines, timed beside one another."""
+
+    @property
+    def complete(self) -> bool:
+        """Was every baseline built, and is the original right?"""
+        return not self.unscored and all(baseline.program is not None for baseline in self.baselines.values())
 
     @property
     def alive(self) -> bool:
@@ -200,28 +208,34 @@ def trust(step: Callable[[], Any]) -> Any:
 # --- start ------------------------------------------------------------------------------------------------------------------------------
 
 
-def start(bench: Workbench, candidates: Sequence[Candidate], seconds: float, rng: random.Random) -> Trusted:
-    """Start a judge, build and verify the baselines `candidates`, and time them for at most `seconds`.
+def start(bench: Workbench, candidates: Sequence[Candidate]) -> Trusted:
+    """Start a judge that can verify; `candidates` are the baselines, which are not built yet.
 
     Raise one of HARNESS_ERRORS when a process does not do as it should. A task that gives no score says so in `unscored`.
     """
-    with ThreadPoolExecutor(1) as aside:  # the work is counted in another process meanwhile, which takes as long as the judge's start
-        counting = aside.submit(_count, bench)
+    with bench.beside_others():
+        judge = verify.Judge(bench.task, bench.place, bench.limits)
+    try:
         with bench.beside_others():
-            judge = verify.Judge(bench.task, bench.place, bench.limits)
-        trusted = Trusted(judge, {c.proposer.removeprefix(BASELINE): Baseline(c) for c in candidates})
-        try:
-            with bench.beside_others():
-                certificate = judge.certify()
-            trusted.unscored = "" if certificate.scored else certificate.reason
-            if not trusted.unscored:
-                _build_baselines(bench, trusted)
-            if not trusted.unscored:
-                _time_baselines(bench, trusted, counting.result(), seconds, rng)
-        except BaseException:
-            trusted.close()
-            raise
-    return trusted
+            certificate = judge.certify()
+    except BaseException:
+        judge.close()
+        raise
+    baselines = {candidate.proposer.removeprefix(BASELINE): Baseline(candidate) for candidate in candidates}
+    return Trusted(judge, baselines, unscored="" if certificate.scored else certificate.reason)
+
+
+def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: random.Random) -> None:
+    """Build and verify the baselines, and time them for at most `seconds`. They take far longer than a wrong program takes to be found out.
+
+    A task whose original does not pass gives no score. Raises as `start` does.
+    """
+    with ThreadPoolExecutor(1) as aside:  # the work is counted in another process meanwhile
+        counting = aside.submit(_count, bench)
+        _build_baselines(bench, trusted)
+        if not trusted.unscored:
+            _time_baselines(bench, trusted, counting.result(), seconds, rng)
+    trusted.ready = True
 
 
 def _count(bench: Workbench) -> roofline.Work:

@@ -27,9 +27,29 @@ sys.path.extend(folder for folder in _FILE["sys_path"] if folder not in sys.path
 _SAVED = torch.load(io.BytesIO(_FILE["saved"]), weights_only=False, map_location="cpu")
 
 
-class Model(type(_SAVED["module"])):
+_CLASS = type(_SAVED["module"])
+if isinstance(_SAVED["module"], torch.fx.GraphModule):  # whose own call looks for the class of the call in the class it was made for
+    _MODE = _FILE["training"]
+
+    def _train(self, mode=True):
+        if mode is not _MODE:
+            raise RuntimeError(
+                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because its class is defined in a script: "
+                "for the other mode move the class into a module of its own and optimize it again"
+            )
+        return torch.nn.Module.train(self, mode)
+
+    _METHODS = {{"forward": _CLASS.forward, "train": _train}} if _FILE["exported"] else {{"forward": _CLASS.forward}}
+    _CLASS = type("Exported", (torch.nn.Module,), _METHODS)
+
+
+class Model(_CLASS):
     def __init__(self):
-        self.__dict__ = copy.deepcopy(_SAVED["module"]).__dict__
+        torch.nn.Module.__init__(self)
+        kept = copy.deepcopy(_SAVED["module"]).__dict__
+        self.__dict__.update((name, value) for name, value in kept.items() if name not in ("_graph", "_code", "_tracer_cls", "_lineno_map"))
+        if _FILE["exported"]:
+            self.train(_MODE)
 
 
 def _fresh(value):
@@ -60,11 +80,14 @@ def write(module: torch.nn.Module, inputs: Sequence[Any], path: str | os.PathLik
     if file.suffix != ".pt":
         raise TaskError(f"expected a file name that ends in .pt, saw {file.name!r}", "write(module, inputs, 'task.pt')")
     saved = io.BytesIO()
+    program = _importable(module, list(inputs))
     try:
-        torch.save({"module": _importable(module, list(inputs)), "inputs": list(inputs)}, saved)
+        torch.save({"module": program, "inputs": list(inputs)}, saved)
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         raise TaskError(f"{type(module).__name__} cannot be saved: {error}", "define its class in a module of its own") from error
-    torch.save({"sys_path": [folder for folder in sys.path if folder], "saved": saved.getvalue()}, file)
+    folders = [folder for folder in sys.path if folder]
+    about = {"training": module.training, "exported": program is not module}
+    torch.save({"sys_path": folders, "saved": saved.getvalue(), **about}, file)
 
 
 def _importable(module: torch.nn.Module, inputs: list[Any]) -> torch.nn.Module:

@@ -9,8 +9,10 @@ import ctypes
 import ctypes.util
 import functools
 import os
+import struct
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -96,34 +98,44 @@ def check(code: int, what: str) -> None:
         raise DriverError(f"{what} failed with error {code}: {(text.value or b'unknown').decode()}", "look at the arguments of the launch")
 
 
-_CODES: dict[str, Any] = {"p": ctypes.c_void_p, "i": ctypes.c_int, "l": ctypes.c_longlong, "f": ctypes.c_float}
-
-
 class Kernel:
     """A kernel of a loaded module: `kernel(grid, stream, *arguments)`."""
 
-    def __init__(self, code: bytes, name: str, codes: str, block: int, shared: int = 0) -> None:
+    def __init__(self, code: bytes, name: str, formats: Sequence[str], block: int, shared: int = 0) -> None:
         """Load `name` from machine code into the current context.
 
-        `codes` has a letter for each parameter: p an address, i an int, l a long long, f a float, m a `tensor_map` by value. `shared` is dynamic
-        shared memory in bytes.
+        `formats` has a code of the struct module for each parameter: P an address, i an int, q a long long, f a float, 128s a struct of 128 bytes.
+        `shared` is dynamic shared memory in bytes.
         """
-        self.name, self.codes, self.block, self.shared = name, codes, block, shared
-        module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
-        check(driver().cuModuleLoadData(ctypes.byref(module), code), f"loading {name}")
-        check(driver().cuModuleGetFunction(ctypes.byref(self.function), module, name.encode()), f"finding {name}")
+        self.name, self.shape, self.lock = name, (block, 1, 1, shared), threading.Lock()
+        self.layout = struct.Struct("".join(formats))
+        self.room = ctypes.create_string_buffer(self.layout.size + 64)
+        self.start = -ctypes.addressof(self.room) % 64
+        ends = [struct.calcsize("".join(formats[: count + 1])) for count in range(len(formats))]
+        offsets = [end - struct.calcsize(code) for end, code in zip(ends, formats, strict=True)]
+        self.places = (ctypes.c_void_p * len(formats))(*(ctypes.addressof(self.room) + self.start + offset for offset in offsets))
+        self.module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
+        check(driver().cuModuleLoadData(ctypes.byref(self.module), code), f"loading {name}")
+        check(driver().cuModuleGetFunction(ctypes.byref(self.function), self.module, name.encode()), f"finding {name}")
         if shared > 48 * 1024:
             check(driver().cuFuncSetAttribute(self.function, 8, shared), f"asking for {shared} bytes of shared memory for {name}")
 
     def __call__(self, grid: int, stream: int, *arguments: Any) -> None:
         """Launch on `stream` (a cudaStream_t as an int)."""
-        held = [value if code == "m" else _CODES[code](value) for code, value in zip(self.codes, arguments, strict=True)]
-        pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(value) for value in held))
-        sizes = (grid, 1, 1, self.block, 1, 1, self.shared)
-        check(driver().cuLaunchKernel(self.function, *sizes, ctypes.c_void_p(stream), pointers, None), f"launching {self.name}")
+        with self.lock:  # the driver copies the arguments before it returns
+            self.layout.pack_into(self.room, self.start, *arguments)
+            check(_launcher()(self.function, grid, 1, 1, *self.shape, stream, self.places, None), f"launching {self.name}")
 
 
-def tensor_map(address: int, sizes: tuple[int, int, int], box: tuple[int, int]) -> Any:
+@functools.cache
+def _launcher() -> Any:
+    launch = driver().cuLaunchKernel
+    launch.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    return launch
+
+
+@functools.lru_cache(maxsize=4096)
+def tensor_map(address: int, sizes: tuple[int, int, int], box: tuple[int, int]) -> bytes:
     """Return the bulk copy engine's description of dense bytes of `sizes` (columns, rows, planes).
 
     They are copied in boxes of (columns, rows) of one plane, with the 128-byte swizzle; what lies outside is zero.
@@ -137,4 +149,4 @@ def tensor_map(address: int, sizes: tuple[int, int, int], box: tuple[int, int]) 
         (u32 * 3)(*box, 1), (u32 * 3)(1, 1, 1), 0, 3, 3, 0,
     )  # fmt: skip
     check(code, f"describing a tensor of {sizes} bytes")
-    return held
+    return bytes(held)

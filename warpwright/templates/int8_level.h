@@ -1,7 +1,7 @@
 // How many slices a tile of the product needs: the level, 3, 4 or 5 (int8_reference.py has the same rule in Python, and where its terms come from).
 //
 // a and b describe 128 rows each: alpha = nonzero elements over the sum of their squares in scaled units, its mean over the rows, at least an eighth of
-// its largest; share = the mean share of elements within 2^-12 of their row's largest one.
+// its largest; share = the mean share of elements within 2^-10 of their row's largest one.
 
 __device__ __forceinline__ int tile_level(float a_alpha, float a_share, float b_alpha, float b_share, float k) {
     const float terms = fminf(a_share * b_share * k, 4096.0f) * 0.5f;

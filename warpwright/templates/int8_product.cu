@@ -13,23 +13,21 @@
 //   1. plain pointers in Triton (shared loads of 3 + 3 slices, six dots a step): 184 to 190 TFLOP/s of float32 at 4096^3 on an H200 (cuBLAS: 51).
 //   2. this kernel: persistent, one producer warp that loads by TMA (128-byte swizzle), two consumer warpgroups that each hold 64 x BN of all
 //      three orders in registers (3 x 64 = 192 a thread for BN = 128), a ring of slots of one (A slice, B slice) pair, setmaxnreg 40 / 232.
-//   3. CLUSTER=2: two blocks of rows share a block of columns, each loading half of it for both (TMA multicast).
-//   4. A_IN_REGISTERS=1: each consumer reads its part of A once a step by ldmatrix instead of up to three times by wgmma.
+//   Tried and taken out, because slower at every shape on an H200: two blocks of rows that share a block of columns (clusters with TMA multicast: 170 to
+//      180 TFLOP/s; 184 to 197 with A in registers), and A read once a step into registers by ldmatrix (242 to 258, no gain at levels 4 and 5 either).
 //
-// Parameters (macros): BN = 64 | 128 columns a tile; SLOTS: slots of (128 + BN) * 128 bytes, at most 227 KB; CLUSTER = 1 | 2;
-//   A_IN_REGISTERS = 0 | 1; GROUP: rows of tiles walked together, for L2; WATCHDOG: a wait that never ends traps instead of hanging;
+// Parameters (macros): BN = 64 | 128 columns a tile; SLOTS: slots of (128 + BN) * 128 bytes, at most 227 KB;
+//   GROUP: rows of tiles walked together, for L2; WATCHDOG: a wait that never ends traps instead of hanging;
 //   PROBE, to see what bounds the time, with wrong results: 1 loads nothing, 2 multiplies nothing.
 // Bounds: k at most 24,576, so that no int32 sum overflows (order 4: 5 * 128 * 128 * k < 2^31); k rounded up to 128 by zeros.
 //
-// Predictions, written before the first run (H200, 132 SMs, dense INT8 peak 1,979 TOP/s = 330 TFLOP/s of float32 at level 3)
-//   shared memory, bytes a clock of 128, for each k-step of 128 at level 3 (3,072 clocks of tensor work): wgmma reads A and B: 96 (75 %), TMA writes 32
-//   (25 %): full; A in registers: 64 + 16 + 32 = 112 (87 %). L2 -> SM: 32 bytes a clock an SM = 7.4 TB/s at peak (6.4 TB/s were reached by
-//   version 1), 24 with CLUSTER=2. So version 2: 70 % of peak = 220 to 235 TFLOP/s; 3: 230 to 245; 4: 230 to 250. Epilogue: 2 to 3 % at k = 4096.
-//   Level 4: 105 to 120 TFLOP/s, level 5: 80 to 95. Waves: 4096^2 has 1,024 tiles on 132 SMs = 97 % full.
-//   Errors beside cuBLAS float32 (RMS): normal 0.4 at k = 4096, 0.7 at 512; uniform and offset at most 0.1; spikes, exp(2N), exp(4N) at most 1.0.
+// What bounds it: shared memory, bytes a clock of 128, for each k-step of 128 at level 3 (3,072 clocks of tensor work): wgmma reads A and B: 96, TMA
+// writes 32: full. Predicted from that before the first run: 220 to 235 TFLOP/s, level 4 105 to 120, level 5 80 to 95.
 //
 // NOTES (outcomes; add below, newest last)
-//   none yet: not run on a GPU.
+//   H200, torch 2.11, CUDA 13.0, 2026-11-22: 257 TFLOP/s at 4096^3, 267 to 274 at 8192^3, 240 at 1024 x 8192 x 8192, 230 at 2048 x 8192 x 4096, 244 at
+//   128 x 16384 x 16384; cuBLAS float32 51. Level 4: 119, level 5: 85. Right to the bit. Without loads 271, without products 416: bound by the tensor
+//   cores and their shared-memory reads, as predicted. 6 slots 256 and 274, GROUP=4 249 and 262, BN=64 243 and 242.
 
 #ifndef PROBE
 #define PROBE 0
@@ -40,7 +38,7 @@ typedef unsigned long long u64;
 
 constexpr int BM = 128, BK = 128, CONSUMERS = 2;
 constexpr u32 A_BYTES = BM * BK, SLOT_BYTES = (BM + BN) * BK;
-constexpr int FULL_WARPS = 4 * CONSUMERS * CLUSTER;  // warps that release a slot
+constexpr int FULL_WARPS = 4 * CONSUMERS;  // warps that release a slot
 
 struct alignas(64) TensorMap {
     char opaque[128];
@@ -81,29 +79,14 @@ __device__ __forceinline__ void release_one(u32 barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-__device__ __forceinline__ void release(u32 barrier, int lane) {  // one lane a warp for each block of the cluster
-#if CLUSTER == 1
+__device__ __forceinline__ void release(u32 barrier, int lane) {  // one lane a warp
     if (lane == 0) release_one(barrier);
-#else
-    if (lane < CLUSTER)
-        asm volatile(
-            "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }" ::"r"(barrier),
-            "r"(lane)
-            : "memory");
-#endif
 }
 
 __device__ __forceinline__ void load(u32 to, const TensorMap& map, int k, int row, int slice, u32 barrier) {
     asm volatile(
         "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&map), "r"(barrier), "r"(k),
         "r"(row), "r"(slice)
-        : "memory");
-}
-
-__device__ __forceinline__ void load_for_all(u32 to, const TensorMap& map, int k, int row, int slice, u32 barrier) {
-    asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to), "l"(&map),
-        "r"(barrier), "r"(k), "r"(row), "r"(slice), "h"((unsigned short)((1 << CLUSTER) - 1))
         : "memory");
 }
 
@@ -119,7 +102,7 @@ __device__ __forceinline__ u64 descriptor(u32 address) {
     return (1ull << 62) | (64ull << 32) | (1ull << 16) | (u64)((address & 0x3FFFF) >> 4);
 }
 
-// c += a (64 x 32, from shared memory or registers) times b (BN x 32) transposed.
+// c += a (64 x 32) times b (BN x 32) transposed.
 #if BN == 128
 __device__ __forceinline__ void multiply(int (&c)[64], u64 a, u64 b) {
     asm volatile(
@@ -140,24 +123,6 @@ __device__ __forceinline__ void multiply(int (&c)[64], u64 a, u64 b) {
         : "l"(a), "l"(b));
 }
 
-__device__ __forceinline__ void multiply(int (&c)[64], const u32 (&a)[4], u64 b) {
-    asm volatile(
-        "{ .reg .pred add; setp.ne.b32 add, 1, 0; wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-        "{%64, %65, %66, %67}, %68, add; }"
-        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]),
-          "+r"(c[8]), "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]),
-          "+r"(c[16]), "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]),
-          "+r"(c[24]), "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31]),
-          "+r"(c[32]), "+r"(c[33]), "+r"(c[34]), "+r"(c[35]), "+r"(c[36]), "+r"(c[37]), "+r"(c[38]), "+r"(c[39]),
-          "+r"(c[40]), "+r"(c[41]), "+r"(c[42]), "+r"(c[43]), "+r"(c[44]), "+r"(c[45]), "+r"(c[46]), "+r"(c[47]),
-          "+r"(c[48]), "+r"(c[49]), "+r"(c[50]), "+r"(c[51]), "+r"(c[52]), "+r"(c[53]), "+r"(c[54]), "+r"(c[55]),
-          "+r"(c[56]), "+r"(c[57]), "+r"(c[58]), "+r"(c[59]), "+r"(c[60]), "+r"(c[61]), "+r"(c[62]), "+r"(c[63])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
 #else
 __device__ __forceinline__ void multiply(int (&c)[32], u64 a, u64 b) {
     asm volatile(
@@ -172,18 +137,6 @@ __device__ __forceinline__ void multiply(int (&c)[32], u64 a, u64 b) {
         : "l"(a), "l"(b));
 }
 
-__device__ __forceinline__ void multiply(int (&c)[32], const u32 (&a)[4], u64 b) {
-    asm volatile(
-        "{ .reg .pred add; setp.ne.b32 add, 1, 0; wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-        "{%32, %33, %34, %35}, %36, add; }"
-        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]),
-          "+r"(c[8]), "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]),
-          "+r"(c[16]), "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]),
-          "+r"(c[24]), "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
 #endif
 
 // ---- the ring of slots ----------------------------------------------------------------------------------------------------------------------------
@@ -231,50 +184,9 @@ __device__ __forceinline__ void multiply_all(int (&c)[SUMS], u64 a, u64 b) {  //
     for (int i = 0; i < (PROBE == 2 ? 0 : BK / 32); ++i) multiply(c, a + 2 * i, b + 2 * i);
 }
 
-#if A_IN_REGISTERS
-__device__ __forceinline__ void fragment(u32 (&a)[4], u32 rows, int part, int lane) {  // 16 rows of this warp, 32 bytes, out of the swizzled tile
-    const int row = (lane & 7) + (lane & 8);
-    const u32 at = rows + row * BK + (((2 * part + (lane >> 4)) ^ (row & 7)) << 4);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(at) : "memory");
-}
-
-// Orders 0 to 2 of one step, all done on return: ptxas serialises products that are under way while fragments are loaded, so this warpgroup waits
-// for its own and leaves the tensor cores to the other one meanwhile.
-template <int SUMS>
-__device__ __forceinline__ void high_step(int (&c)[3][SUMS], Ring& ring, u32 rows, u32& first, bool later, int lane, int warp) {
-    constexpr int PARTS = 1;  // of 32 bytes of k, loaded together; 2 need more registers than there are
-    const u32 own = rows + warp * 16 * BK;
-    u32 at[3];
-#pragma unroll
-    for (int s = 0; s < 3; ++s) at[s] = ring.take();
-#pragma unroll
-    for (int i = 0; i < BK / 32; i += PARTS) {
-        u32 a[PARTS][3][4];
-#pragma unroll
-        for (int j = 0; j < PARTS; ++j) {
-#pragma unroll
-            for (int s = 0; s < 3; ++s) fragment(a[j][s], at[s] + own, i + j, lane);
-        }
-        begin_products();
-#pragma unroll
-        for (int j = 0; j < PARTS; ++j) {
-            const u64 b0 = descriptor(at[0] + A_BYTES) + 2 * (i + j), b1 = descriptor(at[1] + A_BYTES) + 2 * (i + j);
-            multiply(c[0], a[j][0], b0);
-            multiply(c[1], a[j][0], b1);
-            multiply(c[1], a[j][1], b0);
-            multiply(c[2], a[j][1], b1);
-            multiply(c[2], a[j][0], descriptor(at[2] + A_BYTES) + 2 * (i + j));
-            multiply(c[2], a[j][2], b0);
-        }
-        commit_products();
-        wait_products<0>();
-    }
-    release_slots(ring, first, 3, lane);
-}
-#else
 // Orders 0 to 2 of one step. On return the products of this step may be under way; those of the step before are done and its slots released.
 template <int SUMS>
-__device__ __forceinline__ void high_step(int (&c)[3][SUMS], Ring& ring, u32 rows, u32& first, bool later, int lane, int warp) {
+__device__ __forceinline__ void high_step(int (&c)[3][SUMS], Ring& ring, u32 rows, u32& first, bool later, int lane) {
     const Pair p0 = take_pair(ring, rows);
     begin_products();
     multiply_all(c[0], p0.a, p0.b);
@@ -292,7 +204,6 @@ __device__ __forceinline__ void high_step(int (&c)[3][SUMS], Ring& ring, u32 row
     multiply_all(c[2], p2.a, p0.b);
     commit_products();
 }
-#endif
 
 // Order 3 into c[0] (level 4), and order 4 into c[1] as well (level 5).
 template <int LEVEL, int SUMS>
@@ -379,36 +290,25 @@ __device__ __forceinline__ void store(const int (&c)[3][SUMS], const Place& plac
 // ---- the kernel -------------------------------------------------------------------------------------------------------------------------------------
 
 struct Tile {
-    int row, column, level;  // the block's first row and column; the level is the same in all blocks of a cluster
+    int row, column, level;  // the first row and column
 };
 
-__device__ __forceinline__ Tile tile_of(int index, int rank, int m, int n, float k, const float2* a_blocks, const float2* b_blocks, int fixed) {
-    const int down = (m + BM * CLUSTER - 1) / (BM * CLUSTER), across = (n + BN - 1) / BN;
+__device__ __forceinline__ Tile tile_of(int index, int m, int n, float k, const float2* a_blocks, const float2* b_blocks, int fixed) {
+    const int down = (m + BM - 1) / BM, across = (n + BN - 1) / BN;
     const int band = index / (GROUP * across), rows = min(GROUP, down - band * GROUP), within = index % (GROUP * across);
-    const int block = (band * GROUP + within % rows) * CLUSTER, column = within / rows * BN;
-    int level = fixed;
-    if (!fixed) {
-        const float2 b = b_blocks[column / 128];
-        for (int i = 0; i < CLUSTER; ++i)
-            if ((block + i) * BM < m) level = max(level, tile_level(a_blocks[block + i].x, a_blocks[block + i].y, b.x, b.y, k));
-    }
-    return {(block + rank) * BM, column, level};
+    const int block = band * GROUP + within % rows, column = within / rows * BN;
+    if (fixed) return {block * BM, column, fixed};
+    const float2 a = a_blocks[block], b = b_blocks[column / 128];
+    return {block * BM, column, tile_level(a.x, a.y, b.x, b.y, k)};
 }
 
 extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
-#if CLUSTER > 1
-    __cluster_dims__(CLUSTER, 1, 1)
-#endif
-        int8_product(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, float* c_out, long long pitch, const double* a_inverse,
-                     const double* b_inverse, const float2* a_blocks, const float2* b_blocks, int m, int n, int k, int fixed_level) {
+    int8_product(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, float* c_out, long long pitch, const double* a_inverse,
+                 const double* b_inverse, const float2* a_blocks, const float2* b_blocks, int m, int n, int k, int fixed_level) {
     extern __shared__ __align__(1024) char storage[];
     __shared__ __align__(8) u64 barriers[2 * SLOTS];
     const int lane = threadIdx.x % 32, group = threadIdx.x / 128;
     const u32 start = (shared_address(storage) + 1023) & ~1023u;
-    int rank = 0;
-#if CLUSTER > 1
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-#endif
     Ring ring = {start, shared_address(barriers), shared_address(barriers + SLOTS), 0, 0};
     if (threadIdx.x == 0) {
         for (int i = 0; i < SLOTS; ++i) {
@@ -419,17 +319,13 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         asm volatile("fence.proxy.async;" ::: "memory");
     }
     __syncthreads();
-#if CLUSTER > 1
-    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-    const int tiles = ((m + BM * CLUSTER - 1) / (BM * CLUSTER)) * ((n + BN - 1) / BN), steps = (k + BK - 1) / BK;
-    const int first_tile = blockIdx.x / CLUSTER, stride = gridDim.x / CLUSTER;
+    const int tiles = ((m + BM - 1) / BM) * ((n + BN - 1) / BN), steps = (k + BK - 1) / BK;
 
     if (group == 0) {  // producer: one thread
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0) {
-            for (int index = first_tile; index < tiles; index += stride) {
-                const Tile tile = tile_of(index, rank, m, n, (float)k, a_blocks, b_blocks, fixed_level);
+            for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
+                const Tile tile = tile_of(index, m, n, (float)k, a_blocks, b_blocks, fixed_level);
                 for (int pass = tile.level > 3 ? 0 : 1; pass < 2; ++pass) {
                     const int slices = pass ? 3 : tile.level;
                     for (int step = 0; step < steps; ++step)
@@ -443,11 +339,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
                             }
                             barrier_expect(full, SLOT_BYTES);
                             load(at, a_map, step * BK, tile.row, slice, full);
-#if CLUSTER > 1
-                            load_for_all(at + A_BYTES + rank * (BN / CLUSTER) * BK, b_map, step * BK, tile.column + rank * (BN / CLUSTER), slice, full);
-#else
                             load(at + A_BYTES, b_map, step * BK, tile.column, slice, full);
-#endif
                             ring.next();
                         }
                 }
@@ -460,8 +352,8 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         const u32 rows = (group - 1) * 64 * BK;
         u32 first = 0;  // the oldest slot that this warp has not released
         int c[3][BN / 2];
-        for (int index = first_tile; index < tiles; index += stride) {
-            const Tile tile = tile_of(index, rank, m, n, (float)k, a_blocks, b_blocks, fixed_level);
+        for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
+            const Tile tile = tile_of(index, m, n, (float)k, a_blocks, b_blocks, fixed_level);
             const Place place = {c_out, pitch, tile.row + (group - 1) * 64 + warp * 16 + lane / 4, tile.column + lane % 4 * 2, m, n};
             clear(c);
             if (tile.level > 3) {
@@ -472,13 +364,10 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
                 keep_low(c, place);
                 clear(c);
             }
-            for (int step = 0; step < steps; ++step) high_step(c, ring, rows, first, step > 0, lane, warp);
+            for (int step = 0; step < steps; ++step) high_step(c, ring, rows, first, step > 0, lane);
             wait_products<0>();
-            if (!A_IN_REGISTERS) release_slots(ring, first, 3, lane);
+            release_slots(ring, first, 3, lane);
             store(c, place, a_inverse, b_inverse, tile.level > 3);
         }
     }
-#if CLUSTER > 1
-    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass, field
+import struct
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,6 +16,11 @@ from warpwright.templates import driver
 LONGEST = 24576
 """Of a row: past it an int32 sum of order 4 could overflow."""
 SLICES = 5
+SHORT = 1024
+"""Rows up to this length are cut by one warp each, longer ones by eight."""
+MATRIX = "PqqPPPPPPPii"
+"""`struct Matrix` of int8_slices.cu, as the struct module writes it."""
+NO_MATRIX = bytes(struct.calcsize(MATRIX))
 
 
 @dataclass(frozen=True)
@@ -24,20 +29,14 @@ class Tiles:
 
     columns: int = 128
     """64 or 128."""
-    slots: int = 7
-    cluster: int = 1
-    """1 or 2."""
-    a_in_registers: bool = False
+    slots: int = 6
     group: int = 8
     watchdog: bool = False
     probe: int = 0
 
     def defines(self) -> list[str]:
         """Return the macros."""
-        values = {
-            "BN": self.columns, "SLOTS": self.slots, "CLUSTER": self.cluster, "A_IN_REGISTERS": int(self.a_in_registers),
-            "GROUP": self.group, "PROBE": self.probe,
-        }  # fmt: skip
+        values = {"BN": self.columns, "SLOTS": self.slots, "GROUP": self.group, "PROBE": self.probe}
         return [*(f"{name}={value}" for name, value in values.items()), *(["WATCHDOG=1"] if self.watchdog else [])]
 
     @property
@@ -52,99 +51,108 @@ def text(name: str) -> str:
     return re.sub(r'#include "(\w+\.h)"', lambda match: (folder / match[1]).read_text(), (folder / name).read_text())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class Layout:
+    """Where the parts of a sliced matrix lie in its memory: offsets in bytes, in the order of `struct Matrix`."""
+
+    slices: int
+    inverse: int
+    stats: int
+    blocks: int
+    worst: int
+    flags: int
+    done: int
+    end: int
+
+    @staticmethod
+    @functools.lru_cache
+    def of(rows: int, padded: int) -> Layout:
+        """Return the layout of `rows` rows of `padded` bytes a slice."""
+        sizes = (SLICES * rows * padded, 8 * rows, 8 * rows, 8 * -(-rows // 128), 16, 4 * rows, 4 * -(-rows // 16))
+        return Layout(*(sum(sizes[:count]) for count in range(len(sizes) + 1)))
+
+
 class SlicedMatrix:
-    """A float32 matrix [rows, k] with its slices; `refresh` after the matrix has changed.
+    """A float32 matrix [rows, k] on a GPU and the memory of its slices; `fill` writes them.
 
     The last two slices are written when a product first needs them, on the device, without the host knowing.
     """
 
-    source: torch.Tensor
-    """[rows, k], rows contiguous."""
-    slices: torch.Tensor
-    """int8 [5, rows, k rounded up to 128]."""
-    inverse: torch.Tensor
-    """float64 [rows]: 2^-8 over the scale."""
-    stats: torch.Tensor
-    """float32 [rows, 2]."""
-    blocks: torch.Tensor
-    """float32 [rows / 128, 2]: what `tile_level` reads."""
-    worst: torch.Tensor
-    """float32 [3]."""
-    flags: torch.Tensor
-    """int32 [rows]: 1 where a row has Inf or NaN."""
-    done: torch.Tensor
-    """int32 [rows / 16]: 1 where the last two slices are written."""
-    maps: dict[int, Any] = field(default_factory=dict)
-    """Descriptions for the copy engine, by rows of a box."""
+    def __init__(self, source: torch.Tensor) -> None:
+        """Allocate. A copy of `source` is kept where neither its rows nor its columns are contiguous."""
+        if source.dim() != 2 or source.dtype != torch.float32 or not source.is_cuda:
+            raise UsageError(f"expected a float32 matrix on a GPU, saw {source.dtype} of shape {tuple(source.shape)} on {source.device}")
+        rows, k = source.shape
+        if not 0 < k <= LONGEST or not rows:
+            raise UsageError(f"expected rows of 1 to {LONGEST} elements, saw a matrix of shape {tuple(source.shape)}", "use torch for such a product")
+        self.source = source if 1 in source.stride() else source.contiguous()
+        self.rows, self.k, self.padded, self.device = rows, k, -(-k // 128) * 128, source.device.index
+        self.by_rows = self.source.stride(1) == 1
+        """Whether rows are contiguous; else columns are."""
+        self.layout = Layout.of(rows, self.padded)
+        self.memory = torch.empty(self.layout.end, dtype=torch.uint8, device=source.device)
 
     @property
-    def padded(self) -> int:
-        """The length of a row of slices."""
-        return self.slices.shape[2]
+    def record(self) -> bytes:
+        """The matrix as the kernels take it."""
+        at, layout = self.memory.data_ptr(), self.layout
+        parts = (layout.slices, layout.inverse, layout.stats, layout.blocks, layout.worst, layout.flags, layout.done)
+        return struct.pack(MATRIX, self.source.data_ptr(), *self.source.stride(), *(at + part for part in parts), self.rows, self.padded)
 
-    def map_of(self, rows: int) -> Any:
-        """Return the description for boxes of `rows` rows."""
-        if rows not in self.maps:
-            self.maps[rows] = driver.tensor_map(self.slices.data_ptr(), (self.padded, self.slices.shape[1], SLICES), (128, rows))
-        return self.maps[rows]
+    @property
+    def slices(self) -> torch.Tensor:
+        """int8 [5, rows, k rounded up to 128]."""
+        return self.memory[: self.layout.inverse].view(torch.int8).view(SLICES, self.rows, self.padded)
 
-    def refresh(self) -> None:
-        """Cut `source` again, on the current stream."""
-        rows, k = self.source.shape
-        self.done.zero_()
-        stream, warps = torch.cuda.current_stream().cuda_stream, 8 if k > 1024 else 1
-        cut = passes(self.source.device.index)[f"slice_rows_{warps}"]
-        cut(
-            -(-rows // (8 // warps)), stream, self.source.data_ptr(), self.source.stride(0), self.slices.data_ptr(), self.inverse.data_ptr(),
-            self.stats.data_ptr(), self.flags.data_ptr(), rows, k, self.padded,
-        )  # fmt: skip
-        passes(self.source.device.index)["summarise"](
-            1, stream, self.stats.data_ptr(), self.flags.data_ptr(), self.blocks.data_ptr(), self.worst.data_ptr(), rows
-        )
+    @property
+    def inverse(self) -> torch.Tensor:
+        """float64 [rows]: 2^-8 over the scale."""
+        return self.memory[self.layout.inverse : self.layout.stats].view(torch.float64)
 
-    def slice_for(self, other: SlicedMatrix, level: int = 0) -> None:
-        """Write the last two slices of the rows that may need them in a product with `other`."""
-        rows, k = self.source.shape
-        passes(self.source.device.index)["slice_more"](
-            -(-rows // 16), torch.cuda.current_stream().cuda_stream, self.source.data_ptr(), self.source.stride(0), self.slices.data_ptr(),
-            self.inverse.data_ptr(), self.flags.data_ptr(), self.blocks.data_ptr(), other.worst.data_ptr(), self.done.data_ptr(), rows, k,
-            self.padded, level,
-        )  # fmt: skip
+    @property
+    def blocks(self) -> torch.Tensor:
+        """float32 [rows / 128, 2]: what `tile_level` reads."""
+        return self.memory[self.layout.blocks : self.layout.worst].view(torch.float32).view(-1, 2)
+
+    def map_of(self, rows: int) -> bytes:
+        """Return the copy engine's description of the slices in boxes of `rows` rows."""
+        return driver.tensor_map(self.memory.data_ptr(), (self.padded, self.rows, SLICES), (128, rows))
+
+
+def fill(a: SlicedMatrix, b: SlicedMatrix | None = None) -> None:
+    """Cut one matrix, or the two of a product in the same launches, on the current stream."""
+    stream, kernels = torch.cuda.current_stream().cuda_stream, passes(a.device)
+    both = [a] if b is None else [a, b]
+    records = [matrix.record for matrix in both]
+    by_rows = [(matrix, record) for matrix, record in zip(both, records, strict=True) if matrix.by_rows]
+    if by_rows:
+        warps = 8 if a.k > SHORT else 1
+        grid = sum(-(-matrix.rows // (8 // warps)) for matrix, _ in by_rows)
+        kernels[f"slice_rows_{warps}"](grid, stream, by_rows[0][1], by_rows[1][1] if len(by_rows) > 1 else NO_MATRIX, a.k)
+    for matrix, record in zip(both, records, strict=True):
+        if not matrix.by_rows:
+            kernels["slice_columns"](-(-matrix.rows // 16), stream, record, a.k)
+    kernels["summarise"](len(both), stream, records[0], records[-1])
 
 
 def cut(source: torch.Tensor) -> SlicedMatrix:
-    """Return the slices of a float32 matrix [rows, k] on a GPU; a copy is made where rows are not contiguous."""
-    if source.dim() != 2 or source.dtype != torch.float32 or not source.is_cuda:
-        raise UsageError(f"expected a float32 matrix on a GPU, saw {source.dtype} of shape {tuple(source.shape)} on {source.device}")
-    rows, k = source.shape
-    if not 0 < k <= LONGEST or not rows:
-        raise UsageError(f"expected rows of 1 to {LONGEST} elements, saw a matrix of shape {tuple(source.shape)}", "use torch for such a product")
-    source = source if source.stride(1) == 1 else source.contiguous()
-    empty, count = functools.partial(torch.empty, device=source.device), -(-rows // 128)
-    made = SlicedMatrix(
-        source, empty((SLICES, rows, -(-k // 128) * 128), dtype=torch.int8), empty(rows, dtype=torch.float64), empty((rows, 2)),
-        empty((count, 2)), empty(3), empty(rows, dtype=torch.int32), empty(-(-rows // 16), dtype=torch.int32),
-    )  # fmt: skip
-    made.refresh()
-    return made
+    """Return a float32 matrix [rows, k] with its slices."""
+    matrix = SlicedMatrix(source)
+    fill(matrix)
+    return matrix
 
 
 def product(a: SlicedMatrix, b: SlicedMatrix, out: torch.Tensor, tiles: Tiles = Tiles(), level: int = 0) -> torch.Tensor:
-    """Write a @ b.T into out [m, n] and return it; `level` (3, 4 or 5) replaces the rule that chooses one for each tile."""
-    a.slice_for(b, level)
-    b.slice_for(a, level)
-    (m, k), n, device = a.source.shape, b.source.shape[0], a.source.device.index
-    stream, sms = torch.cuda.current_stream().cuda_stream, _multiprocessors(device)
-    blocks = -(-m // (128 * tiles.cluster)) * -(-n // tiles.columns)
+    """Write a @ b.T into out [m, n], rows contiguous, and return it; `level` (3, 4 or 5) replaces the rule that chooses one for each tile."""
+    m, n, k, device = a.rows, b.rows, a.k, a.device
+    stream, sms, kernels, left, right = torch.cuda.current_stream().cuda_stream, _multiprocessors(device), passes(device), a.record, b.record
+    kernels["slice_more"](-(-m // 16) + -(-n // 16), stream, left, right, k, level)
+    at, other = a.memory.data_ptr(), b.memory.data_ptr()
     product_kernel(device, tiles)(
-        min(sms // tiles.cluster, blocks) * tiles.cluster, stream, a.map_of(128), b.map_of(tiles.columns // tiles.cluster), out.data_ptr(),
-        out.stride(0), a.inverse.data_ptr(), b.inverse.data_ptr(), a.blocks.data_ptr(), b.blocks.data_ptr(), m, n, k, level,
+        min(sms, -(-m // 128) * -(-n // tiles.columns)), stream, a.map_of(128), b.map_of(tiles.columns), out.data_ptr(), out.stride(0),
+        at + a.layout.inverse, other + b.layout.inverse, at + a.layout.blocks, other + b.layout.blocks, m, n, k, level,
     )  # fmt: skip
-    passes(device)["plain_rows"](
-        sms, stream, a.source.data_ptr(), a.source.stride(0), b.source.data_ptr(), b.source.stride(0), out.data_ptr(), out.stride(0),
-        a.flags.data_ptr(), b.flags.data_ptr(), a.worst.data_ptr(), b.worst.data_ptr(), m, n, k,
-    )  # fmt: skip
+    kernels["plain_rows"](sms, stream, left, right, out.data_ptr(), out.stride(0), k)
     return out
 
 
@@ -153,17 +161,19 @@ def product_kernel(device: int, tiles: Tiles) -> driver.Kernel:
     """Return the product's kernel, built and loaded once."""
     with torch.cuda.device(device):
         code = driver.machine_code(text("int8_product.cu"), "90a", tiles.defines())
-        return driver.Kernel(code, "int8_product", "mmplppppiiii", 384, tiles.shared)
+        return driver.Kernel(code, "int8_product", ("128s", "128s", *"PqPPPPiiii"), 384, tiles.shared)
 
 
 @functools.cache
 def passes(device: int) -> dict[str, driver.Kernel]:
     """Return the other kernels by name."""
+    matrix = f"{len(NO_MATRIX)}s"
     with torch.cuda.device(device):
         codes = {warps: driver.machine_code(text("int8_slices.cu"), "90a", [f"WARPS={warps}"]) for warps in (1, 8)}
-        cuts = {f"slice_rows_{warps}": driver.Kernel(code, "slice_rows", "plppppiii", 256) for warps, code in codes.items()}
-        rest = {"summarise": "ppppi", "slice_more": "plppppppiiii", "plain_rows": "plplplppppiii"}
-        return cuts | {name: driver.Kernel(codes[8], name, letters, 256) for name, letters in rest.items()}
+        cuts = {f"slice_rows_{warps}": driver.Kernel(code, "slice_rows", (matrix, matrix, "i"), 256) for warps, code in codes.items()}
+        rest = {"summarise": (matrix, matrix), "slice_more": (matrix, matrix, "i", "i"), "plain_rows": (matrix, matrix, "P", "q", "i")}
+        columns = driver.Kernel(codes[8], "slice_columns", (matrix, "i"), 512)
+        return cuts | {"slice_columns": columns} | {name: driver.Kernel(codes[8], name, formats, 256) for name, formats in rest.items()}
 
 
 @functools.cache

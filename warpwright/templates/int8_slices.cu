@@ -5,11 +5,14 @@
 // whole numbers exact and wastes at most 6 % of the range, where a power of two wastes up to half. The bytes of w + 0x80808080 are the slices: the top
 // one as it is, the others less 128, so each lies in [-128, 127] and w = sum of q[i] 2^(8 (4 - i)).
 //
-// Traffic: 4 bytes read (twice; the second time from L2) and 3 written an element. Predicted on an H200: 3.5 TB/s, 35 us for 4096 x 4096.
+// Each pass does both sides of a product in one launch; a side that is done already has no rows. Order: slice_rows or slice_columns, summarise,
+// slice_more, the product, plain_rows. Traffic of the first: 4 bytes read (twice; the second time from L1 or L2) and 3 written an element.
 //
-// Parameters (macros): WARPS a row: 1 for short rows, 8 for long ones; 256 threads a block.
+// Parameters (macros): WARPS a row: 1 for short rows, 8 for long ones; 256 threads a block (slice_columns: 512).
 //
-// NOTES (outcomes; add below): not run on a GPU yet.
+// NOTES (outcomes; add below)
+//   H200, 2026-11-22, one side a launch, a launch that clears `done`, launches packed argument by argument: 52 us for 4096 x 4096 (42 for 1024 x 1024:
+//   time of the host), 163 us for 8192 x 8192 (2.9 TB/s).
 
 #include "int8_level.h"
 
@@ -17,6 +20,19 @@ typedef unsigned int u32;
 typedef long long i64;
 
 constexpr int THREADS = 32 * WARPS, ROWS = 256 / THREADS;
+
+struct Matrix {  // `rows` rows of k elements, and the memory of their slices (the same layout as Layout in int8_product.py)
+    const float* x;
+    i64 row_stride, k_stride;  // one of them is 1
+    signed char* slices;       // [5][rows][padded]: padded = k rounded up to 128, zeros from k on
+    double* inverse;           // [rows]: 2^-8 / s
+    float* stats;              // [rows][2]: nonzero elements / sum of squares, share of elements within 2^-10 of the largest; -1 for a row of zeros
+    float* blocks;             // [rows / 128, rounded up][2]: alpha and share of 128 rows each (int8_level.h)
+    float* worst;              // [3]: largest alpha of a block, least share of one, 1 where any row is flagged
+    int* flags;                // [rows]: 1 where a row has Inf or NaN; its slices are zeros
+    int* done;                 // [rows / 16, rounded up]: 1 where the last two slices are written
+    int rows, padded;
+};
 
 __device__ __forceinline__ u32 magnitude(float x) { return __float_as_uint(x) & 0x7FFFFFFFu; }
 
@@ -27,22 +43,49 @@ __device__ __forceinline__ double scale_of(u32 top) {  // of a row whose largest
     return short_mantissa(127.49 / (double)__uint_as_float(top));
 }
 
-__device__ __forceinline__ i64 fixed_point(float x, double scale) {  // w + 0x80808080
-    return __double2ll_rn((double)x * scale * 4294967296.0) + 0x80808080ll;
+// w + 0x80808080. Adding 1.5 * 2^52 rounds to even and leaves w in the low bits: the conversion unit is four times slower.
+__device__ __forceinline__ i64 fixed_point(float x, double scale) {
+    return __double_as_longlong((double)x * scale * 4294967296.0 + 6755399441055744.0) - 0x4338000000000000ll + 0x80808080ll;
 }
 
-// slices: [5][rows][pitch_out] bytes, of which the first three are written, with zeros from column k to pitch_out (a multiple of 128).
-// inverse[rows] = 2^-8 / s. stats[rows] = (nonzero elements / sum of squares, share of elements within 2^-12 of the largest; -1 for a row of zeros).
-// flags[rows]: 1 where a row has Inf or NaN; its slices are zeros.
-extern "C" __global__ void __launch_bounds__(256) slice_rows(const float* x, i64 pitch, signed char* slices, double* inverse, float* stats, int* flags, int rows,
-                                                             int k, int pitch_out) {
+struct Counts {
+    float square;
+    int nonzero, large;
+};
+
+// Add the first three slices of one element to words at byte j, and what it counts.
+__device__ __forceinline__ void slice(float x, double scale, float large, int j, u32 (&words)[3], Counts& counts) {
+    const i64 w = fixed_point(x, scale);
+    const u32 low = (u32)w ^ 0x80808080u;
+    words[0] |= ((u32)(w >> 32) & 255u) << (8 * j);
+    words[1] |= (low >> 24) << (8 * j);
+    words[2] |= ((low >> 16) & 255u) << (8 * j);
+    const float scaled = (float)((double)x * scale);
+    counts.square += scaled * scaled;
+    counts.nonzero += x != 0.0f;
+    counts.large += x != 0.0f && fabsf(scaled) >= large;
+}
+
+__device__ __forceinline__ void describe(const Matrix& to, int row, int k, u32 top, double scale, Counts counts) {
+    to.inverse[row] = 0.00390625 / scale;
+    to.stats[2 * row] = counts.nonzero ? (float)counts.nonzero / counts.square : 0.0f;
+    to.stats[2 * row + 1] = counts.nonzero ? (float)counts.large / (float)k : -1.0f;
+    to.flags[row] = top >= 0x7F800000u;
+    if (row % 16 == 0) to.done[row / 16] = 0;
+}
+
+// Rows that are contiguous. Grid: blocks of ROWS rows of a, then of b.
+extern "C" __global__ void __launch_bounds__(256) slice_rows(const Matrix a, const Matrix b, int k) {
     __shared__ u32 tops[8];
     __shared__ float squares[8];
     __shared__ int nonzeros[8], larges[8];
-    const int t = threadIdx.x % THREADS, row = blockIdx.x * ROWS + threadIdx.x / THREADS, warp = threadIdx.x / 32, first_warp = warp - warp % WARPS;
-    const bool inside = row < rows;
-    const float* from = x + (inside ? row : 0) * pitch;
-    const bool wide = k % 4 == 0 && pitch % 4 == 0 && ((unsigned long long)x & 15) == 0;
+    const int a_count = (a.rows + ROWS - 1) / ROWS, block = blockIdx.x;
+    const Matrix to = block < a_count ? a : b;
+    const int t = threadIdx.x % THREADS, row = (block < a_count ? block : block - a_count) * ROWS + threadIdx.x / THREADS;
+    const int warp = threadIdx.x / 32, first_warp = warp - warp % WARPS;
+    const bool inside = row < to.rows;
+    const float* from = to.x + (inside ? row : 0) * to.row_stride;
+    const bool wide = k % 4 == 0 && to.row_stride % 4 == 0 && ((unsigned long long)to.x & 15) == 0;
 
     u32 top = 0;
     if (inside && wide) {
@@ -60,12 +103,11 @@ extern "C" __global__ void __launch_bounds__(256) slice_rows(const float* x, i64
 
     const bool finite = top < 0x7F800000u;
     const double scale = scale_of(top);
-    const float large = __uint_as_float(finite ? top : 0) * (float)scale * (1.0f / 4096);
-    const i64 plane = (i64)rows * pitch_out;
-    signed char* to = slices + (i64)(inside ? row : 0) * pitch_out;
-    float square = 0;
-    int nonzero = 0, big = 0;
-    for (int i = 4 * t; inside && i < pitch_out; i += 4 * THREADS) {
+    const float large = (float)((double)__uint_as_float(finite ? top : 0) * scale) * (1.0f / 1024);  // a scale may exceed float
+    const i64 plane = (i64)to.rows * to.padded;
+    signed char* out = to.slices + (i64)(inside ? row : 0) * to.padded;
+    Counts counts = {0, 0, 0};
+    for (int i = 4 * t; inside && i < to.padded; i += 4 * THREADS) {
         float v[4];
         if (wide && i < k) {
             const float4 four = *(const float4*)(from + i);
@@ -74,50 +116,84 @@ extern "C" __global__ void __launch_bounds__(256) slice_rows(const float* x, i64
             for (int j = 0; j < 4; ++j) v[j] = i + j < k ? from[i + j] : 0.0f;
         }
         u32 words[3] = {0, 0, 0};
-        for (int j = 0; j < 4; ++j) {
-            const float one = finite ? v[j] : 0.0f;
-            const i64 w = fixed_point(one, scale);
-            const u32 low = (u32)w ^ 0x80808080u;
-            words[0] |= ((u32)(w >> 32) & 255u) << (8 * j);
-            words[1] |= (low >> 24) << (8 * j);
-            words[2] |= ((low >> 16) & 255u) << (8 * j);
-            const float scaled = (float)((double)one * scale);
-            square += scaled * scaled;
-            nonzero += one != 0.0f;
-            big += one != 0.0f && fabsf(scaled) >= large;
-        }
-        for (int s = 0; s < 3; ++s) *(u32*)(to + s * plane + i) = words[s];
+        for (int j = 0; j < 4; ++j) slice(finite ? v[j] : 0.0f, scale, large, j, words, counts);
+        for (int s = 0; s < 3; ++s) *(u32*)(out + s * plane + i) = words[s];
     }
     for (int step = 16; step > 0; step /= 2) {
-        square += __shfl_xor_sync(0xFFFFFFFFu, square, step);
-        nonzero += __shfl_xor_sync(0xFFFFFFFFu, nonzero, step);
-        big += __shfl_xor_sync(0xFFFFFFFFu, big, step);
+        counts.square += __shfl_xor_sync(0xFFFFFFFFu, counts.square, step);
+        counts.nonzero += __shfl_xor_sync(0xFFFFFFFFu, counts.nonzero, step);
+        counts.large += __shfl_xor_sync(0xFFFFFFFFu, counts.large, step);
     }
     if (threadIdx.x % 32 == 0) {
-        squares[warp] = square;
-        nonzeros[warp] = nonzero;
-        larges[warp] = big;
+        squares[warp] = counts.square;
+        nonzeros[warp] = counts.nonzero;
+        larges[warp] = counts.large;
     }
     __syncthreads();
     if (t != 0 || !inside) return;
-    square = 0, nonzero = 0, big = 0;
+    counts = {0, 0, 0};
     for (int i = 0; i < WARPS; ++i) {
-        square += squares[first_warp + i];
-        nonzero += nonzeros[first_warp + i];
-        big += larges[first_warp + i];
+        counts.square += squares[first_warp + i];
+        counts.nonzero += nonzeros[first_warp + i];
+        counts.large += larges[first_warp + i];
     }
-    inverse[row] = 0.00390625 / scale;
-    stats[2 * row] = nonzero ? (float)nonzero / square : 0.0f;
-    stats[2 * row + 1] = nonzero ? (float)big / (float)k : -1.0f;
-    flags[row] = !finite;
+    describe(to, row, k, top, scale, counts);
 }
 
-// blocks[rows / 128, rounded up] = (alpha, share) of 128 rows each; worst = (largest alpha of a block, least share of one, 1 where any row is flagged).
-// One block of 256 threads.
-extern "C" __global__ void __launch_bounds__(256) summarise(const float* stats, const int* flags, float* blocks, float* worst, int rows) {
+// A matrix whose rows lie across memory (row_stride 1), such as a weight stored [k, n]: transposed through shared memory, without a copy of it. Grid:
+// blocks of 16 rows; 512 threads: 16 rows by 32 words of four elements.
+extern "C" __global__ void __launch_bounds__(512) slice_columns(const Matrix to, int k) {
+    __shared__ u32 tops[16], staged[48][33];
+    __shared__ float squares[32][16];
+    __shared__ int nonzeros[16], larges[16];
+    const int c = threadIdx.x % 16, y = threadIdx.x / 16, first = blockIdx.x * 16, row = first + c;
+    const bool inside = row < to.rows;
+    const float* from = to.x + (inside ? row : 0);
+    if (y == 0) tops[c] = 0, nonzeros[c] = 0, larges[c] = 0;
+    __syncthreads();
+    u32 top = 0;
+    for (int i = y; inside && i < k; i += 32) top = max(top, magnitude(from[i * to.k_stride]));
+    atomicMax(&tops[c], top);
+    __syncthreads();
+    top = tops[c];
+
+    const bool finite = top < 0x7F800000u;
+    const double scale = scale_of(top);
+    const float large = (float)((double)__uint_as_float(finite ? top : 0) * scale) * (1.0f / 1024);  // a scale may exceed float
+    const i64 plane = (i64)to.rows * to.padded;
+    Counts counts = {0, 0, 0};
+    for (int start = 0; start < to.padded; start += 128) {
+        u32 words[3] = {0, 0, 0};
+        for (int j = 0; j < 4; ++j) {
+            const int i = start + 4 * y + j;
+            slice(inside && finite && i < k ? from[i * to.k_stride] : 0.0f, scale, large, j, words, counts);
+        }
+        for (int s = 0; s < 3; ++s) staged[16 * s + c][y] = words[s];
+        __syncthreads();
+        for (int line = threadIdx.x / 32; line < 48; line += 16) {
+            const int to_row = first + line % 16;
+            if (to_row < to.rows)
+                *(u32*)(to.slices + line / 16 * plane + (i64)to_row * to.padded + start + threadIdx.x % 32 * 4) = staged[line][threadIdx.x % 32];
+        }
+        __syncthreads();
+    }
+    squares[y][c] = counts.square;
+    atomicAdd(&nonzeros[c], counts.nonzero);
+    atomicAdd(&larges[c], counts.large);
+    __syncthreads();
+    if (y != 0 || !inside) return;
+    counts = {0, nonzeros[c], larges[c]};
+    for (int i = 0; i < 32; ++i) counts.square += squares[i][c];
+    describe(to, row, k, top, scale, counts);
+}
+
+// The blocks and the worst of each matrix. Grid: 2 blocks of 256 threads, one a matrix.
+extern "C" __global__ void __launch_bounds__(256) summarise(const Matrix a, const Matrix b) {
     __shared__ float alphas[8], shares[8];
     __shared__ int flagged[8];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, count = (rows + 127) / 128;
+    const Matrix of = blockIdx.x == 0 ? a : b;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, count = (of.rows + 127) / 128;
+    if (count == 0) return;
     float worst_alpha = 0, worst_share = 1;
     int any = 0;
     for (int block = warp; block < count; block += 8) {
@@ -125,12 +201,12 @@ extern "C" __global__ void __launch_bounds__(256) summarise(const float* stats, 
         int used = 0;
         for (int i = 0; i < 4; ++i) {
             const int row = block * 128 + lane + 32 * i;
-            if (row < rows) {
-                any |= flags[row];
-                if (stats[2 * row + 1] >= 0) {
-                    sum += stats[2 * row];
-                    most = fmaxf(most, stats[2 * row]);
-                    share += stats[2 * row + 1];
+            if (row < of.rows) {
+                any |= of.flags[row];
+                if (of.stats[2 * row + 1] >= 0) {
+                    sum += of.stats[2 * row];
+                    most = fmaxf(most, of.stats[2 * row]);
+                    share += of.stats[2 * row + 1];
                     ++used;
                 }
             }
@@ -144,8 +220,8 @@ extern "C" __global__ void __launch_bounds__(256) summarise(const float* stats, 
         const float alpha = used ? fmaxf(sum / used, 0.125f * most) : 0.0f;
         share = used ? share / used : 1.0f;
         if (lane == 0) {
-            blocks[2 * block] = alpha;
-            blocks[2 * block + 1] = share;
+            of.blocks[2 * block] = alpha;
+            of.blocks[2 * block + 1] = share;
         }
         worst_alpha = fmaxf(worst_alpha, alpha);
         worst_share = fminf(worst_share, share);
@@ -163,53 +239,57 @@ extern "C" __global__ void __launch_bounds__(256) summarise(const float* stats, 
         worst_share = fminf(worst_share, shares[i]);
         any |= flagged[i];
     }
-    worst[0] = worst_alpha;
-    worst[1] = worst_share;
-    worst[2] = any ? 1.0f : 0.0f;
+    of.worst[0] = worst_alpha;
+    of.worst[1] = worst_share;
+    of.worst[2] = any ? 1.0f : 0.0f;
 }
 
-// Write the last two slices of the rows that may meet a tile of level 4 or 5 in a product with a matrix of which `other` is the worst. Grid:
-// (rows / 16, rounded up); a block of 256 threads does 16 rows. done[grid]: 1 where that has been done before. `level` > 0 takes the rule's place.
-extern "C" __global__ void __launch_bounds__(256) slice_more(const float* x, i64 pitch, signed char* slices, const double* inverse, const int* flags,
-                                                             const float* blocks, const float* other, int* done, int rows, int k, int pitch_out, int level) {
-    const int block = blockIdx.x / 8;
-    if (!level) level = tile_level(blocks[2 * block], blocks[2 * block + 1], other[0], other[1], (float)k);
-    if (level <= 3 || done[blockIdx.x]) return;
-    const i64 plane = (i64)rows * pitch_out;
-    for (int row = blockIdx.x * 16; row < min(rows, blockIdx.x * 16 + 16); ++row) {
-        const double scale = short_mantissa(0.00390625 / inverse[row] * 1.001);
-        for (int i = threadIdx.x; i < pitch_out; i += 256) {
-            const i64 w = fixed_point(i < k && !flags[row] ? x[row * pitch + i] : 0.0f, scale);
-            signed char* to = slices + row * (i64)pitch_out + i;
-            const u32 low = (u32)w ^ 0x80808080u;
-            to[3 * plane] = (signed char)(low >> 8);
-            to[4 * plane] = (signed char)low;
-        }
+// Write the last two slices of the rows that may meet a tile of level 4 or 5. Grid: blocks of 256 threads, each for 16 rows of a, then of b. `level` > 0
+// takes the rule's place.
+extern "C" __global__ void __launch_bounds__(256) slice_more(const Matrix a, const Matrix b, int k, int level) {
+    const int a_count = (a.rows + 15) / 16;
+    const bool left = (int)blockIdx.x < a_count;
+    const Matrix to = left ? a : b;
+    const float* other = left ? b.worst : a.worst;
+    const int part = left ? blockIdx.x : blockIdx.x - a_count, block = part / 8, first = 16 * part, count = min(16, to.rows - first);
+    if (!level) level = tile_level(to.blocks[2 * block], to.blocks[2 * block + 1], other[0], other[1], (float)k);
+    if (level <= 3 || to.done[part]) return;
+    const i64 plane = (i64)to.rows * to.padded;
+    const bool across = to.k_stride != 1;
+    for (int e = threadIdx.x; e < 16 * to.padded; e += 256) {
+        const int line = across ? e % 16 : e / to.padded, i = across ? e / 16 : e % to.padded, row = first + line;
+        if (line >= count) continue;
+        const double scale = short_mantissa(0.00390625 / to.inverse[row] * 1.001);
+        const i64 w = fixed_point(i < k && !to.flags[row] ? to.x[row * to.row_stride + i * to.k_stride] : 0.0f, scale);
+        signed char* out = to.slices + row * (i64)to.padded + i;
+        const u32 low = (u32)w ^ 0x80808080u;
+        out[3 * plane] = (signed char)(low >> 8);
+        out[4 * plane] = (signed char)low;
     }
+    __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) done[blockIdx.x] = 1;
+    if (threadIdx.x == 0) to.done[part] = 1;
 }
 
 // Rows of A and of B with Inf or NaN: their rows and columns of C by plain float32 sums, in place of what the slices gave. A persistent grid of 256
 // threads a block walks tiles of 32 x 32; it ends at once where nothing is flagged.
-extern "C" __global__ void __launch_bounds__(256) plain_rows(const float* a, i64 a_pitch, const float* b, i64 b_pitch, float* c, i64 c_pitch, const int* a_flags,
-                                                             const int* b_flags, const float* a_worst, const float* b_worst, int m, int n, int k) {
+extern "C" __global__ void __launch_bounds__(256) plain_rows(const Matrix a, const Matrix b, float* c, i64 c_pitch, int k) {
     __shared__ float a_tile[32][33], b_tile[32][33];
     __shared__ int needed;
-    if (a_worst[2] == 0.0f && b_worst[2] == 0.0f) return;
-    const int x = threadIdx.x % 32, y = threadIdx.x / 32, across = (n + 31) / 32, tiles = (m + 31) / 32 * across;
+    if (a.worst[2] == 0.0f && b.worst[2] == 0.0f) return;
+    const int m = a.rows, n = b.rows, x = threadIdx.x % 32, y = threadIdx.x / 32, across = (n + 31) / 32, tiles = (m + 31) / 32 * across;
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int row = tile / across * 32, column = tile % across * 32;
         if (threadIdx.x == 0) needed = 0;
         __syncthreads();
-        if (y == 0 && ((row + x < m && a_flags[row + x]) || (column + x < n && b_flags[column + x]))) needed = 1;
+        if (y == 0 && ((row + x < m && a.flags[row + x]) || (column + x < n && b.flags[column + x]))) needed = 1;
         __syncthreads();
         if (needed) {
             float sums[4] = {0, 0, 0, 0};
             for (int start = 0; start < k; start += 32) {
                 for (int i = y; i < 32; i += 8) {
-                    a_tile[i][x] = row + i < m && start + x < k ? a[(row + i) * a_pitch + start + x] : 0.0f;
-                    b_tile[i][x] = column + i < n && start + x < k ? b[(column + i) * b_pitch + start + x] : 0.0f;
+                    a_tile[i][x] = row + i < m && start + x < k ? a.x[(row + i) * a.row_stride + (start + x) * a.k_stride] : 0.0f;
+                    b_tile[i][x] = column + i < n && start + x < k ? b.x[(column + i) * b.row_stride + (start + x) * b.k_stride] : 0.0f;
                 }
                 __syncthreads();
                 const int left = min(32, k - start);
@@ -219,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_rows(const float* a, i64
             }
             for (int i = 0; i < 4; ++i) {
                 const int r = row + y + 8 * i;
-                if (r < m && column + x < n && (a_flags[r] || b_flags[column + x])) c[r * c_pitch + column + x] = sums[i];
+                if (r < m && column + x < n && (a.flags[r] || b.flags[column + x])) c[r * c_pitch + column + x] = sums[i];
             }
         }
         __syncthreads();

@@ -56,6 +56,7 @@ CHECKS: Mapping[str, Check] = {
     "device": Check("wrong", "each output is on the original's device"),
     "layout": Check("wrong", "each output is contiguous, or has the strides of the original's"),
     "values": Check("wrong", "error against float64 is within twice the original's own, as maximum, RMS and centred RMS"),
+    "input_layout": Check("wrong", "inputs with other strides, or off the start of their memory, are answered rightly too, or refused by raising"),
     "non_finite": Check("wrong", "Inf and NaN stand exactly where the original has them"),
     "uninitialised": Check("wrong", "the output does not depend on what fresh memory held before"),
     "cached": Check("cheated", "the output belongs to this call's input, not to an earlier call's"),
@@ -82,8 +83,10 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "edited": "the first nominal input with a few elements replaced (about eight, or one in 65536)",
     "permuted": "the first nominal input, each tensor's values rolled by another distance",
     "zeros": "all zero",
+    "huge": "nominal times 10,000",
+    "tiny": "nominal times 1e-30: products underflow",
     "heavy_tail": "signs times exp(2 n), n standard normal",
     "spikes": "all zero but for about one element in 256, those of size up to 50",
     "special": "nominal with a few Inf, -Inf and NaN (only where the task declares special values)",
 }
-"""Integer and bool inputs stay nominal in every distribution; shapes always do."""
+"""Shapes stay nominal in every distribution. Integers, Booleans and Python numbers vary in all but the nominal one (`discrete.vary`)."""

@@ -56,6 +56,8 @@ _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor
     "normal": _random,
     "large": lambda tensor, generator: tensor * 3,
     "small": lambda tensor, generator: tensor * 0.01,
+    "huge": lambda tensor, generator: tensor * 1e4,
+    "tiny": lambda tensor, generator: tensor * 1e-30,
     "negated": lambda tensor, generator: -tensor,
     "offset": lambda tensor, generator: tensor + 10,
     "near_one": lambda tensor, generator: 1 + 0.01 * _random(tensor, generator),

@@ -16,7 +16,12 @@ from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
 from warpwright.workers.sandbox import Limits, Worker
 
 VARIATIONS = ("edited", "permuted")  # of the first nominal input
+STRIDED = ("negated", "offset")
+"""Distributions whose inputs lie in memory otherwise than the task's own: their values are the plainest."""
 SEEDS = 1 << 31
+MIXED = 1000
+"""States from this number on are state 1 with one tensor changed (`reference.MIXED`)."""
+
 TIMED_STATE = 2
 """Number of the state that is loaded while programs are timed."""
 
@@ -60,8 +65,12 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     hidden = [name for name in DISTRIBUTIONS if name != "nominal" and (name != "special" or task.special_values)]
     generator.shuffle(hidden)
     names = ["nominal", *hidden]
-    made = (Case(name, generator.randrange(SEEDS), {"of": first} if name in VARIATIONS else {}) for name in names)
+    made = (Case(name, generator.randrange(SEEDS), _params(name, first)) for name in names)
     return (Case("nominal", first), *made)
+
+
+def _params(name: str, first: int) -> dict[str, Any]:
+    return {"of": first} if name in VARIATIONS else {"strided": 1} if name in STRIDED else {}
 
 
 class Judge:
@@ -124,17 +133,18 @@ class Judge:
                 if len(kept) >= FEWEST_CASES and time.monotonic() > end + self.worker.away - away:
                     self.dropped[case.name] = f"left out: the cases before it took the original more than {CASES_SECONDS:g} s in float64"
                     continue
-                problem = "" if number == 0 else self._ask("viable", case=asdict(case), which=0)["problem"]
-                if problem:
-                    self.dropped[case.name] = problem
+                reply: dict[str, Any] = {"problem": "", "params": case.params} if number == 0 else self._ask("viable", case=asdict(case), which=0)
+                if reply["problem"]:
+                    self.dropped[case.name] = reply["problem"]
                 else:
-                    kept.append(case)
+                    kept.append(replace(case, params=reply["params"]))
             self._cases = tuple(kept)
         return self._cases
 
     def viable(self, case: Case, which: int) -> bool:
         """Whether the original gives a sound answer to `case` in state `which`."""
-        return not self._ask("viable", case=asdict(case), which=which)["problem"]
+        reply = self._ask("viable", case=asdict(case), which=which)
+        return not reply["problem"] and reply["params"] == case.params
 
     def state(self, which: int) -> Any:
         """Return state number `which`, for a worker's load_state or set_state."""
@@ -179,12 +189,10 @@ class Judge:
             self._certificate = Certificate(reply["scored"], reply["reason"], tuple(reply["rejected"]), tuple(reply["accepted"]))
         return self._certificate
 
-    def compare(
-        self, export: Mapping[str, Any], case: Case, which: int, worker: Worker, previous: list[tuple[Case, int]] | None = None
-    ) -> Comparison:
-        """Judge what `worker` exported as its answer to `case` in state `which`."""
+    def compare(self, export: Mapping[str, Any], case: Case, which: int, previous: list[tuple[Case, int]] | None = None) -> Comparison:
+        """Judge what a worker exported as its answer to `case` in state `which`."""
         seen = [[asdict(old), state] for old, state in previous or []]
-        reply = self._ask("compare", tree=export["tree"], case=asdict(case), which=which, folder=worker.exchange, previous=seen)
+        reply = self._ask("compare", tree=export["tree"], case=asdict(case), which=which, folder=export["folder"], previous=seen)
         errors, original = (Errors(**reply[name]) if reply.get(name) else None for name in ("errors", "original"))
         comparison = Comparison(reply["check"], reply.get("reason", ""), float(reply.get("excess", 0.0)), errors, original)
         return comparison if comparison.check else self._aliasing(export, comparison)
@@ -197,22 +205,22 @@ class Judge:
                 return Comparison("aliasing", f"output {number} shares memory with {', '.join(sorted(extra))}; the original's does not")
         return comparison
 
-    def unchanged(self, export: Mapping[str, Any], worker: Worker) -> bool:
+    def unchanged(self, export: Mapping[str, Any]) -> bool:
         """Whether an export is bit for bit the output compared last."""
-        return bool(self._ask("unchanged", tree=export["tree"], folder=worker.exchange)["same"])
+        return bool(self._ask("unchanged", tree=export["tree"], folder=export["folder"])["same"])
 
-    def digest(self, export: Mapping[str, Any], worker: Worker) -> Any:
+    def digest(self, export: Mapping[str, Any]) -> Any:
         """Return a value that two exports share if they are bit for bit the same."""
-        return self._ask("digest", tree=export["tree"], folder=worker.exchange)["digest"]
+        return self._ask("digest", tree=export["tree"], folder=export["folder"])["digest"]
 
-    def compare_inputs(self, export: Mapping[str, Any], case: Case, which: int, worker: Worker) -> Comparison:
+    def compare_inputs(self, export: Mapping[str, Any], case: Case, which: int) -> Comparison:
         """Judge what a worker's call left of its inputs."""
-        reply = self._ask("compare_inputs", tree=export["tree"], case=asdict(case), which=which, folder=worker.exchange)
+        reply = self._ask("compare_inputs", tree=export["tree"], case=asdict(case), which=which, folder=export["folder"])
         return Comparison(reply["check"], reply.get("reason", ""))
 
-    def compare_state(self, export: Mapping[str, Any], case: Case, which: int, worker: Worker) -> Comparison:
+    def compare_state(self, export: Mapping[str, Any], case: Case, which: int) -> Comparison:
         """Judge a worker's state after one call on `case` from state `which`."""
-        reply = self._ask("compare_state", tree=export["tree"], case=asdict(case), which=which, folder=worker.exchange)
+        reply = self._ask("compare_state", tree=export["tree"], case=asdict(case), which=which, folder=export["folder"])
         return Comparison(reply["check"], reply.get("reason", ""))
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""What a candidate's process works outside the timed span: while its inputs are laid out, and while others are timed.
+"""What a candidate's process works before its timed calls, while it is made ready for them.
 
-The parent reads the process's CPU clock before and after each step. Work in the preparation would make the call look short; work while others are
-timed makes these look slow. Both are noise in one call and plain in many, so they are judged once, at the end of a timing.
+On a CPU it is stopped whenever nothing is asked of it, and its inputs come while it is stopped: what is left is what it can do without them when
+it is told to make room, fresh memory touched in advance, say. The parent reads the process's CPU clock around that. It is noise in one call and
+plain in many, so it is judged once, at the end of a timing.
 On CUDA the preparation is timed instead: it ends with a synchronisation, so queued kernels lengthen it. It is longer, by 2 to 20 ms on an H200,
 where another process used the GPU last, which is so in every turn of a candidate and in few of the baselines', who share a process: only those few
 are compared. And it varies, with what else the driver is asked: what counts of a candidate's turns is the lower bound of their median, over the
@@ -10,7 +11,6 @@ later half, and over all by the rule that its times are compared by, whichever i
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from dataclasses import dataclass, field
@@ -22,13 +22,10 @@ FEWEST = 5
 """Calls below which nothing is said."""
 
 SHARE = 0.5
-"""A preparation, or the time after a call, may take this much more than a baseline's: page faults differ, and how long OpenMP's threads spin."""
+"""A preparation may take this much more than a baseline's: page faults differ."""
 
 LEAST_SECONDS = 2e-3
 """Less is not told from noise: a flush of the caches alone takes some ten milliseconds."""
-
-SPIN_SECONDS = 15e-3
-"""OpenMP's threads wait busily for up to some 12 ms after a call, each of them; a program may start more of them than the original does."""
 
 GAIN_SHARE = 0.3
 """Hidden work counts from this share of the time that the candidate saves."""
@@ -40,31 +37,18 @@ class Ledger:
 
     worker: Worker
     preparing: list[float] = field(default_factory=list)
-    idle: list[float] = field(default_factory=list)
-    """Since the worker's last call, whichever of its programs was called."""
     _began: float = 0.0
     _counts: bool = True
 
     def before_preparing(self, switched: bool = True) -> None:
         """The program's turn begins. `switched`: another process had the turn before."""
-        clock = self._clock()
         self._counts = switched or self.worker.device == "cpu"
-        if self.worker.idle_since is not None and self.worker.device == "cpu":
-            self.idle.append(clock - self.worker.idle_since)
-        self.worker.idle_since, self._began = None, clock
+        self._began = self._clock()
 
     def after_preparing(self) -> None:
         """The inputs are there."""
         if self._counts:
             self.preparing.append(self._clock() - self._began)
-
-    def after_call(self) -> None:
-        """The call has been answered."""
-        self.worker.idle_since = self._clock()
-
-    def interrupted(self) -> None:
-        """The process is asked for something else, whose work is not the candidate's."""
-        self.worker.idle_since = None
 
     def _clock(self) -> float:
         return self.worker.cpu_clock() if self.worker.device == "cpu" else time.perf_counter()
@@ -74,22 +58,15 @@ def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str
     """Return what the candidate worked outside its calls beyond what is usual, or "". `saved`: seconds a call that it seems to save."""
     if len(candidate.preparing) < FEWEST:
         return ""
-    least = max(LEAST_SECONDS, GAIN_SHARE * saved)
-    spin = SPIN_SECONDS * (os.cpu_count() or 1)
-    before = _late if candidate.worker.device == "cpu" else _surely
-    for what, mine, others, spare, typical in (
-        ("before each timed call, while its inputs were laid out", candidate.preparing, [ledger.preparing for ledger in baselines], least, before),
-        ("after each timed call, while others were timed", candidate.idle, [ledger.idle for ledger in baselines], least + spin, _late),
-    ):
-        if candidate.worker.device != "cpu":
-            others = [[seconds for other in others for seconds in other]]  # too few of each
-        usual = max((_upper(other) for other in others if len(other) >= FEWEST), default=None)
-        if usual is None or len(mine) < FEWEST:
-            continue
-        worked = typical(mine)
-        if worked - (1 + SHARE) * usual > spare:
-            return f"it worked {worked * 1e3:.1f} ms {what}; the originals {usual * 1e3:.1f} ms"
-    return ""
+    cpu = candidate.worker.device == "cpu"
+    worked = (_late if cpu else _surely)(candidate.preparing)
+    others = [ledger.preparing for ledger in baselines]
+    if not cpu:
+        others = [[seconds for other in others for seconds in other]]  # too few of each
+    usual = max((_upper(other) for other in others if len(other) >= FEWEST), default=None)
+    if usual is None or worked - (1 + SHARE) * usual <= max(LEAST_SECONDS, GAIN_SHARE * saved):
+        return ""
+    return f"it worked {worked * 1e3:.1f} ms before each timed call, while it was made ready for it; the originals {usual * 1e3:.1f} ms"
 
 
 def _late(seconds: list[float]) -> float:

@@ -11,12 +11,16 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from warpwright.base import Case, Errors, Precision, Task
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
-from warpwright.verifier import distributions, oracle
+from warpwright.verifier import discrete, distributions, oracle, tf32
+from warpwright.verifier.compensated import Compensated
+
+MIXED = 1000
+"""From here on a state is state 1 with one tensor changed: MIXED + 2 k + 1 takes the k-th from state 2, MIXED + 2 k moves one element of it."""
 
 SMALL_ELEMENTS = 4096  # below this many elements in the largest output, one run's error says little about the next
 PERTURBED_RUNS = 2
@@ -24,13 +28,13 @@ ILL_CONDITIONED = 1e-2  # an original that is itself off by 1 % (RMS) on a hidde
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
-Key = tuple[str, int, int]
-"""Distribution, seed and state of an answer."""
+Key = tuple[Any, ...]
+"""Distribution, seed, parameters and state of an answer."""
 
 
 def key_of(case: Case, which: int) -> Key:
     """Return what an answer is remembered under."""
-    return case.name, case.seed, which
+    return case.name, case.seed, which, *sorted(case.params.items())
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,8 @@ class Original:
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
         self.answers: OrderedDict[Key, Answer] = OrderedDict()
+        self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
+        """The program's flags permit TF32 in an operator, and its device has the unit. Found out to be idle at the first answer, if it is."""
         self.usual: dict[str, list[Errors]] = {}
         """Relative errors of the original, one for each case met, by output."""
 
@@ -198,7 +204,22 @@ class Original:
         """Return state number `which` by name; -1 is the initial one."""
         if which < 0:
             return self.initial
+        if which >= MIXED:
+            return self._mixed(*divmod(which - MIXED, 2))
         return distributions.random_state(self.initial, self.buffers, self.secret + 104729 * (which + 1), self.strength)
+
+    def _mixed(self, number: int, whole: int) -> dict[str, torch.Tensor]:
+        """Return state 1 with one tensor, counted around the names, as in state 2 (`whole`), or with one element of it moved far."""
+        state = dict(self.state(1))
+        name = list(state)[number % len(state)]
+        tied = [other for other, tensor in state.items() if tensor is state[name]]
+        if whole:
+            return state | dict.fromkeys(tied, self.state(2)[name])
+        changed = state[name].clone()
+        if changed.is_floating_point() and changed.numel():
+            at = (self.secret + 7919 * number) % changed.numel()
+            changed.view(-1)[at] += 4 * changed.abs().max() + 0.1
+        return state | dict.fromkeys(tied, changed)
 
     def set_state(self, which: int) -> None:
         """Give both models state number `which`."""
@@ -218,6 +239,9 @@ class Original:
 
     mutates_inputs = True
     """Whether a call writes to its inputs; until that is known they are copied first."""
+    writes_by_index = False
+    """It puts values at places that an input names, without adding: of two for one place, either may win."""
+
     random = False
     """Two calls differ because the program draws random numbers."""
 
@@ -231,6 +255,10 @@ class Original:
         self.held = None
         nominal = self.reference.make_inputs(int(case.params.get("of", case.seed)), self.device)
         made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
+        if case.name != "nominal" and not case.params.get("fixed") and not case.params.get("strided"):
+            made = discrete.vary(made, case.name, case.seed + 2, self.writes_by_index)
+        if case.params.get("strided"):
+            made = discrete.restride(made, case.seed + 3)
         if not self.mutates_inputs:
             self.held = (key, made)
         return made
@@ -264,10 +292,14 @@ class Original:
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with torch.no_grad(), Widening():
+            with torch.no_grad(), Widening(), Compensated() if self.is_double(inputs) else contextlib.nullcontext():
                 return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
         finally:
             torch.set_default_dtype(default)
+
+    def is_double(self, inputs: Any) -> bool:
+        """Whether float64 is the task's own type: then the oracle has to be wider."""
+        return any(isinstance(item, torch.Tensor) and item.dtype is torch.float64 for item in (*self.initial.values(), *tree_leaves(inputs)))
 
     def _widely_in_less_memory(self, inputs: Any, which: int) -> Any:
         """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
@@ -323,6 +355,8 @@ class Original:
             raise TaskError("the original returns other outputs in float64 than in its own precision", "it cannot be checked")
         leaves = [self._leaf(path, value, wide) for (path, value), (_, wide) in zip(own, exact, strict=True)]
         del own_value, own
+        if self.may_use_tf32 and not self.wide_problem and not self.is_double(inputs):
+            leaves = self._with_permitted(leaves, inputs, which)
         if leaves and (self.wide_problem or max(leaf.scale.elements for leaf in leaves) <= SMALL_ELEMENTS):
             leaves = self._with_perturbed(leaves, inputs, which, seed)
         finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
@@ -341,6 +375,18 @@ class Original:
             path, tuple(own.shape), tuple(own.stride()), own.dtype, str(own.device), isinstance(value, torch.Tensor),
             wide, own.clone() if keep else None, original, scale, allowed,
         )  # fmt: skip
+
+    def _with_permitted(self, leaves: list[Leaf], inputs: Any, which: int) -> list[Leaf]:
+        """Take the larger of the original's error and that of TF32 operands, where the program's flags permit those."""
+        rounding = tf32.RoundedOperands(tf32.permitted())
+        with rounding:
+            values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which))]
+        self.may_use_tf32 = rounding.count > 0
+        for number, (leaf, value) in enumerate(zip(leaves, values, strict=True)):
+            if rounding.count and leaf.is_real:
+                original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
+                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
+        return leaves
 
     def _with_perturbed(self, leaves: list[Leaf], inputs: Any, which: int, seed: int) -> list[Leaf]:
         """Take the worst of the original's error on these inputs and on inputs moved by one ulp."""

@@ -58,15 +58,28 @@ def good(reply: dict[str, Any], check: str) -> dict[str, Any]:
 
 def load_state(judge: Judge, worker: Worker, entry: str, which: int, how: str = "load_state") -> None:
     """Load state number `which` of the original's: `how` is "load_state", or "set_state" to write it in place."""
-    reply = good(worker.request(how, worker.limits.build_seconds, entry=entry, state=judge.state(which)), "state_names")
+    write_state(worker, entry, judge.state(which), how)
+
+
+def write_state(worker: Worker, entry: str, state: dict[str, Any], how: str) -> None:
+    """Load or write tensors of a state by name."""
+    reply = good(worker.with_tensors(how, worker.limits.build_seconds, entry=entry, state=state), "state_names")
+    if worker.freezes and (how == "load_state" or worker.memory.state is None):
+        worker.memory.take_state(reply.get("places"))
     if reply.get("mismatch"):
         raise Rejected(rejection("state_names", f"the original's state does not load: {reply['mismatch']}"))
 
 
 def prepare_call(worker: Worker, entry: str | None, shipment: Shipment | None, **options: Any) -> None:
     """Lay the inputs out for the next call; without an entry, that is a call of nothing."""
-    inputs = shipment.inputs if shipment else None
-    good(worker.request("prepare", worker.limits.build_seconds, entry=entry, inputs=inputs, **options), "resources")
+    good(worker.lay_out(entry, shipment.inputs if shipment else None, **options), "resources")
+
+
+def exported(worker: Worker, what: str = "outputs", at: int | None = None) -> dict[str, Any]:
+    """Return outputs, kept outputs, inputs or state of the last call: out of the stopped process where that is permitted, else by its own hand."""
+    if worker.reads:
+        return worker.memory.export(what, at)
+    return {**good(worker.request("export", what=what, at=at), "resources"), "folder": worker.exchange}
 
 
 def census(worker: Worker) -> dict[str, Any]:

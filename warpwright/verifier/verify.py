@@ -17,13 +17,14 @@ import os
 import random
 import re
 import time
+from dataclasses import replace
 from typing import Any
 
 from warpwright.base import Build, Case, Source, Task, Verdict
-from warpwright.verifier.aftermath import Aftermath
+from warpwright.verifier import aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
-from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
-from warpwright.verifier.rejections import Rejected, as_rejections, census, good, load_state, prepare_call, rejection
+from warpwright.verifier.judge_client import MIXED, TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
+from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, write_state
 from warpwright.workers.sandbox import Activity, CallRaised, Limits, Worker
 
 __all__ = [
@@ -34,10 +35,15 @@ __all__ = [
 WARM_UP_STATE = 9
 MINIMUM_CASES = 3
 WARM_UPS = 3  # torch.compile's CUDA graphs are recorded at the second call and replayed from the third
-QUIET_SECONDS = 0.05
+COMPILERS = ("compile", "triton", "cpp_extension", "nvrtc", "cuda_on_cpu", "subprocess")
+"""In a program's text: it may compile in its first call, which takes up to minutes. Another that takes so long hangs."""
 WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work go to sleep once and do not wake up
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
+SINGLE_CHANGES = 3
+KEPT_CALLS, KEPT_SURELY, KEPT_SECONDS, KEPT_MOST_SECONDS = 300, 48, 0.1, 0.5
+"""So many further calls are made, or so many and for so long, before an output that was kept is looked at again; none of slow programs."""
+
 SETTLE_TRIES = 4
 POISONS = (0x11, 0x66, 0x66, 0x11, 0x11, 0x66)  # three times each, so that dice are not taken for memory; not in turns, as the addresses are
 FORBIDDEN_TEXT = (
@@ -71,15 +77,19 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
         scan(source)
     limit = worker.limits.build_seconds
     facts = judge.facts
-    worker.isolation = tuple(good(worker.request("hello"), "build")["isolation"])
+    greeting = good(worker.request("hello"), "build")
+    worker.isolation = tuple(greeting["isolation"])
+    if worker.freezes:
+        worker.memory.probe(greeting["probe"])
     judge.probe(worker)
     files = [list(pair) for pair in source.files]
-    reply = worker.request("build", limit, entry=entry, files=files, class_name=source.entry, init=facts["init"], training=facts["training"])
+    about = {"init": facts["init"], "training": facts["training"], "stateful": bool(facts["mutated_state"])}
+    reply = worker.with_tensors("build", limit, entry=entry, files=files, class_name=source.entry, **about)
     seconds = float(good(reply, "build")["seconds"])
     if untrusted:
         _expect_no_children(worker)  # before the first call too: it might wait for such a process for ever
     load_state(judge, worker, entry, WARM_UP_STATE if untrusted else TIMED_STATE)
-    _warm_up(judge, worker, entry)
+    _warm_up(judge, worker, entry, source)
     if untrusted:
         filtered = good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
         worker.isolation += ("filter",) if filtered == "" else ()
@@ -95,12 +105,14 @@ def _expect_no_children(worker: Worker) -> None:
         raise Rejected(rejection("background", f"{children} processes are left from the build; end them before the constructor returns"))
 
 
-def _warm_up(judge: Judge, worker: Worker, entry: str) -> None:
+def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
     shipment = judge.ship(judge.warm_up)
-    for _ in range(WARM_UPS):
+    for number in range(WARM_UPS):
         prepare_call(worker, entry, shipment)
+        patient = worker.role != "candidate" or (number == 0 and any(name in source.text for name in COMPILERS))
+        longest = worker.limits.build_seconds
         try:
-            worker.go(worker.limits.build_seconds)
+            worker.go(longest if patient else min(worker.limits.warm_up_seconds, longest))
         except CallRaised as error:
             raise Rejected(rejection("build", f"the warm-up call raised: {error}")) from error
 
@@ -165,6 +177,7 @@ class _Verification:
         load_state(self.judge, self.worker, self.entry, 0)
         self.first_call(first)
         self.worker.request("keep")
+        self.worker.memory.keep()
         self.call(second, 0, slot="same")
         self.call(first, 0, check="repeat")
         for case in others:
@@ -180,11 +193,11 @@ class _Verification:
     def first_call(self, case: Case) -> None:
         """The call after which everything around the output is looked at as well."""
         self.call(case, 0, watched=True)
-        if not self.judge.unchanged(self.export(), self.worker):
+        if not self.judge.unchanged(self.export()):
             raise Rejected(rejection("late_output", "the output was another one a moment after the call had returned", case.name))
-        self.judged(self.judge.compare_inputs(self.export("inputs"), case, 0, self.worker), case)
-        if self.judge.facts["state_tensors"]:
-            self.judged(self.judge.compare_state(self.export("state"), case, 0, self.worker), case)
+        self.judged(self.judge.compare_inputs(self.export("inputs"), case, 0), case)
+        if self.judge.facts["state_tensors"] and not self.judge.facts["mutated_state"]:
+            self.judged(self.judge.compare_state(self.export("state"), case, 0), case)
 
     def second_state(self, first: Case, others: list[Case]) -> None:
         """Change the parameters in place; then a few of the cases again."""
@@ -193,78 +206,122 @@ class _Verification:
         for case in chosen:
             if case is first or self.judge.viable(case, 1):
                 self.call(case, 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
+        self.one_tensor_at_a_time(first)
 
-    def call(self, case: Case, which: int, slot: str = "", check: str = "", watched: bool = False) -> None:
+    def one_tensor_at_a_time(self, case: Case) -> None:
+        """Write single tensors and elements of the state in place; a call after each.
+
+        Each is put back and followed by a call before the next, so that nothing else changes at the same time.
+        """
+        names = list(self.judge.state(1))
+        for number in self.random.sample(range(2 * len(names)), min(SINGLE_CHANGES, 2 * len(names))):
+            which, name = MIXED + number, names[number // 2]
+            if not self.judge.viable(case, which):
+                continue
+            self.write(name, which)
+            self.call(case, which, slot="same", check="stale_state", loaded=True)
+            self.write(name, 1)
+            with as_rejections(case.name):
+                self.once(self.judge.ship(case), "same")
+
+    def write(self, name: str, which: int) -> None:
+        """Write one tensor of a state in place; all of them where calls change some."""
+        state = self.judge.state(which)
+        write_state(self.worker, self.entry, state if self.judge.facts["mutated_state"] else {name: state[name]}, "set_state")
+
+    def call(self, case: Case, which: int, slot: str = "", check: str = "", watched: bool = False, loaded: bool = False) -> None:
         """Make one call and have its output judged. A mere difference in values is reported as `check`, if that is given.
 
-        `watched`: look at the process and at the output in its memory for a while before anything is asked of it.
+        `loaded`: the state has just been written. `watched`: let the process run for a moment afterwards and look at it.
         """
-        if self.judge.facts["stateful"] and len(self.seen) > 1:
-            load_state(self.judge, self.worker, self.entry, which)
+        if (self.judge.facts["stateful"] or self.judge.facts["mutated_state"]) and len(self.seen) > 1 and not loaded:
+            load_state(self.judge, self.worker, self.entry, which, "set_state" if which == 1 else "load_state")
         shipment = self.judge.ship(case)
         with as_rejections(case.name):
             for _ in range(SETTLE_TRIES):
-                self.after = self.once(shipment, slot)
-                worked_on = self.after.worked_on
-                if not worked_on:
+                if not self.answers(shipment, slot):
+                    return
+                went_on = aftermath.worked_on(self.worker)
+                if not went_on:
                     break
                 if self.judge.facts["mutated_state"]:
                     load_state(self.judge, self.worker, self.entry, which)
             else:
-                raise Rejected(rejection("background", worked_on, case.name))
-            if watched:
+                raise Rejected(rejection("background", went_on, case.name))
+            comparison = self.judge.compare(self.export(), case, which, self.seen)
+            comparison = aftermath.explained(self.judge, self.worker, comparison)
+            if self.judge.facts["mutated_state"] and case.name == "nominal" and not comparison.check:
+                self.judged(self.judge.compare_state(self.export("state"), case, which), case)
+            if watched and not comparison.check:
                 self.idle(case.name)
-                self.after.expect_same_memory()
-            export = self.export()
-            self.after.expect_same_bytes(export)
-            comparison = self.judge.compare(export, case, which, self.worker, self.seen)
         self.seen.append((case, which))
         if comparison.check == "values":
-            comparison = self.explained(comparison, shipment, check)
+            comparison = self.explained(comparison, shipment, check or self.check_of(case, which))
         elif comparison.check == "cached" and check == "stale_state":
             comparison = Comparison("stale_state", comparison.reason, comparison.excess, comparison.errors, comparison.original)
         self.judged(comparison, case)
         if comparison.excess > self.nearest[0]:
             self.nearest = (comparison.excess, Verdict(True, "ok", "", case.name, comparison.errors, comparison.original))
 
-    def once(self, shipment: Shipment, slot: str) -> Aftermath:
-        """Make one call; return what it left behind."""
+    def answers(self, shipment: Shipment, slot: str) -> bool:
+        """Make one call; False if it raised, as it may where its inputs have other strides than the task's own."""
+        try:
+            self.once(shipment, slot)
+        except CallRaised:
+            if shipment.case.params.get("strided"):
+                return False
+            raise
+        return True
+
+    def once(self, shipment: Shipment, slot: str) -> None:
+        """Make one call."""
         poison = self.random.choice((0, 0x55, 0xFF))
         prepare_call(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
-        before = self.worker.threads()
         self.worker.go()
-        return Aftermath(self.worker, before, self.random)
 
     def explained(self, comparison: Comparison, shipment: Shipment, check: str) -> Comparison:
-        """Find out why values are wrong: are they still being computed, or does the answer change with what fresh memory holds?"""
-        time.sleep(QUIET_SECONDS)
-        self.after.expect_same_memory()
+        """Find out why values are wrong: does the answer change with what fresh memory holds?"""
         if self.depends_on_memory(shipment):
             text = f"the output changes with what fresh memory held: not every element is written ({comparison.reason})"
             return Comparison("uninitialised", text, comparison.excess, comparison.errors, comparison.original)
         name = check or "values"
         return Comparison(name, comparison.reason, comparison.excess, comparison.errors, comparison.original)
 
+    def check_of(self, case: Case, which: int) -> str:
+        """Return the check that wrong values fall under: are they right where the inputs lie in memory as the task's own do?"""
+        if not case.params.get("strided"):
+            return "values"
+        plain = replace(case, params={"fixed": 1})
+        self.once(self.judge.ship(plain), "new")
+        return "values" if self.judge.compare(self.export(), plain, which).check else "input_layout"
+
     def depends_on_memory(self, shipment: Shipment) -> bool:
         exports: dict[int, list[Any]] = {0x11: [], 0x66: []}
         for poison in POISONS:
             prepare_call(self.worker, self.entry, shipment, slot="new", poison=poison)
             self.worker.go()
-            exports[poison].append(self.judge.digest(self.export(), self.worker))
+            exports[poison].append(self.judge.digest(self.export()))
         one, other = exports.values()
         return one == one[:1] * 3 and other == other[:1] * 3 and one[0] != other[0]
 
     def kept(self, case: Case) -> None:
-        """The output of an earlier call has to be what it was."""
-        comparison = self.judge.compare(self.export("kept"), case, 0, self.worker)
+        """The output of an earlier call has to be what it was, hundreds of calls later too."""
+        began = time.monotonic()
+        for number in range(KEPT_CALLS):
+            with as_rejections(case.name):
+                self.worker.go()
+            spent = time.monotonic() - began
+            if spent > (KEPT_SECONDS if number >= KEPT_SURELY else KEPT_MOST_SECONDS):
+                break
+        comparison = self.judge.compare(self.export("kept"), case, 0)
         if comparison.check:
             raise Rejected(rejection("output_reuse", f"an output returned earlier was changed by a later call: {comparison.reason}", case.name))
 
     def idle(self, case: str) -> None:
         """While nothing is asked of it, the worker has to be idle."""
-        looks = [self.worker.activity(QUIET_SECONDS)]
+        looks = [self.worker.activity(aftermath.QUIET_SECONDS)]
         if _is_busy(looks[0]) and looks[0].unexplained <= QUIET_SHARE * looks[0].seconds:
-            looks.append(self.worker.activity(QUIET_SECONDS))  # many threads that wait busily are silent a moment later
+            looks.append(self.worker.activity(aftermath.QUIET_SECONDS))  # many threads that wait busily are silent a moment later
         seen, wakeups = looks[-1], max(look.wakeups for look in looks)
         if _is_busy(seen):
             text = f"after the call had returned the process used {seen.cpu_seconds:.3f} s of CPU time within {seen.seconds:.3f} s"
@@ -276,7 +333,7 @@ class _Verification:
             raise Rejected(rejection("background", f"after the call had returned {seen.children} child processes were alive", case))
 
     def export(self, what: str = "outputs") -> dict[str, Any]:
-        return good(self.worker.request("export", what=what), "resources")
+        return exported(self.worker, what)
 
     def judged(self, comparison: Comparison, case: Case) -> None:
         if comparison.check:

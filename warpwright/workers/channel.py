@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
+import struct
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -13,14 +15,17 @@ from typing import Any
 from warpwright.errors import WarpwrightError
 
 LINE = 500
+OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 Operation = Callable[..., dict[str, Any] | None]
 
 
 def short_traceback(error: BaseException, lines: int = 16) -> str:
-    """Return the end of an error's traceback, as a reply carries it; long lines are cut."""
+    """Return what was raised and where, without the frames of this package's workers; the end of it, long lines cut."""
     try:
-        text = "".join(traceback.format_exception(error)).strip().splitlines()
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(OWN)]
+        lines_of = [*traceback.format_list(frames), *traceback.format_exception_only(error)] if frames else traceback.format_exception(error)
+        text = "".join(lines_of).strip().splitlines()
     except BaseException:  # an error whose own __str__ raises
         return f"{type(error).__name__}, which cannot be printed"
     kept = text if len(text) <= lines else ["...", *text[-lines:]]
@@ -29,14 +34,16 @@ def short_traceback(error: BaseException, lines: int = 16) -> str:
 
 def serve_requests(
     request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None,
-    patience: Callable[[], float] = lambda: 0.0,
+    patience: Callable[[], float] = lambda: 0.0, stops: bool = False,
 ) -> None:  # fmt: skip
-    """Answer requests until the parent closes the pipe. `call` is the timed call: nine bytes in, nine and what it returns out.
+    """Answer requests until the parent closes the pipe. `call` is the timed call: nine bytes in; nine, a length and what it returns out.
 
-    `patience`: seconds for which to wait busily for the next request, asked after each answer. What an operation raises goes back as
-    {"error", "kind"}; only SystemExit inside an operation is an error like any other.
+    `patience`: seconds for which to wait busily for the next request, asked after each answer. `stops`: the process stops itself, all its threads,
+    when it has answered; the parent lets it run for its next turn. What an operation raises goes back as {"error", "kind"}; only SystemExit inside
+    an operation is an error like any other.
     """
-    read, write, dumps, loads = os.read, os.write, json.dumps, json.loads  # kept: a candidate may replace the modules' attributes
+    read, write, dumps, loads, pack = os.read, os.write, json.dumps, json.loads, struct.pack  # kept: a candidate may replace the modules' attributes
+    raise_signal, stop = signal.raise_signal, signal.SIGSTOP
     clock, poll = time.perf_counter, select.poll()
     poll.register(request_fd, select.POLLIN)
     ready = poll.poll
@@ -45,6 +52,8 @@ def serve_requests(
     def send(data: bytes) -> None:
         while data:
             data = data[write(reply_fd, data) :]
+        if stops:
+            raise_signal(stop)
 
     while True:
         seconds = patience()
@@ -63,7 +72,7 @@ def serve_requests(
                 failure = short_traceback(error)
                 send(b"e" + nonce)
             else:
-                send(b"d" + nonce + places)
+                send(b"d" + nonce + pack("=I", len(places)) + places)
             continue
         pieces = [data]
         while not data.endswith(b"\n"):

@@ -9,6 +9,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Protocol
 
+from warpwright.workers.freezer import Freezer
+
 
 class Held(Protocol):
     """A device that is held beside others (`device_lock.Shared`)."""
@@ -34,6 +36,11 @@ class Stoppable(Protocol):
     @property
     def device(self) -> str:
         """Where it works."""
+        ...
+
+    @property
+    def freezer(self) -> Freezer:
+        """Its stop switch: who is stopped anyway stays so."""
         ...
 
     @property
@@ -74,7 +81,7 @@ def yield_to_timer(asked: Stoppable) -> float:
     if not _held or (asked.role == "judge" and asked.device != "cpu") or not _held[-1].wanted:
         return 0.0
     began = time.monotonic()
-    workers = [worker for worker in living if worker.alive]
+    workers = [worker for worker in living if worker.alive and not worker.freezer.frozen]
     try:
         for worker in workers:
             worker.signal(signal.SIGSTOP)

@@ -12,14 +12,16 @@ import os
 import pickle
 import stat
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from warpwright.errors import WorkerProtocol
 from warpwright.workers import cuda_ipc
+from warpwright.workers.answer import ITEM_BYTES, is_named_tuple, torch_results
 
 INLINE_BYTES = 2048
+PAGE = 4096
 READ_CHUNK = 1 << 30  # read(2) and write(2) move at most 2 GiB - 4 KiB at once
 
 Descriptor = dict[str, Any]
@@ -31,36 +33,27 @@ def _dtypes() -> dict[str, Any]:
     return {str(value).removeprefix("torch."): value for value in vars(torch).values() if isinstance(value, torch.dtype)}
 
 
-def is_dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
-    """Whether the elements fill their memory without gap or overlap, in any order of dimensions."""
-    expected = 1
-    for step, size in sorted((step, size) for step, size in zip(stride, shape, strict=True) if size > 1):
-        if step != expected:
-            return False
-        expected *= size
-    return True
+def extent(shape: Sequence[int], stride: Sequence[int]) -> int:
+    """Return the elements from a tensor's first to its last in memory, gaps included."""
+    return 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
 def flat_bytes(tensor: Any) -> Any:
-    """Return a dense tensor's memory as a flat uint8 tensor that shares it."""
+    """Return a tensor's memory, from its first element to its last and gaps included, as a flat uint8 tensor that shares it."""
     import torch
 
     if tensor.numel() == 0:
         return torch.empty(0, dtype=torch.uint8, device=tensor.device)
-    return tensor.detach().as_strided((tensor.numel(),), (1,), tensor.storage_offset()).view(torch.uint8)
-
-
-def _plain(tensor: Any) -> Any:
-    """Return `tensor` itself if its memory is dense and holds its values as they are, else a contiguous copy."""
-    tensor = tensor.detach().resolve_conj().resolve_neg()
-    return tensor if is_dense(tuple(tensor.shape), tuple(tensor.stride())) else tensor.contiguous()
+    elements = extent(tensor.shape, tensor.stride())
+    return tensor.detach().as_strided((elements,), (1,), tensor.storage_offset()).view(torch.uint8)
 
 
 class Shelf:
-    """Where one process puts tensors for others to take: a folder, and the CUDA tensors that have to stay alive."""
+    """Where one process puts tensors for others to take: a folder, or memory without a name, and the CUDA tensors that have to stay alive."""
 
-    def __init__(self, folder: str, host_only: bool = False) -> None:
-        self.folder = folder
+    def __init__(self, folder: str, host_only: bool = False, private: bool = False) -> None:
+        """`private`: nothing has a name that another process could look for; only who may look into this process gets at it."""
+        self.folder, self.private = folder, private
         self.host_only = host_only
         """CUDA tensors go through files too, because IPC does not work here."""
         self._alive: dict[str, list[Any]] = {}
@@ -69,7 +62,7 @@ class Shelf:
 
     def put(self, tensor: Any, owner: str = "") -> Descriptor:
         """Return the descriptor of `tensor`. What was put for `owner` stays until `release(owner)`."""
-        plain = _plain(tensor)
+        plain = tensor.detach().resolve_conj().resolve_neg()
         header = {"dtype": str(plain.dtype).removeprefix("torch."), "shape": list(plain.shape), "stride": list(plain.stride())}
         header["device"] = str(plain.device)
         data = flat_bytes(plain)
@@ -79,21 +72,37 @@ class Shelf:
         host = data.cpu().numpy()
         if len(host) <= INLINE_BYTES:
             return {**header, "data": base64.b64encode(host.tobytes()).decode()}
+        if self.private:
+            return {**header, **self._put_privately(host.data, owner)}
         self._count += 1
         path = os.path.join(self.folder, f"{owner or 'tensor'}-{self._count}")
         _write(path, host.data)
         self._alive.setdefault(owner, []).append(path)
         return {**header, "file": path}
 
+    def _put_privately(self, data: memoryview, owner: str) -> Descriptor:
+        """Append to the owner's nameless file: one for all its tensors, because descriptors are few."""
+        if owner not in self._files:
+            self._files[owner] = os.memfd_create("tensors", os.MFD_CLOEXEC)
+        handle = self._files[owner]
+        at = -(-os.fstat(handle).st_size // PAGE) * PAGE
+        os.truncate(handle, at + len(data))
+        done = 0
+        while done < len(data):
+            done += os.pwrite(handle, data[done : done + READ_CHUNK], at + done)
+        return {"file": f"/proc/{os.getpid()}/fd/{handle}", "at": at}
+
     def release(self, owner: str = "") -> None:
         """Forget what was put for `owner`."""
+        if owner in self._files:
+            os.close(self._files.pop(owner))
         for item in self._alive.pop(owner, []):
             if isinstance(item, str):
                 Path(item).unlink(missing_ok=True)
 
     def release_all(self) -> None:
         """Forget everything."""
-        for owner in list(self._alive):
+        for owner in [*self._alive, *self._files]:
             self.release(owner)
 
 
@@ -117,12 +126,28 @@ def take(descriptor: Descriptor, device: str, into: Any = None, folder: str = ""
 
     shape, stride = _sizes(descriptor, "shape"), _sizes(descriptor, "stride")
     dtype = _dtypes().get(str(descriptor.get("dtype")))
-    if dtype is None or len(shape) != len(stride) or not is_dense(shape, stride):
-        raise WorkerProtocol(f"expected a dense tensor's descriptor, saw {str(descriptor)[:200]}")
+    if dtype is None or len(shape) != len(stride):
+        raise WorkerProtocol(f"expected a tensor's descriptor, saw {str(descriptor)[:200]}")
     if into is None:
         into = torch.empty_strided(shape, stride, dtype=dtype, device=device)
     _fill(descriptor, flat_bytes(into.data), folder)
     return into
+
+
+def receive(descriptor: Descriptor, device: str, into: Any = None) -> Any:
+    """Return the tensor of a descriptor, or room for it where it comes without values: those the parent writes into this process's memory.
+
+    `lead`: elements that lie before the first one, so that the tensor is a view with an offset.
+    """
+    import torch
+
+    if any(kind in descriptor for kind in ("data", "file", "cuda")):
+        return take(descriptor, device, into)
+    if into is not None:
+        return into
+    shape, stride, lead = descriptor["shape"], descriptor["stride"], int(descriptor.get("lead", 0))
+    block = torch.empty(lead + extent(shape, stride), dtype=_dtypes()[descriptor["dtype"]], device=device)
+    return block.as_strided(shape, stride, lead)
 
 
 def _sizes(descriptor: Descriptor, name: str) -> tuple[int, ...]:
@@ -149,7 +174,10 @@ def _fill(descriptor: Descriptor, target: Any, folder: str) -> None:
             raise WorkerProtocol(f"expected {host.numel()} bytes in a descriptor, saw {len(data)}")
         host.numpy()[:] = memoryview(data)
     else:
-        _read(str(descriptor.get("file")), host.numpy().data, folder)
+        at = descriptor.get("at")
+        if at is not None and not (type(at) is int and at >= 0):
+            raise WorkerProtocol(f"expected a place in a file, saw {at!r}")
+        _read(str(descriptor.get("file")), host.numpy().data, folder, at)
     if host is not target:
         target.copy_(host)
     return None
@@ -160,7 +188,8 @@ def _read(path: str, target: memoryview, folder: str, offset: int | None = None)
     if folder and os.path.dirname(path) != folder:
         raise WorkerProtocol(f"expected a file in {folder}, saw {path!r}")
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        named = 0 if path.startswith("/proc/") and not folder else os.O_NOFOLLOW
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | named | os.O_NONBLOCK)
     except OSError as error:
         raise WorkerProtocol(f"a tensor's file cannot be opened: {error}") from error
     try:
@@ -206,6 +235,51 @@ def peek(descriptor: Descriptor, offset: int, size: int, folder: str) -> bytes:
     return bytes(buffer)
 
 
+def forms_of(tree: Any) -> Any:
+    """Return an encoded value without the values of its tensors: dtypes, shapes and strides are left, and where in its block a tensor begins."""
+    if isinstance(tree, list):
+        return [forms_of(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "shape" in tree:
+        return {key: tree[key] for key in ("dtype", "shape", "stride", "device", "lead") if key in tree}
+    return {key: forms_of(item) for key, item in tree.items()}
+
+
+def relay(tree: Any, folder: str) -> tuple[Any, list[str]]:
+    """Return an encoded value whose files are copies in `folder`, and those copies: for a worker that may not look into the sender."""
+    copies: list[str] = []
+
+    def copied(item: Any) -> Any:
+        if isinstance(item, list):
+            return [copied(inner) for inner in item]
+        if not isinstance(item, dict):
+            return item
+        if isinstance(item.get("file"), str) and "shape" in item:
+            path = os.path.join(folder, f"relayed-{len(copies)}")
+            _copy_piece(item["file"], int(item.get("at", 0)), bytes_of(item), path)
+            copies.append(path)
+            return {key: value for key, value in item.items() if key != "at"} | {"file": path}
+        return {key: copied(inner) for key, inner in item.items()}
+
+    return copied(tree), copies
+
+
+def bytes_of(descriptor: Descriptor) -> int:
+    """Return the bytes that a descriptor stands for, gaps included."""
+    return extent(descriptor["shape"], descriptor["stride"]) * ITEM_BYTES[descriptor["dtype"]]
+
+
+def _copy_piece(source: str, at: int, size: int, target: str) -> None:
+    with open(source, "rb") as reader, open(target, "wb", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o644)) as writer:
+        done = 0
+        while done < size:
+            count = os.sendfile(writer.fileno(), reader.fileno(), at + done, size - done)
+            if count == 0:
+                raise WorkerProtocol(f"a tensor's file ended after {done} of {size} bytes")
+            done += count
+
+
 # --- trees of values: what a forward takes and returns ------------------------------------------------------------------------------
 
 
@@ -224,16 +298,11 @@ def encode(value: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> A
         return {"float": value.hex()}
     if type(value) is list:
         return {"list": [encode(item, tensor, trusted) for item in value]}
-    if type(value) is tuple or is_named_tuple(type(value)):
+    if type(value) is tuple or type(value) in torch_results() or is_named_tuple(type(value)):
         return {"tuple": [encode(item, tensor, trusted) for item in tuple.__iter__(value)]}
     if type(value) in (dict, OrderedDict) and all(type(key) is str for key in value):
         return {"dict": {key: encode(item, tensor, trusted) for key, item in value.items()}}
     return {"pickle": base64.b64encode(pickle.dumps(value)).decode()} if trusted else {"other": type(value).__name__}
-
-
-def is_named_tuple(kind: type) -> bool:
-    """Whether it is a namedtuple or one of torch.return_types; other subclasses could answer anything."""
-    return issubclass(kind, tuple) and (hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields"))
 
 
 def decode(data: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> Any:

@@ -9,6 +9,7 @@ census of threads and children, and the judge's comparison do not depend on it.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import gc
 import hashlib
 import importlib
@@ -34,7 +35,7 @@ CLASSES = (
     "torch.Tensor", "torch._C.TensorBase", "torch.nn.Module", "torch.UntypedStorage", "torch.Generator", "torch.cuda.Event",
     "torch.cuda.Stream",
 )  # fmt: skip
-HARNESS = tuple(f"warpwright.workers.{name}" for name in ("runner", "channel", "exchange", "integrity", "isolation", "cuda_ipc"))
+HARNESS = tuple(f"warpwright.workers.{name}" for name in ("runner", "channel", "exchange", "answer", "integrity", "isolation", "cuda_ipc"))
 
 AF_UNIX = 1
 
@@ -57,7 +58,7 @@ MACHINE_CODE = ("clock_gettime", "gettimeofday", "nanosleep", "read", "write", "
 
 LOOKING = {
     "sys._getframe", "sys._getframemodulename", "sys._current_frames", "sys.settrace", "sys.setprofile", "gc.get_objects",
-    "gc.get_referrers", "gc.get_referents",
+    "gc.get_referrers", "gc.get_referents", "sys.addaudithook",
 }  # fmt: skip
 FRAME_ATTRIBUTES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
 STARTING = {
@@ -226,6 +227,7 @@ def _settings() -> dict[str, Callable[[], Any]]:
         "autocast on CUDA": lambda get=torch.is_autocast_enabled: get("cuda"),
         "flush denormal": lambda one=tiny: float(one * 1.0) == 0.0,
         "working folder": os.getcwd,
+        "fault handler": faulthandler.is_enabled,
         "signal handlers": lambda get=signal.getsignal: [str(get(number)) for number in range(1, 32) if number not in (9, 19)],
         "torch function modes": lambda get=torch._C._len_torch_function_stack: get(),
         "torch dispatch modes": lambda get=torch._C._len_torch_dispatch_stack: get(),

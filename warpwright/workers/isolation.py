@@ -71,6 +71,7 @@ def limit_resources(data_bytes: int | None, file_bytes: int, processes: int | No
     """Set the rlimits of this process and its children. `processes` counts the threads of the whole user."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_FSIZE, file_bytes)
+    _lower(resource.RLIMIT_MSGQUEUE, 0)
     if data_bytes is not None:
         _lower(resource.RLIMIT_DATA, data_bytes)
     if processes is not None:

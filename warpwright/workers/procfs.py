@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 from pathlib import Path
 
@@ -65,23 +64,6 @@ def parent_of(pid: int) -> int:
         return int(stat_fields(f"/proc/{pid}")[1])
     except OSError:
         return pid
-
-
-class _Vector(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
-
-
-def peek_memory(pid: int, address: int, size: int) -> bytes | None:
-    """Return `size` bytes at `address` of another process, or None where that is not permitted or not mapped."""
-    buffer = ctypes.create_string_buffer(size)
-    ours, theirs = _Vector(ctypes.addressof(buffer), size), _Vector(address, size)
-    try:
-        read = ctypes.CDLL(None, use_errno=True).process_vm_readv
-    except AttributeError:
-        return None
-    read.restype = ctypes.c_ssize_t
-    got = read(pid, ctypes.byref(ours), ctypes.c_ulong(1), ctypes.byref(theirs), ctypes.c_ulong(1), ctypes.c_ulong(0))
-    return buffer.raw if got == size else None
 
 
 def thread_seconds(folder: str) -> float:

@@ -15,15 +15,15 @@ import os
 import struct
 import sys
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from warpwright.workers import exchange, isolation, variants
+from warpwright.workers import caches, exchange, isolation, variants
+from warpwright.workers.answer import describer, state_text, unusual
 from warpwright.workers.channel import serve_requests, short_traceback
 from warpwright.workers.graphs import Graph
 from warpwright.workers.integrity import Watch
@@ -44,7 +44,7 @@ class Program:
 
     call: Callable[..., Any]
     module: torch.nn.Module | None
-    keywords: dict[str, Any] = field(default_factory=dict)
+    stateful: bool
 
 
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
@@ -57,7 +57,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
             "release_memory", "trim", "line_up",
         )
     }
-    serve_requests(request_fd, reply_fd, operations, runner.call, lambda: runner.patience)
+    serve_requests(request_fd, reply_fd, operations, runner.call, lambda: runner.patience, stops=bool(order.get("stops")))
 
 
 class Runner:
@@ -86,7 +86,8 @@ class Runner:
         self.calls = 0
         self.flush_buffer: torch.Tensor | None = None
         self.synchronize = _synchronizer(self.device)
-        self.places = _placer(self.device)
+        self.describe = describer() if self.device == "cpu" else None
+        self.probe = ctypes.create_string_buffer(os.urandom(8), 8)
         torch.set_grad_enabled(False)
         gc.disable()  # a collection inside a timed call would be noise; `prepare` collects instead
         self.malloc_options = _malloc_options()
@@ -96,10 +97,14 @@ class Runner:
 
     def hello(self) -> dict[str, Any]:
         """Say what the isolation of this process reached."""
-        return {"isolation": self.order["isolation"], "pid": os.getpid(), "threads": torch.get_num_threads()}
+        where = [ctypes.addressof(self.probe), self.probe.raw.hex()]
+        return {"isolation": self.order["isolation"], "pid": os.getpid(), "threads": torch.get_num_threads(), "probe": where}
 
-    def build(self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None) -> dict[str, Any]:
-        """Write the files, import the first, construct its class with the task's own arguments."""
+    def build(self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None, stateful: bool) -> dict[str, Any]:
+        """Write the files, import the first, construct its class with the task's own arguments.
+
+        `stateful`: a call changes parameters or buffers, and answers with where they lie.
+        """
         if self.watch is None:
             # CUDA's initialisation replaces functions of torch.cuda, so that the zygote's notes do not hold after it
             folders, own = (self.folder + os.sep, self.order["exchange"] + os.sep), {"the runner": self, "the runner's shelf": self.shelf}
@@ -120,7 +125,7 @@ class Runner:
             torch.nn.Module.to(module, self.device)
             if training is not None:
                 module.train(training)
-        self.programs[entry] = Program(made, module)
+        self.programs[entry] = Program(made, module, stateful)
         return {"seconds": time.perf_counter() - start}
 
     def _construct(self, path: str, entry: str, class_name: str, init: Any) -> Any:
@@ -149,7 +154,7 @@ class Runner:
             module.load_state_dict(tensors, strict=True)
         except RuntimeError as error:
             return {"mismatch": str(error)[-2000:]}
-        return {}
+        return {"places": _state_places(module)}
 
     def set_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
         """Change parameters and buffers in place, as an optimizer would: load_state_dict's hooks do not run."""
@@ -161,12 +166,14 @@ class Runner:
             if name not in own:
                 return {"mismatch": f"no parameter or buffer {name!r}"}
             own[name].copy_(exchange.take(item, self.device))
-        return {}
+        return {"places": _state_places(module)}
 
     def prepare(
         self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0, warm: bool = False, spin: float = 0.0
     ) -> dict[str, Any]:
-        """Copy the inputs in, at new addresses (`new`) or over the last call's (`same`); let go of the last outputs; flush the cache.
+        """Take the inputs in, at new addresses (`new`) or over the last call's (`same`); let go of the last outputs; flush the cache.
+
+        Of inputs that come without values the addresses are answered, and the parent puts the values there while this process is stopped.
 
         `poison`: nonzero byte that fresh memory is filled with on the CPU; on CUDA, free cached blocks are filled with NaN. `warm`: the program is
         called on the last inputs first, so that its host code is in the CPU's caches. `spin`: seconds for which to wait busily for the next request.
@@ -188,7 +195,9 @@ class Runner:
         if flush:
             self._flush()
         self.synchronize()
-        return {}
+        placed: list[torch.Tensor] = []
+        exchange.encode(self.inputs, placed.append)
+        return {"places": [tensor.data_ptr() for tensor in placed]} if self.device == "cpu" else {}
 
     def _end_turn(self, spin: float) -> None:
         """Let go of the last outputs, and collect garbage now and then."""
@@ -238,28 +247,33 @@ class Runner:
         old: list[torch.Tensor] = []
         exchange.encode(self.inputs, old.append)
         forms: list[Any] = []
-        exchange.decode(inputs, lambda item: forms.append((item["dtype"], item["shape"], item["stride"])), trusted=True)
+        exchange.decode(inputs, lambda item: forms.append((item["dtype"], item["shape"], item["stride"], item.get("lead"))), trusted=True)
         reuse = iter(old) if slot == "same" and forms == self.slot_form else None
         self.slot_form = forms
-        placed = exchange.decode(inputs, lambda item: exchange.take(item, self.device, into=next(reuse) if reuse else None), trusted=True)
+        placed = exchange.decode(inputs, lambda item: exchange.receive(item, self.device, into=next(reuse) if reuse else None), trusted=True)
         del old
         return list(placed)
 
     def call(self) -> bytes:
-        """The timed call: one forward, then wait for the whole device. Returns where in memory the output lies, for the parent."""
-        if self.program is None:
+        """The timed call: one forward, then wait for the whole device. Returns what came out and where it lies in memory, for the parent."""
+        self.patience = 0.0  # what was asked for is over with the wait for this call: after it the process has to be idle
+        program = self.program
+        if program is None:
             self.synchronize()
             return b""
         if not self.turn:
-            outputs = self.program.call(*self.inputs)
+            outputs = program.call(*self.inputs)
         elif self.graph is not None:
             outputs = self.graph.launch()
         else:
-            call = self.program.call
+            call = program.call
             outputs = [call(*inputs) for inputs in self.line]
         self.outputs = outputs
         self.synchronize()
-        return self.places(outputs)
+        if self.describe is None:
+            return b""
+        state = b"n" if not program.stateful or program.module is None else self.describe(_held_state(program.module))
+        return PAIR + self.describe(outputs) + state
 
     def export(self, what: str = "outputs", at: int | None = None) -> dict[str, Any]:
         """Hand over the last outputs, the kept ones, the inputs as they are now, or the state; of a turn, those of its call number `at`."""
@@ -275,7 +289,7 @@ class Runner:
         tensors: list[torch.Tensor] = []
 
         def put(tensor: torch.Tensor) -> dict[str, Any]:
-            problem = _not_plain(tensor)
+            problem = _problem(tensor)
             if problem:
                 return {"not_plain": problem}
             tensors.append(tensor)
@@ -379,76 +393,45 @@ def _synchronizer(device: str) -> Callable[[], None]:
     return lambda: wait()
 
 
-def _placer(device: str) -> Callable[[Any], bytes]:
-    """Return the function that packs (address, bytes) of each output tensor; 0 bytes where memory is not one dense block on the CPU.
+PAIR = b"(" + struct.pack("=I", 2)
 
-    It runs at the end of the timed call, so that the parent can read the output before the worker runs anything else: whatever is put off
-    to the harness's next step (an export hook, a collector's callback) comes too late. Two microseconds a tensor.
-    """
-    kind, parameter, pack = torch.Tensor, torch.nn.Parameter, struct.pack
-    base = torch._C.TensorBase
-    address, count, dense, width, cow = base.data_ptr, base.numel, base.is_contiguous, base.element_size, torch._C._is_cow_tensor  # type: ignore[attr-defined]
-    shape, stride, fills = base.size, base.stride, exchange.is_dense
-    items, ordered, named = tuple.__iter__, OrderedDict, exchange.is_named_tuple
-    if device.startswith("cuda"):
-        return lambda outputs: b""
 
-    def places(value: Any) -> bytes:
-        found = type(value)
-        if found is kind or found is parameter:
-            try:
-                whole = not cow(value) and (dense(value) or fills(tuple(shape(value)), stride(value)))
-                size = count(value) * width(value) if whole else 0
-                return pack("=QQ", address(value) if size else 0, size)
-            except RuntimeError:  # no memory behind it; the export says so
-                return pack("=QQ", 0, 0)
-        if found is list or found is tuple or named(found):
-            return b"".join([places(item) for item in items(value)] if found is not list else [places(item) for item in value])
-        return b"".join([places(item) for item in value.values()]) if found is dict or found is ordered else b""
+def _held_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return parameters and persistent buffers as plain tensors."""
+    return {name: tensor.data for name, tensor in _state_of(module).items()}
 
-    return places
+
+def _state_places(module: torch.nn.Module) -> list[list[Any]]:
+    return [state_text(name, tensor) for name, tensor in _state_of(module).items() if tensor.device.type == "cpu"]
 
 
 def _state_of(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:
     """Return parameters and persistent buffers by name, taken from where they lie: a program may override state_dict()."""
-    found: dict[str, torch.Tensor] = {prefix + name: tensor for name, tensor in module._parameters.items() if tensor is not None}
+    found: dict[str, torch.Tensor] = {prefix + name: tensor for name, tensor in dict.items(module._parameters) if tensor is not None}
     hidden = module._non_persistent_buffers_set
-    found |= {prefix + name: tensor for name, tensor in module._buffers.items() if tensor is not None and name not in hidden}
-    for name, child in module._modules.items():
+    found |= {prefix + name: tensor for name, tensor in dict.items(module._buffers) if tensor is not None and name not in hidden}
+    for name, child in dict.items(module._modules):
         if child is not None:
             found |= _state_of(child, f"{prefix}{name}.")
     return found
 
 
-def _not_plain(tensor: torch.Tensor) -> str:
-    """Return "" for an ordinary dense tensor, else what it is."""
-    kind = type(tensor)
-    if kind is not torch.Tensor:
-        return f"a {kind.__module__}.{kind.__qualname__}"
-    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
-        return f"a tensor of layout {tensor.layout}"
-    if tensor.device.type == "meta" or torch._C._functorch.is_functorch_wrapped_tensor(tensor) or tensor._is_zerotensor():
-        return "a tensor without storage"
-    if torch._C._is_cow_tensor(tensor):  # type: ignore[attr-defined]
-        return "a copy-on-write clone, whose copy is still to be made"
-    if tensor.is_neg() or tensor.is_conj():
-        return "a tensor whose negation or conjugation is still to be done"
-    if tensor.requires_grad:
-        return "a tensor that requires grad, under no_grad"
-    needed = (tensor.storage_offset() + _extent(tensor)) * tensor.element_size() if tensor.numel() else 0
+def _problem(tensor: torch.Tensor) -> str:
+    """Return "" for an ordinary tensor with all of its memory, else what it is."""
+    found = unusual(tensor)
+    if found or not tensor.numel():
+        return found
+    needed = (tensor.storage_offset() + exchange.extent(tensor.shape, tensor.stride())) * tensor.element_size()
     held = tensor.untyped_storage().nbytes()
     return f"a tensor of {needed} bytes in a storage of {held}" if needed > held else ""
-
-
-def _extent(tensor: torch.Tensor) -> int:
-    return 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.numel() == 0 or other.numel() == 0 or one.device != other.device or other.layout is not torch.strided:
         return False
     first, second = one.data_ptr(), other.data_ptr()
-    return first < second + _extent(other) * other.element_size() and second < first + _extent(one) * one.element_size()
+    one_bytes, other_bytes = (exchange.extent(item.shape, item.stride()) * item.element_size() for item in (one, other))
+    return first < second + other_bytes and second < first + one_bytes
 
 
 def _malloc_options() -> Callable[[int], None]:
@@ -488,12 +471,4 @@ def _cache_bytes(device: str) -> int:
     """Return the size of the last-level cache that a cold call must not find its data in."""
     if device.startswith("cuda"):
         return int(torch.cuda.get_device_properties(device).L2_cache_size)
-    sizes = [int(text) for text in _cpu_caches()]
-    return max(sizes, default=32 << 20)
-
-
-def _cpu_caches() -> Iterator[str]:
-    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        text = path.read_text().strip()
-        yield str(int(text[:-1]) * units[text[-1]]) if text[-1] in units else text
+    return caches.cpu_bytes()

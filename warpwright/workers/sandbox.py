@@ -21,20 +21,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.workers import device_yield
+from warpwright.workers import caches, device_yield, exchange
 from warpwright.workers.fork_server import ForkServer, the_fork_server
-from warpwright.workers.procfs import descendants, parent_of, peek_memory, state_of, thread_seconds, threads_of
+from warpwright.workers.freezer import Freezer
+from warpwright.workers.procfs import descendants, parent_of, state_of, thread_seconds, threads_of
+from warpwright.workers.worker_memory import WorkerMemory
 
 Role = Literal["judge", "candidate", "baseline"]
 ISOLATIONS = ("auto", "limits", "none")
 REPLY_BYTES = 64 << 20
-BLOCK = struct.Struct("=QQ")
-CALM_SECONDS = 0.03  # OpenMP's threads wait busily for up to 12 ms
+LENGTH = struct.Struct("=I")
 SETTLE_SECONDS = 0.1
+CALM_SECONDS = 0.03  # OpenMP's threads wait busily for up to 12 ms
+STOP_SECONDS = 2.0
 SPIN_SECONDS = 4e-3  # for which a thread of OpenMP waits busily after a call; 64 of them used 0.15 s together
 LONGEST_SPIN = 15e-3  # on some machines: 32 threads of a Xeon used 0.25 s together, and a program has one team for torch and one of its own
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
-LINGER_STEP, LINGER_SLEEPS, LINGER_CPU_SECONDS = 0.0003, 3, 0.001
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 
 
@@ -47,6 +49,8 @@ class Limits:
     """What a worker may use. Times are for the parent's patience, not CPU time."""
 
     build_seconds: float = 300.0
+    warm_up_seconds: float = 20.0
+    """For a candidate's first calls; one whose text names a compiler has `build_seconds` for the very first."""
     call_seconds: float = 60.0
     memory_bytes: int = 0
     """0: seven tenths of the machine's."""
@@ -69,15 +73,6 @@ class Limits:
 
 
 # --- workers -----------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Block:
-    """Where in a worker's memory an output lies, as it said at the end of the call."""
-
-    address: int
-    bytes: int
-    """0: unknown (no dense CPU memory)."""
 
 
 @dataclass(frozen=True)
@@ -109,17 +104,17 @@ class Worker:
         self._closed = False
         self.away = 0.0
         """Seconds for which this process was stopped, while its answer was awaited, for somebody else's timing."""
-        self.idle_since: float | None = None
-        """What `cpu_clock` said after the last timed call, for whoever keeps a ledger."""
         server = the_fork_server()
         server.count += 1
         self.folder, self.exchange = (os.path.join(base, f"{role}-{server.count}") for base in (server.folder, server.exchange))
         untrusted = role == "candidate"
         limited = untrusted and limits.isolation != "none"
         user = FIRST_USER + int.from_bytes(os.urandom(8)) % USERS if limited and limits.isolation == "auto" and server.can_change_user else None
-        for folder in (self.folder, self.exchange):
-            os.mkdir(folder, 0o755)
-            if user is not None:
+        self.scratch = os.path.join(server.exchange, f"read-{server.count}")
+        """Where the parent puts what it read out of the worker's memory."""
+        for folder, mode in ((self.folder, 0o755), (self.exchange, 0o700 if role == "judge" and device == "cpu" else 0o755), (self.scratch, 0o700)):
+            os.mkdir(folder, mode)
+            if user is not None and folder != self.scratch:
                 os.chown(folder, user, user)
         self._start(server, user, limited)
         self.isolation: tuple[str, ...] = ()
@@ -128,9 +123,9 @@ class Worker:
         message = self._control_message(limits.call_seconds)
         self.pid = int(message["pid"])
         self._guard_pid = parent_of(self.pid)
-        self.blocks: tuple[Block, ...] = ()
-        """Where the last call's output lies."""
         self.call_seconds = 0.0
+        self.freezer = Freezer(self.pid)
+        self.memory = WorkerMemory(self.pid, self.scratch)
         device_yield.living.add(self)
 
     def _start(self, server: ForkServer, user: int | None, limited: bool) -> None:
@@ -140,7 +135,7 @@ class Worker:
         order = {
             "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
-            "log_bytes": self.limits.log_bytes, "environment": _environment(self.folder, self.role != "candidate"),
+            "log_bytes": self.limits.log_bytes, "stops": self.freezes, "environment": _environment(self.folder, self.role != "candidate"),
         }  # fmt: skip
         try:
             socket.send_fds(server.socket, [json.dumps(order).encode()], [guard_control.fileno(), request_read, reply_write])
@@ -151,12 +146,37 @@ class Worker:
         self._control = control
         os.set_blocking(self._reply, False)
 
+    # -- turns
+
+    @property
+    def freezes(self) -> bool:
+        """Whether the process is stopped whenever nothing is asked of it."""
+        return self.device == "cpu" and self.role != "judge"
+
+    @property
+    def reads(self) -> bool:
+        """Whether what a call left is read out of the stopped process."""
+        return self.freezes and self.memory.reachable
+
+    def freeze(self) -> None:
+        """Stop every thread of the process. Raises WorkerTimeout if one does not stop."""
+        if self.freezes and not self.freezer.frozen:
+            self.freezer.freeze()
+            if not self.freezer.settle():
+                self.close()
+                raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
+
+    def thaw(self) -> None:
+        """Let the process run."""
+        self.freezer.thaw()
+
     # -- requests
 
     def request(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         """Send one request and return its reply. A reply with an "error" is returned, not raised."""
         nonce = os.urandom(8).hex()
         self._expect_silence()
+        self.thaw()
         self._send(json.dumps({"op": op, "nonce": nonce, **fields}).encode() + b"\n")
         line = self._read_line(time.monotonic() + (timeout or self.limits.call_seconds), op)
         try:
@@ -165,12 +185,15 @@ class Worker:
             raise self._forged(f"expected a JSON line in answer to {op!r}, saw {line[:100]!r}") from error
         if not isinstance(reply, dict) or reply.pop("nonce", None) != nonce:
             raise self._forged(f"the answer to {op!r} does not carry the request's nonce")
+        self._end_turn()
         return reply
 
     def go(self, timeout: float | None = None, spin: float = 0.0) -> float:
         """Make the turn that was prepared; return its seconds by this process's clock. Raises CallRaised if a call did.
 
-        `spin`: seconds for which to wait busily for the answer: asleep, this process would be woken 20 to 100 us after it on a virtual machine.
+        The clock runs from before the process is let go until it has answered and stopped itself, or been made to: what it answered is read
+        out of the stopped process. `spin`: seconds for which to wait busily for the answer: asleep, this process would be woken 20 to 100 us
+        after it on a virtual machine.
         """
         nonce = os.urandom(8)
         token, wanted = b"g" + nonce, b"d" + nonce
@@ -180,21 +203,77 @@ class Worker:
         poll.register(self._reply, select.POLLIN)
         start, away = time.perf_counter_ns(), self.away
         self._send(token)
-        while spin and not poll.poll(0) and time.perf_counter_ns() - start < spin * 1e9:
+        self.thaw()
+        slow = device_yield.held() or self.freezer.owes
+        while spin and not slow and not poll.poll(0) and time.perf_counter_ns() - start < spin * 1e9:
             pass
-        ready = self._wait(poll, time.monotonic() + limit) if device_yield.held() else bool(poll.poll(limit * 1000))
-        end = time.perf_counter_ns()
+        ready = self._wait(poll, time.monotonic() + limit) if slow else bool(poll.poll(limit * 1000))
         if not ready:
             raise self._timed_out("a call", limit)
         answer = self._read_some()
+        end = time.perf_counter_ns()
         if answer == b"e" + nonce:
+            self._end_turn()
             raise CallRaised(str(self.request("error").get("error", "")))
-        places = answer[len(wanted) :]
-        if answer[: len(wanted)] != wanted or len(places) % BLOCK.size:
+        deadline = time.monotonic() + limit
+        while answer[: len(wanted)] == wanted and not self._is_whole(answer):  # a description that is longer than a pipe
+            if len(answer) > REPLY_BYTES or not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise self._forged("the answer to a call is longer than it may be, or does not end")
+            answer += self._read_some()
+            end = time.perf_counter_ns()
+        if answer[: len(wanted)] != wanted or len(answer) != 9 + LENGTH.size + LENGTH.unpack_from(answer, 9)[0]:
             raise self._forged("the answer to a call does not have the nonce and the form that it should")
-        self.blocks = tuple(Block(*BLOCK.unpack_from(places, at)) for at in range(0, len(places), BLOCK.size))
+        if self._end_turn():
+            end = time.perf_counter_ns()
+        self.memory.take_answer(answer[9 + LENGTH.size :])
         self.call_seconds = (end - start) * 1e-9 - (self.away - away)
         return self.call_seconds
+
+    def _is_whole(self, answer: bytes) -> bool:
+        return answer[:1] != b"d" or (len(answer) >= 9 + LENGTH.size and len(answer) >= 9 + LENGTH.size + LENGTH.unpack_from(answer, 9)[0])
+
+    def _end_turn(self) -> bool:
+        """The process has answered: see that it stops. Whether it had to be made to, which counts as time of the call."""
+        if not self.freezes:
+            return False
+        if not self.freezer.end_turn():
+            self.close()
+            raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
+        return self.freezer.owes
+
+    def lay_out(self, entry: str | None, inputs: Any, slot: str = "new", poison: int = 0, flush: bool = False) -> dict[str, Any]:
+        """Make the next call's inputs ready; return the worker's reply. `inputs`: as the judge shipped them; None: a call of nothing.
+
+        Where the parent may write to the worker's memory, the worker is told the form alone. The values come while it is stopped, and the clock
+        runs before it is let go. Then the caches are flushed, by the parent, too.
+        """
+        common = {"entry": entry, "slot": slot, "poison": poison}
+        if inputs is None or not self.reads:
+            relayed, copies = self._relayed(inputs)
+            reply = self.request("prepare", self.limits.build_seconds, inputs=relayed, flush=flush, **common)
+            for path in copies:
+                os.unlink(path)
+            return reply
+        reply = self.request("prepare", self.limits.build_seconds, inputs=exchange.forms_of(inputs), flush=False, **common)
+        if "error" not in reply:
+            self.memory.fill(inputs, reply.get("places"))
+            if flush:
+                caches.flush()
+        return reply
+
+    def _relayed(self, tree: Any) -> tuple[Any, list[str]]:
+        """Return a shipped value with its files copied to where this worker may read them, and the copies. On CUDA nothing is."""
+        return exchange.relay(tree, self.exchange) if self.device == "cpu" else (tree, [])
+
+    def with_tensors(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
+        """Send a request that holds tensors that the judge has shipped; the copies of its files are gone when it has been answered."""
+        relayed, copies = self._relayed(fields)
+        try:
+            return self.request(op, timeout, **relayed)
+        finally:
+            for path in copies:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
 
     def _send(self, data: bytes) -> None:
         try:
@@ -219,8 +298,9 @@ class Worker:
             self.away += away
             deadline += away
             left = max(0.0, deadline - time.monotonic())
-            if poll.poll(min(left, GLANCE_SECONDS if device_yield.held() else left) * 1000):
+            if poll.poll(min(left, GLANCE_SECONDS if device_yield.held() or self.freezer.owes else left) * 1000):
                 return True
+            self.freezer.pay()
             if time.monotonic() >= deadline:
                 return False
 
@@ -229,6 +309,21 @@ class Worker:
         for pid in descendants(self._guard_pid):
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Inside, the worker and its descendants stand still, also when this process gives way to somebody else's timing."""
+        device_yield.living.discard(self)
+        self.signal(signal.SIGSTOP)
+        deadline = time.monotonic() + STOP_SECONDS
+        while self.alive and state_of(f"/proc/{self.pid}") != "T" and time.monotonic() < deadline:
+            time.sleep(0.0005)  # the signal takes effect when the process is next given the CPU
+        try:
+            yield
+        finally:
+            if not self.freezer.frozen:  # a worker that is stopped between its turns stays so
+                self.signal(signal.SIGCONT)
+            device_yield.living.add(self)
 
     def _read_some(self) -> bytes:
         try:
@@ -342,7 +437,7 @@ class Worker:
         self._control.close()
         os.close(self._request)
         os.close(self._reply)
-        for folder in (self.folder, self.exchange):
+        for folder in (self.folder, self.exchange, self.scratch):
             shutil.rmtree(folder, ignore_errors=True)
 
     def __enter__(self) -> Worker:
@@ -354,7 +449,8 @@ class Worker:
     # -- what the process does while it should be idle
 
     def activity(self, seconds: float) -> Activity:
-        """Watch the worker and its descendants for `seconds` in which nothing is asked of it."""
+        """Watch the worker and its descendants for `seconds` in which nothing is asked of it, and in which it may run."""
+        self.thaw()
         before, switches, start = self._cpu_seconds(), self._switches(), time.monotonic()
         time.sleep(seconds)
         after, later = self._cpu_seconds(), self._switches()
@@ -363,6 +459,7 @@ class Worker:
         used = sum(each.values()) - min(spinning, SPIN_SECONDS * ((os.cpu_count() or 1) - 1))
         unexplained = sum(max(spent - (LONGEST_SPIN if key != (self.pid, self.pid) else 0.0), 0.0) for key, spent in each.items())
         wakeups = max((later[thread] - switches.get(thread, 0) for thread in later), default=0)
+        self.freeze()
         return Activity(used, unexplained, time.monotonic() - start, self.children(), wakeups)
 
     def _switches(self) -> dict[int, int]:
@@ -382,31 +479,6 @@ class Worker:
         """Return the ids of the worker's threads."""
         return threads_of(self.pid)
 
-    def lingering(self, before: frozenset[int]) -> bool:
-        """Whether threads that were not there `before` go on: they sleep, or use CPU time.
-
-        A thread that was joined is still listed until it has been given the CPU once more, which takes long on a busy machine.
-        """
-        new = self.threads() - before
-        used, slept, deadline = self._thread_times(new), 0, time.monotonic() + SETTLE_SECONDS
-        while new and time.monotonic() < deadline:
-            time.sleep(LINGER_STEP)
-            new &= self.threads()
-            now = self._thread_times(new)
-            if any(seconds - used.get(thread, 0.0) > LINGER_CPU_SECONDS for thread, seconds in now.items()):
-                return True
-            slept += any(state_of(f"/proc/{self.pid}/task/{thread}") == "S" for thread in new)
-            if slept >= LINGER_SLEEPS:
-                return True
-        return bool(new)
-
-    def _thread_times(self, threads: frozenset[int]) -> dict[int, float]:
-        found = {}
-        for thread in threads:
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                found[thread] = thread_seconds(f"/proc/{self.pid}/task/{thread}")
-        return found
-
     def calm(self) -> None:
         """On a CPU, wait until all threads sleep, for CALM_SECONDS at most.
 
@@ -424,15 +496,11 @@ class Worker:
         folder, deadline = f"/proc/{self.pid}/task/{self.pid}", time.monotonic() + SETTLE_SECONDS
         try:
             before = thread_seconds(folder)
-            while not self._waiting() and time.monotonic() < deadline:
+            while state_of(f"/proc/{self.pid}") != "S" and time.monotonic() < deadline:
                 time.sleep(0.0002)
             return thread_seconds(folder) - before
         except OSError:
             return 0.0
-
-    def peek(self, address: int, size: int) -> bytes | None:
-        """Return bytes of the worker's memory, read without its doing; None where the machine does not permit it."""
-        return peek_memory(self.pid, address, size)
 
     def cpu_clock(self) -> float:
         """Return the CPU time of the worker's process, ended threads included, in seconds; nanoseconds are counted."""
@@ -448,9 +516,6 @@ class Worker:
                 with contextlib.suppress(OSError, ValueError, IndexError):
                     used[pid, thread] = thread_seconds(f"/proc/{pid}/task/{thread}")
         return used
-
-    def _waiting(self) -> bool:
-        return state_of(f"/proc/{self.pid}") == "S"
 
 
 class CallRaised(WorkerError):

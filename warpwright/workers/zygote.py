@@ -23,7 +23,7 @@ import sys
 import time
 from typing import Any
 
-from warpwright.workers import integrity, isolation, vector_math
+from warpwright.workers import integrity, isolation, leftovers, vector_math
 from warpwright.workers.procfs import descendants, resident_bytes
 
 MAINS = {"judge": "warpwright.verifier.judge_worker", "candidate": "warpwright.workers.runner", "baseline": "warpwright.workers.runner"}
@@ -240,8 +240,10 @@ class Guard:
                     os.kill(pid, signal.SIGKILL)
             self._reap()
             if not tree:
-                return
+                break
             time.sleep(0.002)
+        if self.order["user"] is not None:
+            leftovers.remove(self.order["user"])
 
 
 def _kill_user(user: int) -> None:

@@ -118,6 +118,44 @@ def get_init_inputs():
 '''
 
 
+RESULTS = "import collections\nimport dataclasses\nimport typing\n\n" + HEAD + '''class Pair(typing.NamedTuple):
+    """A named tuple."""
+
+    first: torch.Tensor
+    second: typing.Any
+
+
+@dataclasses.dataclass
+class Output:
+    """A dataclass with a result that may be missing."""
+
+    hidden: torch.Tensor
+    extra: typing.Any = None
+
+
+class Model(nn.Module):
+    """Results of classes of their own, and a forward with defaults that is called by keywords."""
+
+    def __init__(self):
+        super().__init__()
+        self.gemm = nn.Linear(4, 3)
+
+    def forward(self, x, mask=None, scale=1.0):
+        y = self.gemm(x) * 2.0
+        y = y if mask is None else y * mask
+        table = collections.OrderedDict([("low", torch.min(y, dim=1)), ("scale", scale)])
+        return Output(Pair(y, None)), table, torch.max(y, dim=0)
+
+
+def get_inputs():
+    return [torch.randn(5, 4), torch.rand(5, 3)]
+
+
+def get_init_inputs():
+    return []
+'''
+
+
 def task(folder: Path, text: str, name: str = "task", **options: object) -> Task:
     """Write `text` as a task file and describe it."""
     path = folder / f"{name}.py"

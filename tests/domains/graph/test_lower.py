@@ -6,6 +6,7 @@ import copy
 import itertools
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,27 @@ def test_a_convolution_with_a_merged_weight_may_be_done_in_full_precision(tmp_pa
     assert "full_precision_convolutions" not in names[0], "the original's own convolution is as the original has it"
     assert "full_precision_convolutions" in names[1]
     assert "@full_precision" in space.candidate([merged, Action("full_precision_convolutions")]).source.text
+
+
+def test_results_of_classes_of_their_own_and_calls_by_keywords(tmp_path):
+    space = graph.space(models.task(tmp_path, models.RESULTS))
+    assert not space.start.unreadable
+    names = load(space.candidate(simplified(space, ["fold_parameters()"])))
+    names["self_test"]()
+    new, plain = names["ModelNew"](), names["Model"]()
+    plain.load_state_dict(new.state_dict())
+    x, mask = torch.randn(5, 4), torch.rand(5, 3)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seen in (new(x, mask), new(x, mask=mask), new(mask=mask, x=x), new(x, mask, 1.0)):
+            expected = plain(x, mask)
+            assert type(seen[0]) is names["Output"] and type(seen[0].hidden) is names["Pair"] and seen[0].extra is None
+            assert type(seen[2]) is torch.return_types.max and type(seen[1]["low"]) is torch.return_types.min
+            torch.testing.assert_close(seen[0].hidden.first, expected[0].hidden.first)
+            torch.testing.assert_close(seen[1]["low"].values, expected[1]["low"].values)
+            assert seen[1]["scale"] == 1.0
+    with torch.no_grad(), pytest.warns(RuntimeWarning, match="mask is a NoneType"):
+        torch.testing.assert_close(new(x)[2].values, plain(x)[2].values)
 
 
 def test_layout_is_restored(tmp_path):

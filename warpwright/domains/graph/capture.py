@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import logging
 import warnings
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from warpwright.domains.graph import results
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
@@ -45,7 +47,11 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
     if recurrent is not None:  # 512 steps of 6 layers took 50 s to export and give a graph of 40 000 nodes
         raise CaptureError(f"expected no recurrent module, saw {recurrent!r}, which torch.export unrolls step by step")
     arguments = pytree.tree_map(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x, tuple(inputs))
-    program = _export(model, arguments)
+    leaves = pytree.tree_leaves(arguments)
+    other = next((leaf for leaf in leaves if not isinstance(leaf, torch.Tensor | bool | int | float | str | None)), None)
+    if other is not None:
+        raise CaptureError(f"an input is a {type(other).__name__}, which a call may write: expected tensors, numbers and containers of them")
+    program, structure = _export(model, arguments)
     graph, roles = _own_graph(program)
     make_functional(graph)
     remove_dead(graph)
@@ -53,8 +59,7 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
         propagate(graph)
     except (RuntimeError, NotImplementedError, TypeError) as error:
         raise CaptureError(f"the exported graph does not run on the meta device: {_first_line(error)}") from error
-    results: Any = graph.output_node().args[0]
-    leaves = pytree.tree_leaves(arguments)
+    returned: Any = graph.output_node().args[0]
     names = tuple(name for name, (kind, _) in roles.items() if kind == "input")
     constants = {name: _literal(program, path) for name, (kind, path) in roles.items() if kind == "constant"}
     lost = [path for name, (kind, path) in roles.items() if kind == "constant" and constants[name] is None and not hasattr(model, path.split(".")[0])]
@@ -71,8 +76,8 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
         | {name: path for name, (kind, path) in roles.items() if kind == "constant" and constants[name] is None},
         constants={name: tensor for name, tensor in constants.items() if tensor is not None},
         values={name: leaf for name, leaf in zip(names, leaves, strict=True) if not isinstance(leaf, torch.Tensor)},
-        structure=_plain(program.call_spec.out_spec, "results"),
-        strides=tuple(value(node).stride() if is_tensor(node) else () for node in results),
+        structure=structure,
+        strides=tuple(value(node).stride() if is_tensor(node) else () for node in returned),
         call=_plain(program.call_spec.in_spec, "arguments")[0],
         flags=_flags(model),
     )
@@ -89,18 +94,32 @@ class _NumbersOnCpu(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> torch.export.ExportedProgram:
+def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[torch.export.ExportedProgram, Any]:
+    """Return the exported program with flat results, and the structure of what the model returns."""
+    structures: list[Any] = []
+    own, forward = model.__dict__.get("forward"), model.forward
+
+    @functools.wraps(forward)
+    def flat(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        leaves: list[Any] = []
+        structures.append(results.flatten(forward(*args, **kwargs), leaves))
+        return tuple(leaves)
+
     previous = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # export logs the graph of a failure before raising it
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
+            model.__dict__["forward"] = flat
             with _NumbersOnCpu():
-                return torch.export.export(model, arguments)
+                return torch.export.export(model, arguments), structures[-1]
+    except CaptureError:
+        raise
     except Exception as error:  # export runs the user's code: any exception means that it cannot be captured
         raise CaptureError(f"torch.export cannot read the model: {type(error).__name__}: {_first_line(error)}") from error
     finally:
         logging.disable(previous)
+        model.__dict__.pop("forward") if own is None else model.__dict__.update(forward=own)
 
 
 def _first_line(error: BaseException) -> str:
@@ -191,8 +210,8 @@ def _plain(spec: Any, what: str) -> Any:
     tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
 
     def check(item: Any) -> None:
-        if type(item) not in (int, tuple, list, dict):
-            raise CaptureError(f"expected {what} of tuples, lists and dictionaries, saw a {type(item).__name__}")
+        if not isinstance(item, int | tuple | list | dict):
+            raise CaptureError(f"expected {what} of tuples, lists and dictionaries, saw a {type(item).__name__}, which a call may write")
         for child in item.values() if isinstance(item, dict) else item if isinstance(item, tuple | list) else ():
             check(child)
 

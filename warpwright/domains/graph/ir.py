@@ -29,6 +29,7 @@ from torch.utils import _pytree as pytree
 
 from warpwright.base import Action
 from warpwright.domains.graph.meta import infer, on_device, propagate
+from warpwright.domains.graph.results import nest
 from warpwright.errors import NotApplicable
 
 aten = torch.ops.aten
@@ -51,7 +52,7 @@ class GraphIR:
     values: Mapping[str, Any] = field(default_factory=dict)
     """Inputs that are no tensors, and the value that the graph was specialised to."""
     structure: Any = 0
-    """What the call returns: nested tuples, lists and dicts with indices into the output node's flat results."""
+    """What the call returns: nested tuples, lists, dicts and `results.Built` with indices into the output node's flat results."""
     call: Any = ()
     """What the call takes: positional arguments, nested in the same way, with indices into `inputs`."""
     strides: tuple[tuple[int, ...], ...] = ()
@@ -456,15 +457,6 @@ def run(
                 env[node] = node.target(*_types(args, dtype), **on_device(_types(kwargs, dtype), device))
     found = tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results)
     return found if flat else nest(ir.structure, found)
-
-
-def nest(structure: Any, leaves: Sequence[Any]) -> Any:
-    """Return `structure` with each index replaced by the leaf of that index."""
-    if isinstance(structure, dict):
-        return {name: nest(item, leaves) for name, item in structure.items()}
-    if isinstance(structure, tuple | list):
-        return type(structure)(nest(item, leaves) for item in structure)
-    return leaves[structure]
 
 
 def _cast(tensor: Any, dtype: torch.dtype | None) -> Any:

@@ -17,10 +17,10 @@ import torch
 from torch import fx
 
 from warpwright.base import Action, Candidate, Source
-from warpwright.domains.graph import template
+from warpwright.domains.graph import results, template
 from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.emit import expression
-from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, nest, placeholders, role, type_text, value, written
+from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, placeholders, role, type_text, value, written
 from warpwright.errors import NotApplicable
 from warpwright.native import standalone
 
@@ -70,7 +70,7 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
     folded, rest = _split(ir)
     front = _frontier(folded)
     constants = None
-    parts = [template.watch(), "", *_kernels(ir)]
+    parts = [*results.imports(ir.structure), template.watch(), "", *_kernels(ir)]
     if front:
         constants = _Function("folded", _reads(folded, ()), tuple(_body(ir, folded, front, names)))
         parts += [_function_text(constants, names, template.FOLDED_DOC), "", ""]
@@ -181,7 +181,7 @@ def _returned(ir: GraphIR, names: dict[fx.Node, str]) -> str:
     strides = ir.strides or tuple(() for _ in ir.results)
     for result, stride in zip(ir.results, strides, strict=True):
         leaves.append(_with_stride(ir, result, stride, names[result]) if isinstance(result, fx.Node) else repr(result))
-    return _nested_text(nest(ir.structure, leaves))
+    return results.text(ir.structure, leaves)
 
 
 def _with_stride(ir: GraphIR, result: fx.Node, stride: tuple[int, ...], text: str) -> str:
@@ -194,16 +194,6 @@ def _with_stride(ir: GraphIR, result: fx.Node, stride: tuple[int, ...], text: st
     if value(result).stride() == stride:
         return text
     return f"torch.empty_strided({tuple(wanted.shape)}, {stride}, dtype={text}.dtype, device={text}.device).copy_({text})"
-
-
-def _nested_text(item: Any) -> str:
-    if isinstance(item, str):
-        return item
-    if isinstance(item, dict):
-        return "{" + ", ".join(f"{key!r}: {_nested_text(child)}" for key, child in item.items()) + "}"
-    if isinstance(item, list):
-        return "[" + ", ".join(_nested_text(child) for child in item) + "]"
-    return _tuple(_nested_text(child) for child in item)
 
 
 def _function_text(function: _Function, names: dict[fx.Node, str], doc: str) -> str:

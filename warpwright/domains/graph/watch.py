@@ -248,5 +248,6 @@ def _arranged(function, args, kwargs, count):
     if not kwargs.keys() <= {p.name for p in rest}:
         return None
     filled = [*args, *(kwargs.get(p.name, p.default) for p in rest)]
-    same = all(item is p.default for item, p in zip(filled[count:], _positional(function)[count:], strict=False))
+    pairs = zip(filled[count:], (p.default for p in _positional(function)[count:]), strict=False)
+    same = all(a is b or (type(a) is type(b) and type(a) in (bool, int, float, str) and a == b) for a, b in pairs)
     return tuple(filled[:count]) if same and count <= len(filled) <= len(_positional(function)) else None

@@ -1,0 +1,239 @@
+"""Models that nobody wrote for warpwright, from transformers, timm and torch: is each captured, and is what is written right?
+
+    python -m benchmarks.third_party [NAME ...] [--out FILE]
+
+Small configurations, random weights. Each model goes through the front door as `optimize` does it: saved as a task, captured, rewritten by every
+rewrite that folds or drops work, loaded again from its text. Its error against float64 may be twice the original's. A row says what did not work
+and why. Packages that are missing give rows that say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import inspect
+import json
+import logging
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from warpwright.domains import graph
+from warpwright.domains.graph import results
+from warpwright.errors import WarpwrightError
+from warpwright.tasks import saved_module, taskfile
+
+TECHNIQUES = (
+    "remove_dead", "identity", "unused_indices", "merge_clamps", "scalar_into_linear", "bias_into_linear", "fold_batch_norm", "fold_parameters",
+)  # fmt: skip
+MOST = 60
+
+Inputs = tuple[Any, ...] | Mapping[str, Any]
+Maker = Callable[[], tuple[nn.Module, Inputs]]
+
+
+def _tokens(length: int = 12) -> torch.Tensor:
+    return torch.randint(5, 90, (2, length))
+
+
+def _text(name: str, *, cache: bool = False, mask: bool = True, **config: Any) -> Maker:
+    def make() -> tuple[nn.Module, Inputs]:
+        import transformers
+
+        sizes = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+        kind = name.removesuffix("Model").removesuffix("ForCausalLM").removesuffix("LMHead")
+        made = getattr(transformers, f"{kind}Config")(**{**sizes, **config})
+        made.use_cache = cache
+        ids = _tokens()
+        inputs = {"input_ids": ids} | ({"attention_mask": torch.ones_like(ids)} if mask else {})
+        return getattr(transformers, name)(made), inputs
+
+    return make
+
+
+def _seq2seq() -> tuple[nn.Module, Inputs]:
+    import transformers
+
+    config = transformers.T5Config(vocab_size=100, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, use_cache=False)
+    return transformers.T5Model(config), {"input_ids": _tokens(), "decoder_input_ids": _tokens(6)}
+
+
+def _image(name: str, **config: Any) -> Maker:
+    def make() -> tuple[nn.Module, Inputs]:
+        import transformers
+
+        made = getattr(transformers, name.removesuffix("Model") + "Config")(**config)
+        return getattr(transformers, name)(made), {"pixel_values": torch.rand(1, 3, 32, 32)}
+
+    return make
+
+
+def _with_cache() -> tuple[nn.Module, Inputs]:
+    import transformers
+
+    model, inputs = _text("GPT2Model", cache=True, n_embd=32, n_layer=2, n_head=4)()
+    cache = transformers.DynamicCache(config=model.config)
+    model(inputs["input_ids"], past_key_values=cache)  # type: ignore[call-overload]
+    return model, {"input_ids": _tokens(1), "past_key_values": cache}
+
+
+def _timm(name: str, size: int = 64, **options: Any) -> Maker:
+    def make() -> tuple[nn.Module, Inputs]:
+        import timm  # type: ignore[import-not-found]
+
+        return timm.create_model(name, pretrained=False, num_classes=10, **options), (torch.rand(1, 3, size, size),)
+
+    return make
+
+
+class ResidualBlock(nn.Module):
+    """A UNet's block as diffusers has it: group norms, SiLU, a time embedding, a skip connection, and attention."""
+
+    def __init__(self, channels: int = 32) -> None:
+        super().__init__()
+        self.norm1, self.norm2, self.norm3 = (nn.GroupNorm(8, channels) for _ in range(3))
+        self.conv1, self.conv2 = nn.Conv2d(channels, channels, 3, padding=1), nn.Conv2d(channels, channels, 3, padding=1)
+        self.time = nn.Linear(64, channels)
+        self.attention = nn.MultiheadAttention(channels, 4, batch_first=True)
+
+    def forward(self, sample: torch.Tensor, temb: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return the block's sample."""
+        hidden = self.conv1(nn.functional.silu(self.norm1(sample)))
+        hidden = hidden + self.time(nn.functional.silu(temb))[:, :, None, None]
+        hidden = sample + self.conv2(nn.functional.silu(self.norm2(hidden)))
+        flat = self.norm3(hidden).flatten(2).transpose(1, 2)
+        return {"sample": hidden + self.attention(flat, flat, flat, need_weights=False)[0].transpose(1, 2).view_as(hidden)}
+
+
+def _own(model: Callable[[], nn.Module], *inputs: Callable[[], torch.Tensor], **keywords: Callable[[], torch.Tensor]) -> Maker:
+    return lambda: (model(), {name: make() for name, make in keywords.items()} or tuple(make() for make in inputs))
+
+
+_SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "image_size": 32, "patch_size": 8}
+
+MODELS: Mapping[str, Maker] = {
+    "bert": _text("BertModel"),
+    "distilbert": _text("DistilBertModel", dim=32, hidden_dim=64, n_layers=2, n_heads=4),
+    "roberta": _text("RobertaModel"),
+    "electra": _text("ElectraModel", embedding_size=32),
+    "albert": _text("AlbertModel", embedding_size=16),
+    "gpt2": _text("GPT2Model", n_embd=32, n_layer=2, n_head=4),
+    "gpt2_lm": _text("GPT2LMHeadModel", n_embd=32, n_layer=2, n_head=4),
+    "gpt2_given_a_cache": _with_cache,
+    "opt": _text("OPTModel", ffn_dim=64, word_embed_proj_dim=32),
+    "llama": _text("LlamaModel", num_key_value_heads=2),
+    "llama_lm": _text("LlamaForCausalLM", num_key_value_heads=2),
+    "mistral": _text("MistralModel", num_key_value_heads=2),
+    "qwen2": _text("Qwen2Model", num_key_value_heads=2),
+    "t5": _seq2seq,
+    "vit_transformers": _image("ViTModel", **_SMALL),
+    "dinov2": _image("Dinov2Model", **{**_SMALL, "mlp_ratio": 2}),
+    "vit_timm": _timm("vit_tiny_patch16_224", img_size=64),
+    "convnext_timm": _timm("convnext_atto"),
+    "resnet_timm": _timm("resnet18"),
+    "mobilenet_timm": _timm("mobilenetv3_small_050"),
+    "efficientnet_timm": _timm("efficientnet_b0"),
+    "mixer_timm": _timm("mixer_s32_224", size=224),
+    "unet_block": _own(ResidualBlock, sample=lambda: torch.randn(1, 32, 8, 8), temb=lambda: torch.randn(1, 64)),
+    "lstm": _own(lambda: nn.LSTM(8, 16, 2, batch_first=True), lambda: torch.randn(2, 20, 8)),
+}
+
+
+def in_order(model: nn.Module, inputs: Inputs) -> list[Any]:
+    """Return the inputs as positional arguments; keywords take their places in the signature, with defaults between."""
+    if not isinstance(inputs, Mapping):
+        return list(inputs)
+    bound = inspect.signature(model.forward).bind(**inputs)
+    last = list(bound.arguments)[-1]
+    bound.apply_defaults()
+    values = list(bound.arguments.items())
+    return [value for _, value in values[: [name for name, _ in values].index(last) + 1]]
+
+
+def _recipe(space: Any) -> list[Any]:
+    recipe: list[Any] = []
+    ir = space.start
+    while len(recipe) < MOST:
+        action = next((a for t in space.techniques if t.name in TECHNIQUES for a in t.sites(ir)), None)
+        if action is None:
+            break
+        ir = space.apply(ir, action)
+        recipe.append(action)
+    return recipe
+
+
+def _leaves(value: Any) -> list[torch.Tensor]:
+    flat: list[Any] = []
+    results.flatten(value, flat)
+    return [leaf.double() for leaf in flat if isinstance(leaf, torch.Tensor)]
+
+
+def _error(found: list[torch.Tensor], exact: list[torch.Tensor]) -> float:
+    return max(float((a - b).abs().max() / b.abs().max().clamp_min(1e-30)) for a, b in zip(found, exact, strict=True))
+
+
+def attempt(name: str, folder: Path) -> dict[str, Any]:
+    """Return one row of the table."""
+    begun = time.perf_counter()
+    row: dict[str, Any] = {"model": name, "captured": False, "verified": "", "reason": "", "nodes": 0, "steps": 0}
+    try:
+        torch.manual_seed(0)
+        model, inputs = MODELS[name]()
+        model.eval()
+        given = in_order(model, inputs)
+    except ImportError as error:
+        return row | {"reason": f"not installed: {error.name}"}
+    try:
+        saved_module.write(model, given, folder / f"{name}.pt")
+        space = graph.space(taskfile.describe(folder / f"{name}.pt"))
+        if space.start.unreadable:
+            return row | {"reason": space.start.unreadable, "seconds": round(time.perf_counter() - begun, 1)}
+        recipe = _recipe(space)
+        candidate = space.candidate(recipe)
+        row |= {"captured": True, "nodes": sum(node.op == "call_function" for node in space.start.graph.nodes), "steps": len(recipe)}
+        new = taskfile.run_text(candidate.source.text, f"<{name}>", f"third_party_{name}").ModelNew()
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)  # a call that falls back proves nothing
+            original, found = _leaves(model(*given)), _leaves(new(*given))
+            wide = [value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value for value in given]
+            exact = _leaves(copy.deepcopy(model).double()(*wide))
+        ours, theirs = _error(found, exact), _error(original, exact)
+        row["verified"] = "right" if ours <= max(2 * theirs, 1e-6) else "WRONG"
+        row |= {"error": ours, "error_original": theirs}
+    except (WarpwrightError, RuntimeWarning, RuntimeError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        row["reason"] = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+    return row | {"seconds": round(time.perf_counter() - begun, 1)}
+
+
+def main() -> None:
+    """Print a row a model."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[[], *MODELS], default=[])
+    parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    rows = []
+    print("| model | captured | verified | calls | steps | error / original's | s | reason |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.names or MODELS:
+            row = attempt(name, Path(folder))
+            rows.append(row)
+            errors = f"{row['error']:.1e} / {row['error_original']:.1e}" if "error" in row else ""
+            captured = "yes" if row["captured"] else "no"
+            shown = [name, captured, row["verified"], row["nodes"] or "", row["steps"] or "", errors, row.get("seconds", "")]
+            print(f"| {' | '.join(map(str, shown))} | {row['reason']} |", flush=True)
+    print(f"\n{sum(row['captured'] for row in rows)} of {len(rows)} captured, {sum(row['verified'] == 'right' for row in rows)} right")
+    if options.out is not None:
+        options.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+if __name__ == "__main__":
+    from benchmarks import third_party  # so that the classes above belong to a module that can be imported
+
+    third_party.main()

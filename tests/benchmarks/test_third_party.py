@@ -1,0 +1,37 @@
+"""Third-party models are captured and right, and what cannot be captured says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import third_party
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "vit_transformers"])
+def test_a_transformers_model_is_captured_and_right(name, tmp_path):
+    pytest.importorskip("transformers", reason="needs the package transformers")
+    row = third_party.attempt(name, tmp_path)
+    assert row["captured"] and row["verified"] == "right", row["reason"]
+
+
+def test_a_cache_as_an_input_is_not_captured_and_says_so(tmp_path):
+    pytest.importorskip("transformers", reason="needs the package transformers")
+    assert "DynamicCache" in third_party.attempt("gpt2_given_a_cache", tmp_path)["reason"]
+
+
+@pytest.mark.parametrize("name", ["convnext_timm", "resnet_timm"])
+def test_a_timm_model_is_captured_and_right(name, tmp_path):
+    pytest.importorskip("torchvision", reason="needs the package torchvision, which timm imports")
+    pytest.importorskip("timm", reason="needs the package timm")
+    row = third_party.attempt(name, tmp_path)
+    assert row["captured"] and row["verified"] == "right", row["reason"]
+
+
+def test_a_block_of_torchs_own_parts_is_captured_and_right(tmp_path):
+    row = third_party.attempt("unet_block", tmp_path)
+    assert row["captured"] and row["verified"] == "right", row["reason"]
+
+
+def test_keywords_take_their_places():
+    bert = type("Bert", (), {"forward": lambda self, ids, mask=None, scale=2.0, *, mode="a", **more: None})()
+    assert third_party.in_order(bert, {"ids": 1, "scale": 3.0}) == [1, None, 3.0]

@@ -1,0 +1,118 @@
+"""The passes of int8_slices.cu, translated for the CPU, give the bits of the numpy definition."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpwright.domains import transpile
+from warpwright.templates import int8_product, int8_reference
+from warpwright.templates.int8_product import MATRIX, NO_MATRIX, Layout
+
+pytestmark = pytest.mark.compiler
+BLOCKS = {"slice_rows": (256, 1, 1), "slice_columns": (512, 1, 1), "summarise": (256, 1, 1), "slice_more": (256, 1, 1), "plain_rows": (256, 1, 1)}
+
+
+@pytest.fixture(scope="module", params=[1, 8])
+def warps(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture(scope="module")
+def kernels(warps: int) -> dict[str, Any]:
+    text = f"#define WARPS {warps}\n" + int8_product.text("int8_slices.cu")
+    return transpile.compile_text(text, "int8_slices.cu", blocks=BLOCKS).load(["-O1" if flag == "-O3" else flag for flag in transpile.FLAGS])
+
+
+class Sliced:
+    """A matrix in the memory of the host, poisoned, as the kernels take it."""
+
+    def __init__(self, x: np.ndarray[Any, Any]) -> None:
+        self.x, (self.rows, self.k) = x, x.shape
+        self.padded = -(-self.k // 128) * 128
+        self.layout = Layout.of(self.rows, self.padded)
+        self.memory = np.full(self.layout.end, 0x5A, np.uint8)
+        at, layout, strides = self.memory.ctypes.data, self.layout, [stride // 4 for stride in x.strides]
+        parts = (layout.slices, layout.inverse, layout.stats, layout.blocks, layout.worst, layout.flags, layout.done)
+        self.record = struct.pack(MATRIX, x.ctypes.data, *strides, *(at + part for part in parts), self.rows, self.padded)
+
+    def part(self, name: str, after: str, kind: Any) -> np.ndarray[Any, Any]:
+        return self.memory[getattr(self.layout, name) : getattr(self.layout, after)].view(kind)
+
+    @property
+    def digits(self) -> np.ndarray[Any, Any]:
+        return self.part("slices", "inverse", np.int8).reshape(5, self.rows, self.padded)
+
+
+def rows_of(rows: int, k: int, seed: int) -> np.ndarray[Any, Any]:
+    """Rows of several magnitudes: some zero, one of subnormals, one huge, one with Inf, one with NaN, one with a lone element."""
+    draw = np.random.default_rng(seed)
+    x = (draw.standard_normal((rows, k)) * np.exp(3 * draw.standard_normal((rows, k)))).astype(np.float32)
+    x[0] = 0
+    x[1 % rows] *= np.float32(1e-40)
+    x[2 % rows] *= np.float32(1e30)
+    x[3 % rows, k // 2] = np.inf
+    x[4 % rows, 0] = np.nan
+    x[5 % rows, 1:] = 0
+    return x
+
+
+def check(sliced: Sliced, count: int) -> None:
+    want = int8_reference.cut(np.ascontiguousarray(sliced.x))
+    np.testing.assert_array_equal(sliced.digits[:count, :, : sliced.k], want.digits[:count])
+    assert not sliced.digits[:count, :, sliced.k :].any()
+    np.testing.assert_array_equal(sliced.part("inverse", "stats", np.float64), 2.0**-8 / want.scale)
+    np.testing.assert_array_equal(sliced.part("flags", "done", np.int32), want.flags)
+    np.testing.assert_allclose(sliced.part("stats", "blocks", np.float32).reshape(-1, 2), want.stats, rtol=1e-5)
+    np.testing.assert_allclose(sliced.part("blocks", "worst", np.float32).reshape(-1, 2), want.blocks, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(8, 6, 128), (7, 1, 37), (133, 9, 130), (6, 130, 4)])
+def test_rows_of_both_sides_in_one_launch(kernels: dict[str, Any], warps: int, m: int, n: int, k: int) -> None:
+    a, b = Sliced(rows_of(m, k, 1)), Sliced(rows_of(n, k, 2))
+    a_grid, b_grid = (-(-side.rows // (8 // warps)) for side in (a, b))
+    kernels["slice_rows"][a_grid + b_grid, 256](a.record, b.record, k)
+    kernels["summarise"][2, 256](a.record, b.record)
+    check(a, 3)
+    check(b, 3)
+
+
+@pytest.mark.parametrize(("rows", "k"), [(16, 128), (21, 131), (1, 5), (130, 300)])
+def test_columns_are_cut_without_a_copy(kernels: dict[str, Any], rows: int, k: int) -> None:
+    across = Sliced(np.ascontiguousarray(rows_of(rows, k, 3).T).T)
+    kernels["slice_columns"][-(-rows // 16), 512](across.record, k)
+    kernels["summarise"][1, 256](across.record, NO_MATRIX)
+    check(across, 3)
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_last_slices_follow_and_are_not_written_twice(kernels: dict[str, Any], warps: int, across: bool) -> None:
+    x, k = rows_of(37, 70, 4), 70
+    a, b = Sliced(np.ascontiguousarray(x.T).T if across else x), Sliced(rows_of(5, k, 5))
+    for side in (b,) if across else (a, b):
+        kernels["slice_rows"][-(-side.rows // (8 // warps)), 256](side.record, NO_MATRIX, k)
+    if across:
+        kernels["slice_columns"][3, 512](a.record, k)
+    kernels["summarise"][2, 256](a.record, b.record)
+    kernels["slice_more"][4, 256](a.record, b.record, k, 4)
+    check(a, 5)
+    check(b, 5)
+    a.digits[4] = 1
+    kernels["slice_more"][4, 256](a.record, b.record, k, 4)
+    assert (a.digits[4] == 1).all()
+
+
+def test_rows_with_inf_and_nan_are_plain_sums(kernels: dict[str, Any], warps: int) -> None:
+    a, b = Sliced(rows_of(40, 33, 6)), Sliced(np.random.default_rng(7).standard_normal((35, 33)).astype(np.float32))
+    kernels["slice_rows"][-(-40 // (8 // warps)) + -(-35 // (8 // warps)), 256](a.record, b.record, 33)
+    kernels["summarise"][2, 256](a.record, b.record)
+    out = np.full((40, 35), 7, np.float32)
+    kernels["plain_rows"][3, 256](a.record, b.record, out, 35, 33)
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = a.x @ b.x.T
+    np.testing.assert_array_equal(np.isnan(out[3:5]), np.isnan(want[3:5]))
+    np.testing.assert_array_equal(np.isinf(out[3:5]), np.isinf(want[3:5]))
+    assert (np.delete(out, (3, 4), 0) == 7).all()

@@ -1,0 +1,152 @@
+"""Operators usable alone: `matmul_fp32`, a float32 matrix product on INT8 tensor cores with float32's error (docs/ops.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from warpwright.errors import UsageError
+from warpwright.templates import int8_product
+from warpwright.templates.int8_product import LONGEST, SlicedMatrix
+
+SHORTEST = 512
+"""Inner sizes below this go to torch: ordinary values need four slices there, and the passes around the product weigh more than it gains."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a product takes on an H200, in microseconds, for the choice between slices and cuBLAS; normal values (level 3)."""
+
+    launches: float = 40.0
+    """Host and gaps of a call that cuts one or both sides."""
+    step: float = 2.35
+    """128 of k for 132 tiles of 128 x 128: 0.597 ms for 8 waves of 32 steps at 2048 x 8192 x 4096."""
+    wave: float = 3.0
+    """Writing the results of 132 tiles."""
+    row_element: float = 2.6e-6
+    """Cutting an element of contiguous rows: 163 us for 8192 x 8192, 754 for 16384 x 16384."""
+    column_element: float = 4.5e-6
+    """Cutting an element of a matrix that is transposed on the way: 11 bytes at 2.5 TB/s, a guess."""
+    cublas: float = 52e6
+    """Operations of cuBLAS in float32: 50 to 51 TFLOP/s were the most seen."""
+    margin: float = 0.9
+    """Slices are taken where they should need at most this share of cuBLAS's time."""
+
+
+COSTS = Costs()
+
+
+class Prepared:
+    """A right factor [k, n], with its slices where slices can be used; `matmul_fp32` cuts it again when it has changed."""
+
+    def __init__(self, source: torch.Tensor) -> None:
+        """Cut `source` at once; it is kept, not copied (where its rows or its columns are contiguous)."""
+        self.source = source
+        self.slices: SlicedMatrix | None = None
+        self._seen = (0, 0)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Cut `source` again, on the current stream."""
+        self._seen = _state(self.source)
+        usable = _on_hopper(self.source) and SHORTEST <= self.source.shape[0] <= LONGEST and self.source.shape[1] > 0
+        if not usable:
+            self.slices = None
+            return
+        with torch.cuda.device(self.source.device):
+            self.slices = int8_product.cut(self.source.detach().T)
+
+    def refresh_if_changed(self) -> None:
+        """Refresh when the source lies elsewhere or has been written since; writes that bypass torch's version counter are not seen."""
+        if _state(self.source) != self._seen:
+            self.refresh()
+
+
+def prepare(b: torch.Tensor) -> Prepared:
+    """Return b [k, n] with its slices, for many products with the same right factor; raise UsageError as `matmul_fp32` does.
+
+    A weight stored [n, k] (torch.nn.Linear's) is given as `weight.T`. In-place updates (an optimiser's step) are seen at the next product; a tensor
+    made in inference mode has no version, so call `refresh` after you change one, and prepare again after `weight.data = other`.
+    """
+    _check("b", b)
+    return Prepared(b)
+
+
+def matmul_fp32(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
+    """Return a @ b, float32 [m, n], for float32 matrices a [m, k] and b [k, n] of any strides.
+
+    On a Hopper GPU, products that are large enough are summed exactly from INT8 slices; the number of slices of each tile of the result follows from
+    its rows on the device, so that the root mean square error is no larger than float32's (docs/ops.md has the bound and what was measured). All
+    others (CPUs, other GPUs, k below 512 or above 24,576, where slicing costs more than it gains) are torch.matmul with TF32 off. Rows of a and
+    columns of b that hold Inf or NaN are plain float32 sums, so they spread as in torch.matmul.
+
+    Raises UsageError for other dtypes, other than two dimensions, unequal inner sizes or devices, for gradients (call it under torch.no_grad()), and
+    where slices are wanted and NVIDIA's run-time compiler is missing.
+    """
+    right = b.source if isinstance(b, Prepared) else b
+    _check("a", a)
+    _check("b", right)
+    if a.shape[1] != right.shape[0] or a.device != right.device:
+        raise UsageError(
+            f"expected a [m, k] and b [k, n] on one device, saw {tuple(a.shape)} on {a.device} and {tuple(right.shape)} on {right.device}"
+        )
+    if not _on_hopper(a) or not worthwhile(a, right, isinstance(b, Prepared)):
+        return _plain(a, right)
+    with torch.cuda.device(a.device):
+        return _sliced(a.detach(), b)
+
+
+def worthwhile(a: torch.Tensor, b: torch.Tensor, prepared: bool, costs: Costs = COSTS) -> bool:
+    """Say whether slices should be faster than cuBLAS for a [m, k] and b [k, n], from shapes and strides alone."""
+    (m, k), n = a.shape, b.shape[1]
+    if not SHORTEST <= k <= LONGEST or not m or not n:
+        return False
+    waves = -(-(-(-m // 128) * -(-n // 128)) // 132)
+    ours = costs.launches + waves * (-(-k // 128) * costs.step + costs.wave)
+    ours += _cutting(a, costs) + (0.0 if prepared else _cutting(b.T, costs))
+    return ours <= costs.margin * 2 * m * n * k / costs.cublas
+
+
+def _cutting(rows: torch.Tensor, costs: Costs) -> float:
+    return rows.numel() * (costs.column_element if rows.stride(0) == 1 < rows.stride(1) else costs.row_element)
+
+
+def _sliced(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
+    left = SlicedMatrix(a)
+    if isinstance(b, Prepared):
+        b.refresh_if_changed()
+        right = b.slices
+        int8_product.fill(left)
+    else:
+        right = SlicedMatrix(b.detach().T)
+        int8_product.fill(left, right)
+    assert right is not None, "worthwhile() takes no inner size that prepare() leaves uncut"
+    return int8_product.product(left, right, torch.empty(left.rows, right.rows, device=a.device))
+
+
+def _plain(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    flags = torch.backends.cuda.matmul
+    if not a.is_cuda or not flags.allow_tf32:
+        return a.detach() @ b.detach()
+    flags.allow_tf32 = False
+    try:
+        return a.detach() @ b.detach()
+    finally:
+        flags.allow_tf32 = True
+
+
+def _check(name: str, x: torch.Tensor) -> None:
+    if not isinstance(x, torch.Tensor) or x.dtype != torch.float32 or x.dim() != 2 or x.layout != torch.strided:
+        seen = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
+        raise UsageError(f"expected {name} to be a dense float32 matrix, saw {seen}", "use torch.matmul for other dtypes and for batches")
+    if x.requires_grad and torch.is_grad_enabled():
+        raise UsageError(f"expected {name} without gradients, saw requires_grad=True", "call matmul_fp32 under torch.no_grad()")
+
+
+def _on_hopper(x: torch.Tensor) -> bool:
+    return x.is_cuda and torch.version.hip is None and torch.cuda.get_device_capability(x.device) == (9, 0)
+
+
+def _state(x: torch.Tensor) -> tuple[int, int]:
+    return x.data_ptr(), 0 if x.is_inference() else x._version

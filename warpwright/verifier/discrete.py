@@ -1,0 +1,103 @@
+"""Hidden values for what a task's own inputs tend to fix: integers, Booleans and Python numbers; and other strides for its tensors.
+
+Integers stay among those that the nominal input shows: labels, ids, an ignored index, a padding index come again at other places and in other
+numbers, twice and at the ends of their range; sorted ones (offsets, lengths, positions) stay sorted and keep their ends, so that they still fit what
+they point into. Where the original writes by index without adding, integers are only rearranged: with one place twice its answer is undefined.
+Whoever asks has the original try them first: what it raises on, or answers in another shape, is not used (`JudgeWorker.viable`).
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+EDITED_SHARE = 0.02
+EXTREMES_SHARE = 0.2
+
+
+def vary(inputs: Any, name: str, seed: int, distinct: bool) -> Any:
+    """Return inputs with other integers, Booleans and Python numbers. `name`: the distribution of the real ones. `distinct`: no integer twice."""
+    generator, dice = torch.Generator().manual_seed(seed), random.Random(seed)
+
+    def change(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return _varied(value, name, generator, dice, distinct)
+        if type(value) is int:
+            return value + dice.choice((-1, 1, 2))
+        if type(value) is float:
+            return value * dice.uniform(0.5, 1.5) if value else dice.uniform(-0.5, 0.5)
+        return value
+
+    return tree_map(change, inputs)
+
+
+def _varied(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: random.Random, distinct: bool) -> torch.Tensor:
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0:
+        return tensor
+    host = tensor.cpu()
+    if host.numel() == 1:
+        made = ~host if host.dtype is torch.bool else host + dice.choice((-1, 1))
+    elif host.dtype is torch.bool:
+        made = _booleans(host, generator)
+    else:
+        made = _integers(host, name, generator, dice, distinct)
+    if name == "edited":
+        made = torch.where(torch.rand(host.shape, generator=generator) < EDITED_SHARE, made, host) if not _is_sorted(host) else host
+    return made.to(tensor.device)
+
+
+def _booleans(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    share = float(tensor.double().mean())
+    return tensor if share in (0.0, 1.0) else torch.rand(tensor.shape, generator=generator) < min(max(share, 0.25), 0.75)
+
+
+def _integers(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: random.Random, distinct: bool) -> torch.Tensor:
+    flat = tensor.flatten()
+    low, high = int(flat.min()), int(flat.max())
+    if low == high:
+        return tensor
+    if distinct or name == "permuted":
+        order = torch.arange(len(flat)) if _is_sorted(tensor) else torch.randperm(len(flat), generator=generator)
+        return flat[order].view(tensor.shape)
+    if _is_sorted(tensor):
+        drawn = torch.randint(low, high + 1, flat.shape, generator=generator).sort().values.to(flat.dtype)
+        drawn[0], drawn[-1] = flat[0], flat[-1]
+        return drawn.view(tensor.shape)
+    drawn = flat[torch.randint(len(flat), flat.shape, generator=generator)]
+    if dice.random() < EXTREMES_SHARE:
+        ends = torch.tensor([low, high], dtype=flat.dtype)
+        drawn = ends[torch.randint(2, flat.shape, generator=generator)]
+    return drawn.view(tensor.shape)
+
+
+def _is_sorted(tensor: torch.Tensor) -> bool:
+    """Whether it holds integers in rising order along its memory, more than two of them."""
+    return tensor.dtype is not torch.bool and tensor.numel() > 2 and bool((tensor.flatten().diff() >= 0).all())
+
+
+def restride(inputs: Any, seed: int) -> Any:
+    """Return inputs whose real tensors have the same values at other places in memory: transposed, or with gaps, and off the start of their block."""
+    dice = random.Random(seed)
+
+    def change(value: Any) -> Any:
+        if not (isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 1):
+            return value
+        lead = dice.randrange(1, 4)
+        if value.dim() > 1 and dice.random() < 0.5:
+            swapped = value.transpose(-1, -2)
+            return _into(swapped.shape, value, lead).copy_(swapped).transpose(-1, -2)
+        block = _into((*value.shape[:-1], value.shape[-1] + 1), value, lead)
+        return block[..., :-1].copy_(value)
+
+    return tree_map(change, inputs)
+
+
+def _into(shape: Any, like: torch.Tensor, lead: int) -> torch.Tensor:
+    """Return room for a contiguous tensor that begins `lead` elements into its block; what is not written is NaN."""
+    size = 1
+    for length in shape:
+        size *= length
+    return torch.full((lead + size,), float("nan"), dtype=like.dtype, device=like.device)[lead:].view(shape)
