@@ -19,15 +19,19 @@ class Costs:
     """What a product takes on an H200, in microseconds, for the choice between slices and cuBLAS; normal values (level 3)."""
 
     launches: float = 40.0
-    """Host and gaps of a call that cuts one or both sides."""
+    """Host and gaps of a call whose b is prepared."""
+    cut: float = 15.0
+    """More for a call that cuts b too: 13 us at 2048 x 2048 x 512."""
+    across: float = 10.0
+    """More where b is transposed on the way: 12 us there."""
     step: float = 2.35
     """128 of k for 132 tiles of 128 x 128: 0.597 ms for 8 waves of 32 steps at 2048 x 8192 x 4096."""
     wave: float = 3.0
     """Writing the results of 132 tiles."""
     row_element: float = 2.6e-6
     """Cutting an element of contiguous rows: 163 us for 8192 x 8192, 754 for 16384 x 16384."""
-    column_element: float = 4.5e-6
-    """Cutting an element of a matrix that is transposed on the way: 11 bytes at 2.5 TB/s, a guess."""
+    column_element: float = 5.6e-6
+    """Cutting an element of a matrix that is transposed on the way: 373 us for 8192 x 8192, 1,463 for 16384 x 16384."""
     cublas: float = 52e6
     """Operations of cuBLAS in float32: 50 to 51 TFLOP/s were the most seen."""
     margin: float = 0.9
@@ -91,7 +95,7 @@ def matmul_fp32(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
         raise UsageError(
             f"expected a [m, k] and b [k, n] on one device, saw {tuple(a.shape)} on {a.device} and {tuple(right.shape)} on {right.device}"
         )
-    if not _on_hopper(a) or not worthwhile(a, right, isinstance(b, Prepared)):
+    if a.shape[1] < SHORTEST or not _on_hopper(a) or not worthwhile(a, right, isinstance(b, Prepared)):  # small products feel each microsecond
         return _plain(a, right)
     with torch.cuda.device(a.device):
         return _sliced(a.detach(), b)
@@ -103,13 +107,17 @@ def worthwhile(a: torch.Tensor, b: torch.Tensor, prepared: bool, costs: Costs = 
     if not SHORTEST <= k <= LONGEST or not m or not n:
         return False
     waves = -(-(-(-m // 128) * -(-n // 128)) // 132)
-    ours = costs.launches + waves * (-(-k // 128) * costs.step + costs.wave)
+    ours = costs.launches + (0.0 if prepared else costs.cut + costs.across * _is_across(b.T)) + waves * (-(-k // 128) * costs.step + costs.wave)
     ours += _cutting(a, costs) + (0.0 if prepared else _cutting(b.T, costs))
     return ours <= costs.margin * 2 * m * n * k / costs.cublas
 
 
+def _is_across(rows: torch.Tensor) -> bool:
+    return rows.stride(0) == 1 < rows.stride(1)
+
+
 def _cutting(rows: torch.Tensor, costs: Costs) -> float:
-    return rows.numel() * (costs.column_element if rows.stride(0) == 1 < rows.stride(1) else costs.row_element)
+    return rows.numel() * (costs.column_element if _is_across(rows) else costs.row_element)
 
 
 def _sliced(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:

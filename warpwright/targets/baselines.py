@@ -62,15 +62,18 @@ class ModelNew(Model):
 '''
 
 _CUDA_GRAPH = '''
+import threading as _threading
+
 @watch
 class _Recording:
     """One model's calls of one kind as a CUDA graph: copies the inputs in, replays, returns copies of the outputs."""
 
+    @torch.inference_mode(False)  # tensors made in inference mode have no version
     def __init__(self, model, key, tensors, leaves, form):
         self.key = key
         self.pins = [tensor.detach() for tensor in tensors]  # a pinned address is not given to another tensor
         self.inputs = [torch.empty_like(leaf).copy_(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        state = [(buffer, buffer.clone()) for buffer in model.buffers()]
+        state, drawn = [(buffer, buffer.clone()) for buffer in model.buffers()], torch.cuda.get_rng_state()
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(stream):
@@ -82,8 +85,9 @@ class _Recording:
         with torch.no_grad(), torch.cuda.graph(self.graph):
             self.outputs = model.original(self.inputs, form)
         self.changed = [i for i, place in enumerate(self.inputs) if isinstance(place, torch.Tensor) and place._version != versions[i]]
+        torch.cuda.set_rng_state(drawn)  # the warm-up calls drew numbers, and may have moved running statistics
         with torch.no_grad():
-            for buffer, value in state:  # the warm-up calls may have moved running statistics
+            for buffer, value in state:
                 buffer.copy_(value)
         self.done = torch.cuda.Event()
         self.done.record()
@@ -112,6 +116,8 @@ class ModelNew(Model):
 
     @_functools.wraps(Model.forward)
     def forward(self, *args, **kwargs):
+        if torch.compiler.is_compiling():
+            return super().forward(*args, **kwargs)
         watch = _Watch.of(self)
         leaves, form = torch.utils._pytree.tree_flatten((args, kwargs))
         tensors = [*self.parameters(), *self.buffers()]
@@ -131,7 +137,7 @@ class ModelNew(Model):
 
     @staticmethod
     def _may_be_recorded(watch, given, tensors):
-        if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch._C._are_functorch_transforms_active() or any(watch.hooks):
+        if torch.jit.is_tracing() or torch._C._are_functorch_transforms_active() or any(watch.hooks) or any(t.is_inference() for t in tensors):
             return False
         if torch.autograd.forward_ad._current_level >= 0 or (torch.is_grad_enabled() and any(t.requires_grad for t in (*given, *tensors))):
             return False

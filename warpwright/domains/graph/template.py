@@ -99,7 +99,10 @@ def watch() -> str:
     return Path(__file__).with_name("watch.py").read_text().partition(MARK)[2].strip("\n") + "\n"
 
 
-RECORDED = '''class _Recorded:
+RECORDED = '''import threading as _threading
+
+
+class _Recorded:
     """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out.
 
     Recorded anew when a tensor of the state moves; values written in place are seen by the replay. Calls from several threads or streams
@@ -127,7 +130,7 @@ RECORDED = '''class _Recorded:
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
-        saved = [t.clone() for t in written]
+        saved, drawn = [t.clone() for t in written], torch.cuda.get_rng_state()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(side):
@@ -137,6 +140,7 @@ RECORDED = '''class _Recorded:
         self.graph = torch.cuda.CUDAGraph()
         with torch.no_grad(), torch.cuda.graph(self.graph):
             self.results = function(*self.inputs, *state)
+        torch.cuda.set_rng_state(drawn)  # the calls before the first replay drew numbers
         for tensor, value in zip(written, saved):
             tensor.copy_(value)
 

@@ -1,1 +1,1 @@
-"""Class-wise convolution (CWC) of image data sets, after arXiv 2303.04278: protect, recover, verify, attack."""
+"""Class-wise convolution (CWC) of image data sets (arXiv 2303.04278): protect, recover, verify, attack."""

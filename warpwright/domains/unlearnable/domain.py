@@ -1,4 +1,4 @@
-"""The unlearnable domain's doors: a work file (.cwc) says shapes and operator of one job of class-wise convolution.
+"""The unlearnable domain's entry points: a work file (.cwc) gives the shapes and the operator of one CWC job.
 
 It is JSON, and every field has a default:
 
@@ -68,8 +68,8 @@ def _work(text: str, path: Path) -> tuning.Work:
         raise TaskError(f"{path}: expected a JSON object, saw {text[:40]!r}: {error}", 'write {"images": 256, "side": 32}') from error
     pad, scale = fields.pop("pad", "reflect"), fields.pop("scale", "sum")
     if pad not in PADS or scale not in SCALES:
-        raise TaskError(f"{path}: expected pad out of {PADS} and scale out of {SCALES}, saw {pad!r}, {scale!r}", "leave them out for the usual ones")
+        raise TaskError(f"{path}: expected pad out of {PADS} and scale out of {SCALES}, saw {pad!r}, {scale!r}", "leave them out for defaults")
     wrong = [field for field, value in fields.items() if field not in _SIZES or type(value) is not int or value < 1]
     if wrong:
-        raise TaskError(f"{path}: expected whole numbers above 0 for {', '.join(_SIZES)}, saw {', '.join(wrong)}", "leave out what is usual")
+        raise TaskError(f"{path}: expected whole numbers above 0 for {', '.join(_SIZES)}, saw {', '.join(wrong)}", "leave out fields to get defaults")
     return tuning.Work(**fields, operator=Operator(pad, scale))

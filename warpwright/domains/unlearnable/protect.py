@@ -1,4 +1,4 @@
-"""Protect a data set: read, convolve, write, in bounded memory; stop and resume anywhere; nothing is skipped silently."""
+"""Protect a data set: read, convolve and write in bounded memory; a run can stop and resume anywhere, and nothing is skipped silently."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class Summary:
 
     written: int = 0
     present: int = 0
-    """Items that an earlier, cut run had written."""
+    """Items that an earlier, interrupted run wrote."""
     seconds: float = 0.0
     failed: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a run goes; what of it changes the output stands in `settings`."""
+    """Options of a run; `settings` names those that change the output."""
 
     preset: str = "gentle"
     k: int = 3
@@ -97,7 +97,7 @@ class Options:
         return PRESETS[self.preset]
 
     def header(self, source: Source, bank: FilterBank) -> dict[str, Any]:
-        """Return the manifest's first line: what `recover` needs beside the key."""
+        """Return the manifest's first line: what `recover` needs besides the key."""
         method = {"scheme": SCHEME, "fingerprint": bank.fingerprint, "preset": self.preset, "k": self.k, "pb": self.pb, "dataset": self.dataset}
         files = {"format": self.form.name, "lossless": self.form.lossless, "metadata": self.form.metadata}
         return {"warpwright": self.version, **method, **files, "source": source.kind, "size": source.size, "classes": list(source.classes)}
@@ -119,7 +119,7 @@ def protect_data_set(
     """Write the protected data set to the new folder `out`; return what was done.
 
     `manifest`: private JSON lines (hashes, class, scale) for `recover`; it must not lie inside `out`.
-    An image that cannot be protected is reported in the summary, and the rest goes on.
+    An image that cannot be protected is reported in the summary, and the others are still written.
     """
     bank = options.bank(key, source.classes)
     if manifest is not None:
@@ -167,7 +167,7 @@ def missing(items: Iterator[Item], sink: Sink, summary: Summary) -> Iterator[tup
 
 
 def tick(summary: Summary, started: float, on_progress: Callable[[Summary], None] | None) -> None:
-    """Bring the summary's time up to date and show it."""
+    """Update the summary's time and show it."""
     summary.seconds = time.monotonic() - started
     if on_progress is not None:
         on_progress(summary)
@@ -189,7 +189,7 @@ def _check_manifest(path: Path, out: Path, resume: bool) -> None:
     if path.exists() and not resume:
         raise UsageError(f"expected a new manifest file, saw that {path} exists", "name another, or --resume")
     if not path.parent.is_dir():
-        raise UsageError(f"cannot write the manifest {path}: there is no folder {path.parent}", "make it first")
+        raise UsageError(f"cannot write the manifest {path}: there is no folder {path.parent}", "create it first")
 
 
 def _open_manifest(path: Path | None, resume: bool) -> IO[str]:
@@ -203,7 +203,7 @@ def _open_manifest(path: Path | None, resume: bool) -> IO[str]:
         raise UsageError(f"cannot write the manifest {path}: {error.strerror}", "check the path") from error
     size = os.fstat(handle).st_size
     if size and os.pread(handle, 1, size - 1) != b"\n":
-        os.write(handle, b"\n")  # a killed run may have cut its last line: the reader passes over it
+        os.write(handle, b"\n")  # a killed run may have left a partial last line, which the reader skips
     return os.fdopen(handle, "a" if resume else "w")
 
 
@@ -228,7 +228,7 @@ def batches(read: Iterator[tuple[int, Item, Picture]], convert: Callable[[list[t
 def decoded(
     items: Iterator[tuple[int, Item]], workers: int, summary: Summary, pool: ThreadPoolExecutor | None = None
 ) -> Iterator[tuple[int, Item, Picture]]:
-    """Decode ahead in the pool (Pillow lets go of the interpreter lock), at most 2 chunks a worker in flight."""
+    """Decode ahead in the pool (Pillow releases the interpreter lock), at most 2 chunks a worker in flight."""
 
     def load(chunk: list[tuple[int, Item]]) -> list[tuple[int, Item, Picture | ImageError]]:
         out: list[tuple[int, Item, Picture | ImageError]] = []
@@ -276,7 +276,8 @@ def _convolve(group: list[tuple[int, Item, Picture]], bank: FilterBank, options:
 
 
 def _write(sink: Sink, batch: list[_Done], pool: ThreadPoolExecutor, log: Any, source: Source) -> None:
-    """Write one batch; an item's manifest line goes first, so that every file that exists has one (a line may stand twice)."""
+    """Write one batch; an item's manifest line goes first, so that every file that exists has one (a line may appear twice)."""
+
     def encode(part: list[_Done]) -> list[tuple[str, bytes]]:
         return [(_line(done, source), sink.prepare(done.protected)) for done in part]
 

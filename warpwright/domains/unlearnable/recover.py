@@ -35,14 +35,14 @@ class Manifest:
     lossless: bool
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Yield the lines of the images; passes over a line that a killed run left incomplete."""
+        """Yield the lines of the images; skip a line that a killed run left incomplete."""
         with self.path.open() as file:
             next(file)
             for text in file:
                 try:
                     line = json.loads(text)
                 except ValueError:
-                    continue  # its image was not written then: a line always goes first, and was written again by the resumed run
+                    continue  # its image was not written: a line is always written first, and the resumed run wrote it again
                 yield line
 
 
@@ -59,7 +59,7 @@ def read_manifest(path: Path) -> Manifest:
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"expected a manifest that `warpwright protect` wrote, saw something else in {path}", "check --manifest") from error
     if scheme != SCHEME:
-        raise UsageError(f"expected filters of scheme {SCHEME}, saw {scheme}", "use the version of warpwright that made them")
+        raise UsageError(f"expected filters of scheme {SCHEME}, saw {scheme}", "use the version of warpwright that drew them")
     return manifest
 
 
@@ -75,13 +75,13 @@ def recover_data_set(
 ) -> Summary:
     """Write the recovered images of `folder` to the new folder `out`.
 
-    Image files stream; of an array data set the manifest's lines are held, about 1 kB an image.
-    Refuses a wrong key, and lossy or changed files unless `best_effort`: the inverse amplifies what compression did.
+    Image files stream; for an array data set the manifest's lines are kept in memory, about 1 kB an image.
+    Refuses a wrong key, and lossy or changed files unless `best_effort`: the inverse amplifies compression errors.
     """
     if fingerprint(key) != manifest.fingerprint:
         raise UsageError(f"expected the key {manifest.fingerprint}, saw {fingerprint(key)}", "use the key that protected this data set")
     if not manifest.lossless and not best_effort:
-        raise UsageError("expected lossless files, saw JPEG", "recovery from them is rough (about 34 dB): --best-effort does it")
+        raise UsageError("expected lossless files, saw JPEG", "recovery from them is rough (about 34 dB): add --best-effort")
     bank = manifest.options.bank(key, manifest.classes)
     summary, started = Summary(), time.monotonic()
     items, shape, tops = _listed(folder, manifest, best_effort)

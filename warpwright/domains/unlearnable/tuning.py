@@ -1,6 +1,6 @@
 """The operator as a task of the loop: its search space is the C++ template's tunables, its candidates are files that need torch alone.
 
-    Work            shape, filter side, border, scale: what is to be made fast
+    Work            the job to optimise: shape, filter side, border, scale
     task_text       the task file: the operator in plain torch, exact because weights are multiples of 1/4096
     space           fuse -> rows, vectors, lanes
 """
@@ -20,7 +20,7 @@ from warpwright.native import standalone
 from warpwright.space import Space, Traits
 
 _ACCUMULATORS = 32
-"""rows x vectors: more vector accumulators than AVX-512 has registers only spill."""
+"""rows x vectors: more vector accumulators than AVX-512 has registers would spill."""
 
 _POINTERS = 8
 """Pointer parameters of cwc_convolve; its two numbers follow them."""
@@ -66,7 +66,7 @@ class Fuse:
 
 @dataclass
 class Tunable:
-    """One constant of the kernel -> another value of it; the mathematics stays."""
+    """One constant of the kernel -> another value of it; the mathematics is unchanged."""
 
     name: str
     values: tuple[int, ...]

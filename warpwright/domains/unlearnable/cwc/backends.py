@@ -51,7 +51,7 @@ def cpp(
 
 
 def torch(images: Any, labels: Any, bank: FilterBank, operator: Operator, out: Any = None) -> Any:
-    """Return the protected images as a uint8 tensor on `images`' device: one grouped convolution in float64-free exact float32."""
+    """Return the protected images as a uint8 tensor on `images`' device: one grouped convolution in exact float32, without float64."""
     import torch as t
 
     x = images if isinstance(images, t.Tensor) else t.from_numpy(np.ascontiguousarray(images))
@@ -64,7 +64,7 @@ def torch(images: Any, labels: Any, bank: FilterBank, operator: Operator, out: A
     padded *= ((rows >= 0)[:, None] & (columns >= 0)[None, :]).float()
     weights = t.from_numpy(bank.weights).to(x.device)[y.to(x.device).long()]
     z = t.zeros(x.shape, dtype=t.float32, device=x.device)
-    for i in range(k):  # shifted adds, not conv2d: no TF32 and no Winograd can touch the exact sums
+    for i in range(k):  # shifted adds, not conv2d: neither TF32 nor Winograd can change the exact sums
         for j in range(k):
             z += weights[:, i, j].float().view(n, 1, 1, 1) * padded[:, :, i : i + h, j : j + w]
     z64 = z.long()

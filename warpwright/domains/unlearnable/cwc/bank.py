@@ -1,7 +1,7 @@
-"""Filters of class-wise convolution (CWC): one small filter per class, made from a key and the class's name.
+"""Filters of class-wise convolution (CWC): one small filter per class, drawn from a key and the class's name.
 
 Source: arXiv 2303.04278, section 4: k*k weights from U(0, p_b), one of them set to 1. Ours differ where the paper's
-form harms: weights are multiples of 1/4096, so that every partial sum of a convolution is an exact integer in float32;
+form does harm: weights are multiples of 1/4096, so that every partial sum of a convolution is an exact integer in float32;
 the tap may be centred; filters are keyed by class name, so that adding a class changes no other class's filter.
 """
 
@@ -29,7 +29,7 @@ MAX_SUM = 16
 """With sum(w) <= 16 every partial sum 255 * 16 * 4096 stays below 2**24 and is exact in float32, in any order."""
 
 _GRID = 64
-"""Frequencies a side at which min |F| is looked for; 224-pixel images see the same minimum to 1 %."""
+"""Frequencies a side at which min |F| is sought; 224-pixel images see the same minimum to 1 %."""
 
 _ATTEMPTS = 10_000
 
@@ -43,9 +43,9 @@ class FilterSpec:
     pb: float = 0.3
     """Blur parameter p_b: weights are uniform on [0, pb]."""
     tap: Tap = "centre"
-    """Where the weight 1 sits: `random` is the paper's."""
+    """Where the weight 1 is: `random` is the paper's."""
     min_response: float = 0.0
-    """Draw again until the smallest magnitude of the frequency response exceeds this: what `recover` needs."""
+    """Draw again until the smallest magnitude of the frequency response exceeds this, which `recover` needs."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.k <= 31:

@@ -1,6 +1,6 @@
 """The CWC operator on NVIDIA GPUs: four kernels, all bit-equal to `operator.reference`.
 
-    cluster  cwc_cluster.cu: half's products, made once for scale "max" where a cluster of blocks shares an image; k <= 3 (CLUSTER_SIDES)
+    cluster  cwc_cluster.cu: half's products, computed once for scale "max" where a cluster of blocks shares an image; k <= 3 (CLUSTER_SIDES)
     half  cwc_half.cu: products in half precision on the tensor cores, planes through shared memory; k <= 3, square colour images (HALF_SIDES)
     mma   cwc_mma.cu: byte products on the tensor cores; k <= 9 and widths of whole 8-column tiles (toeplitz.fits)
     fma   cwc_fma.cu: float32; everything else
@@ -24,18 +24,18 @@ from warpwright.domains.unlearnable.cwc.operator import PADS, Operator, check
 from warpwright.errors import UsageError
 
 COMMON_SIDES = (32, 64, 96, 128, 224, 256)
-"""Square images of these sides get a kernel of their own (a build of a few seconds, kept): a third fewer instructions at 32x32."""
+"""Square images of these sides get a kernel of their own (a cached build of a few seconds): a third fewer instructions at 32x32."""
 
 HALF_SIDES = (32, 64, 96, 128, 224)
-"""What half can take: whole groups of 32, and three planes and one on its way in the 227 KB of shared memory of one multiprocessor."""
+"""What half supports: whole groups of 32, and three planes and one in flight in the 227 KB of shared memory of one multiprocessor."""
 
 CLUSTER_SIDES = (224,)
-"""What cluster takes, for scale "max": images whose sums one multiprocessor cannot keep in registers."""
+"""What cluster supports, for scale "max": images whose sums one multiprocessor cannot keep in registers."""
 
 
 @dataclass(frozen=True)
 class GpuTuning:
-    """Tunables of the kernels; 0 leaves a constant to the kernel's own choice."""
+    """Tunables of the kernels; 0 leaves the choice to the kernel."""
 
     kernel: str = "auto"
     """auto, cluster, half, mma or fma."""
@@ -89,7 +89,7 @@ class DeviceBank(NamedTuple):
     sums: Any
     """int32 `[classes]`."""
     bands: Any
-    """int32 `[classes, k, 2, 32]` for mma (toeplitz.bands), or None where mma cannot take the filters."""
+    """int32 `[classes, k, 2, 32]` for mma (toeplitz.bands), or None where mma does not support the filters."""
     halves: Any
     """int32 `[classes, k, 2, 32]` for half and cluster (toeplitz.halves), or None likewise."""
 
@@ -120,7 +120,7 @@ def bank_to_cuda(bank: FilterBank, device: Any) -> DeviceBank:
 
 
 def launch_cuda(x: Any, labels: Any, bank: DeviceBank, operator: Operator, out: Any, k: int, tuning: GpuTuning | None = None) -> None:
-    """Enqueue the kernel on torch's current stream: everything is on the device already, nothing is checked but what mma can take."""
+    """Enqueue the kernel on torch's current stream: everything is on the device already, and only what mma supports is checked."""
     import torch as t
 
     chosen = tuning or GpuTuning()
@@ -170,27 +170,27 @@ def choose(bank: DeviceBank, x: Any, out: Any, operator: Operator, capability: t
 
 def half_defines(k: int, side: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
     """Return the build line's constants of cwc_half.cu."""
-    given = tuning if tuning.warps else fastest_half(side, operator.scale)
-    sizes = {"WARPS": given.warps, "BLOCKS": given.blocks, "SLOTS": given.slots, "HEIGHT": side, "WIDTH": side, "PAD": PADS.index(operator.pad)}
-    ways = {"ALONE": side == 32, "KEEP": given.keep, "STAGED": given.staged}
+    chosen = tuning if tuning.warps else fastest_half(side, operator.scale)
+    sizes = {"WARPS": chosen.warps, "BLOCKS": chosen.blocks, "SLOTS": chosen.slots, "HEIGHT": side, "WIDTH": side, "PAD": PADS.index(operator.pad)}
+    ways = {"ALONE": side == 32, "KEEP": chosen.keep, "STAGED": chosen.staged}
     return (f"K={k}", "TENSOR_CORES", *(f"{name}={int(value)}" for name, value in (sizes | ways).items()))
 
 
 def cluster_defines(k: int, side: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
     """Return the build line's constants of cwc_cluster.cu."""
-    given = tuning if tuning.warps else FASTEST_CLUSTER
-    sizes = {"CLUSTER": given.cluster, "WARPS": given.warps, "BLOCKS": given.blocks, "SLOTS": given.slots}
+    chosen = tuning if tuning.warps else FASTEST_CLUSTER
+    sizes = {"CLUSTER": chosen.cluster, "WARPS": chosen.warps, "BLOCKS": chosen.blocks, "SLOTS": chosen.slots}
     sizes |= {"HEIGHT": side, "WIDTH": side, "PAD": PADS.index(operator.pad)}
     return (f"K={k}", "TENSOR_CORES", *(f"{name}={value}" for name, value in sizes.items()))
 
 
 def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: GpuTuning) -> tuple[str, ...]:
-    """Return the build line's constants of cwc_mma.cu; where none is given, those that were fastest for images of this size."""
+    """Return the build line's constants of cwc_mma.cu; by default those that were fastest for images of this size."""
     fixed = tuning.fixed and height == width and height in COMMON_SIDES
     if fixed and not (tuning.rows or tuning.warps or tuning.blocks):
         tuning = fastest(k, height)
-    given = {"ROWS": tuning.rows, "WARPS": tuning.warps, "BLOCKS": tuning.blocks}
-    constants = [f"K={k}", "TENSOR_CORES", *(f"{name}={value}" for name, value in given.items() if value)]
+    requested = {"ROWS": tuning.rows, "WARPS": tuning.warps, "BLOCKS": tuning.blocks}
+    constants = [f"K={k}", "TENSOR_CORES", *(f"{name}={value}" for name, value in requested.items() if value)]
     if fixed:
         constants += [f"HEIGHT={height}", f"WIDTH={width}", f"PAD={PADS.index(operator.pad)}"]
     return tuple(constants)
@@ -199,13 +199,13 @@ def mma_defines(k: int, height: int, width: int, operator: Operator, tuning: Gpu
 _ENTRIES = {name: f"{name}_cuda" for name in ("cwc_fma", "cwc_mma", "cwc_half", "cwc_cluster")}
 
 
-@functools.cache  # looking up the compiler takes milliseconds: once, not once a launch
+@functools.cache  # finding the compiler takes milliseconds: once, not at each launch
 def _library(name: str, defines: tuple[str, ...], capability: tuple[int, int]) -> ctypes.CDLL:
     return native.load(build(name, defines, capability))
 
 
 def source(name: str) -> str:
-    """Return the text of a kernel file with the headers beside it in place of its includes."""
+    """Return the text of a kernel file with its includes replaced by the headers' text."""
     folder = Path(__file__).parents[1] / "kernels"
     return re.sub(r'^#include "(.+)"$', lambda line: (folder / line[1]).read_text(), (folder / f"{name}.cu").read_text(), flags=re.M)
 

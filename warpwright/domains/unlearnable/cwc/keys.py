@@ -19,7 +19,7 @@ def new_key(path: Path) -> str:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
-        raise UsageError(f"expected a new file for the key, saw that {path} exists", "keys cannot be made again: choose another name") from error
+        raise UsageError(f"expected a new file for the key, saw that {path} exists", "a key cannot be created again: choose another name") from error
     except OSError as error:
         raise UsageError(f"cannot create the key file {path}: {error.strerror}", "choose a folder that exists and is writable") from error
     with os.fdopen(handle, "w") as file:

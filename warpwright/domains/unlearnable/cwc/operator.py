@@ -31,9 +31,9 @@ class Operator:
 
 
 def border(size: int, k: int, pad: Pad) -> NDArray[np.int32]:
-    """Return `[size + k - 1]` source index of every padded position along one axis; -1 stands for a zero.
+    """Return `[size + k - 1]` source index of every padded position along one axis; -1 means a zero.
 
-    Reflection does not repeat the edge pixel and goes on bouncing where the pad is longer than the image.
+    Reflection does not repeat the edge pixel and continues back and forth where the pad is longer than the image.
     """
     position = np.arange(size + k - 1) - k // 2
     if pad == "zero":
@@ -58,7 +58,7 @@ def check(images: NDArray[np.uint8], labels: NDArray[np.integer], weights: NDArr
 
 
 def reference(images: NDArray[np.uint8], labels: NDArray[np.integer], weights: NDArray[np.int32], operator: Operator) -> NDArray[np.uint8]:
-    """Return `[N, C, H, W]` uint8: the judge. Slow and obvious."""
+    """Return `[N, C, H, W]` uint8, by the definition: slow and obvious."""
     check(images, labels, weights)
     out = np.empty_like(images)
     for n, label in enumerate(labels):

@@ -71,7 +71,7 @@ def clean_accuracy(a_minus: float, a_plus: float, mu: Vector) -> float:
 
 
 def clean_accuracy_bound(a_minus: float, a_plus: float, mu: Vector) -> float:
-    """Return an upper bound of `clean_accuracy`: one minus half of what Chernoff leaves for each class's *correct* answers.
+    """Return an upper bound of `clean_accuracy`: the mean of Chernoff bounds on each class's *correct* answers.
 
     Accuracy = (P(q > 0 | +1) + P(q < 0 | -1)) / 2, each of which is at most the smallest E exp(t q) over t of its sign.
     """

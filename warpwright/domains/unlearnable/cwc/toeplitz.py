@@ -1,6 +1,6 @@
-"""What the tensor-core kernels multiply with: each filter row as a banded Toeplitz matrix, in the layout of mma's B operand.
+"""The operand of the tensor-core kernels: each filter row as a banded Toeplitz matrix, in the layout of mma's B operand.
 
-    column n of the band of filter row i = w[i] moved n places: 16 input bytes, from 4 columns left of the first output, times 8 output columns
+    column n of the band of filter row i = w[i] shifted by n: 16 input bytes, from 4 columns left of the first output, times 8 output columns
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def halves(weights: NDArray[np.int32]) -> NDArray[np.uint32]:
     """Return `[classes, k, 2, 32]`: for each filter row the two words of each lane's B fragment of mma.m16n8k16 with .f16.
 
     Lane 4g + t holds, for output column g, bytes 4t and 4t + 2 of the window in the first word, 4t + 1 and 4t + 3 in the second: the order in which
-    one byte permutation takes pixels out of a word.
+    one byte permutation extracts pixels from a word.
     weights: `[classes, k, k]`, exact as halves (suits_halves).
     """
     classes, k, _ = weights.shape
@@ -59,7 +59,7 @@ def halves(weights: NDArray[np.int32]) -> NDArray[np.uint32]:
 
 
 def fits(weights: NDArray[np.int32], shape: tuple[int, ...]) -> bool:
-    """Can cwc_mma.cu take these filters `[classes, k, k]` and images `[N, C, H, W]`? Else cwc_fma.cu does."""
+    """Does cwc_mma.cu support these filters `[classes, k, k]` and images `[N, C, H, W]`? If not, cwc_fma.cu does."""
     return suits_filters(weights) and suits_images(shape)
 
 
@@ -69,12 +69,12 @@ def suits_filters(weights: NDArray[np.int32]) -> bool:
 
 
 def suits_halves(weights: NDArray[np.int32]) -> bool:
-    """Can cwc_half.cu take the filters: small ones whose weights are exact in half precision?"""
+    """Does cwc_half.cu support the filters: small ones whose weights are exact in half precision?"""
     exact = weights.shape[-1] <= 3 and suits_filters(weights) and int(weights.max()) <= LARGEST_HALF_WEIGHT
     return exact and bool((weights.astype(np.float16) == weights).all())
 
 
 def suits_images(shape: tuple[int, ...]) -> bool:
-    """Are the images made of whole 8-column tiles, and large enough that a border reflects once?"""
+    """Do the images consist of whole 8-column tiles, and large enough that a border reflects once?"""
     _, channels, height, width = shape
     return min(height, width) >= OUTPUTS and width % OUTPUTS == 0 and channels * height * width < 1 << 31

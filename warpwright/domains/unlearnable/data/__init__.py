@@ -1,1 +1,1 @@
-"""Labelled image data sets: read, held in memory, written."""
+"""Labelled image data sets: read them, hold them in memory, write them."""

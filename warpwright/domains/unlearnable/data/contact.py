@@ -1,4 +1,4 @@
-"""Contact sheet: clean and protected images side by side, to look at before anything is written."""
+"""Contact sheet: clean and protected images side by side, for a look before anything is written."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Image files to uint8 arrays and back, with every format decision in one place.
+"""Image files to uint8 arrays and back, with every decision about formats in one place.
 
 Handled: grey and RGB of 8 bits; alpha (the alpha plane is kept, colour is filtered); palettes (expanded); 1-bit (expanded to grey);
 EXIF orientation (applied, since the tag is stripped). Refused by name, one line each: 16-bit and float samples, CMYK and other colour
-spaces, animations, empty files, files that do not decode whole.
+spaces, animations, empty files, files that do not decode completely.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Metadata = Literal["strip", "icc", "keep"]
-"""`icc` keeps the colour profile only: EXIF may hold a place on the map, so it goes unless the user says `keep`."""
+"""`icc` keeps the colour profile only: EXIF may hold GPS positions, so it is dropped unless the user asks for `keep`."""
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
 _EXPAND = {"1": "L", "P": "RGB", "PA": "RGBA"}
@@ -119,7 +119,7 @@ def encode(picture: Picture, form: Format) -> bytes:
     mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[len(planes)]
     image = image_module.fromarray(np.stack(planes, -1) if len(planes) > 1 else planes[0], mode)
     options: dict[str, Any] = {
-        "png": {"compress_level": 1},  # 3 times as fast as the default of 6 and 10 % larger; PNG encoding is what limits a folder run
+        "png": {"compress_level": 1},  # 3 times as fast as the default of 6 and 10 % larger; PNG encoding limits a run over folders
         "webp": {"lossless": True, "method": 2, "exact": True},
         "jpeg": {"quality": form.quality, "subsampling": 0},
     }[form.name]

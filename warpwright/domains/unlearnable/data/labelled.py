@@ -23,7 +23,7 @@ Pictures = Sequence[NDArray[np.uint8]]
 
 @dataclass(frozen=True)
 class Labelled:
-    """Images with labels; `names` are what a clean and a protected set are matched by."""
+    """Images with labels; clean and protected sets are matched by `names`."""
 
     names: tuple[str, ...]
     pictures: Pictures

@@ -1,7 +1,7 @@
-"""Where protected images go: a new folder, each file written whole or not at all; arrays as growing .npy files.
+"""Where protected images go: a new folder, each file is written completely or not at all; arrays as growing .npy files.
 
 A sink is resumed by asking it which items are already there. The bytes of an item depend on nothing but the item, so a run that was
-cut and resumed gives the same folder as one that was not.
+interrupted and resumed gives the same folder as one that was not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpwright.domains.unlearnable.data.images import Format, Picture, encode
 from warpwright.errors import UsageError
 
 MARK = ".warpwright-unfinished"
-"""Stands in the output folder until the run is complete; its first line names the run's settings."""
+"""A file in the output folder until the run is complete; its first line names the run's settings."""
 
 
 class Sink(Protocol):
@@ -40,7 +40,7 @@ class Sink(Protocol):
 
 
 def begin(folder: Path, settings: str, resume: bool) -> None:
-    """Create the output folder, or check that it is this very run's and unfinished."""
+    """Create the output folder, or check that it belongs to this run and is unfinished."""
     mark = folder / MARK
     if not resume:
         try:
@@ -54,7 +54,7 @@ def begin(folder: Path, settings: str, resume: bool) -> None:
     if not folder.is_dir():
         raise UsageError(f"expected an unfinished output folder to resume, saw none at {folder}", "leave out --resume")
     if not {entry.name for entry in folder.iterdir()} - {_part(mark).name}:
-        write_whole(mark, (settings + "\n").encode())  # killed between making the folder and marking it
+        write_whole(mark, (settings + "\n").encode())  # killed after creating the folder, before marking it
     if not mark.exists():
         raise UsageError(f"expected an unfinished run in {folder}, saw a finished one", "choose another output folder")
     seen = mark.read_text().splitlines()[0]
@@ -68,7 +68,7 @@ def end(folder: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file so that it exists completely or not at all."""
     temporary = _part(path)
     with temporary.open("wb") as file:
         file.write(data)
@@ -130,7 +130,7 @@ class ArraySink:
         write_whole(folder / "classes.txt", "".join(f"{name}\n" for name in classes).encode())
 
     def _create(self, name: str, shape: tuple[int, ...], dtype: type) -> int:
-        """Make a file of zeros unless it is there; return where its data start."""
+        """Create a file of zeros unless it exists; return where its data start."""
         path = self.folder / f"{name}.npy"
         if not path.exists():
             temporary = _part(path)
@@ -148,7 +148,7 @@ class ArraySink:
         return np.ascontiguousarray(planes[0] if len(self.shape) == 2 else planes.transpose(1, 2, 0)).tobytes()
 
     def write(self, index: int, name: str, label: int, data: bytes) -> str:
-        """Write an item and return its place."""
+        """Write an item and return its position."""
         if os.pwrite(self.handle, data, self.start + index * self.bytes) != self.bytes:
             raise OSError(f"expected to write {self.bytes} bytes to {self.folder / 'images.npy'}, saw a short write")
         self.labels[index] = label
@@ -156,7 +156,7 @@ class ArraySink:
         return f"images.npy[{index}]"
 
     def finish(self) -> None:
-        """Make the arrays durable and, where every item is there, drop the progress file."""
+        """Make the arrays durable and, where every item is written, drop the progress file."""
         os.fsync(self.handle)
         os.close(self.handle)
         self.labels.flush()

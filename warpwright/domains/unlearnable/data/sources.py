@@ -42,7 +42,7 @@ class Source:
     size: int
     items: Callable[[], Iterator[Item]]
     note: str = ""
-    """What of the data set is left out."""
+    """What part of the data set is left out."""
 
 
 def open_source(path: Path, labels: str = "auto") -> Source:
@@ -55,7 +55,7 @@ def open_source(path: Path, labels: str = "auto") -> Source:
         raise UsageError(f"expected a data set, saw nothing at {path}", "give a folder, an archive or an .npz file")
     try:
         return _open(path, labels)
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, tarfile.TarError) as error:  # what numpy, zip and tar say of broken files
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, tarfile.TarError) as error:  # what numpy, zip and tar raise for broken files
         raise UsageError(f"expected a whole data set, saw {type(error).__name__} in {path}: {error}", "download or write it again") from error
 
 
@@ -113,9 +113,9 @@ def open_listed_as_written(root: Path, listing: Path) -> Source:
 
     def written() -> Iterator[Item]:
         for item in source.items():
-            found = next((suffix for suffix in (".png", ".webp", ".jpg") if (root / f"{item.name}{suffix}").exists()), None)
-            if found is not None:
-                yield _file_item(root, f"{item.name}{found}", item.label)
+            ending = next((suffix for suffix in (".png", ".webp", ".jpg") if (root / f"{item.name}{suffix}").exists()), None)
+            if ending is not None:
+                yield _file_item(root, f"{item.name}{ending}", item.label)
 
     return Source(source.kind, source.classes, source.size, written)
 
@@ -191,7 +191,7 @@ def _memory_mapped(path: Path) -> Source:
 
 
 class _FileArray:
-    """A .npy file of uint8 read row by row with pread: a map's pages would count as this process's memory."""
+    """A .npy file of uint8 read row by row with pread: the pages of a memory map would count as this process's memory."""
 
     def __init__(self, path: Path) -> None:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -215,7 +215,7 @@ class _FileArray:
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Reads the published CIFAR batches and nothing that could run code."""
+    """Reads the published CIFAR batches, and refuses anything that could run code."""
 
     _ALLOWED = frozenset(
         {("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype")}
@@ -233,7 +233,7 @@ def _unpickle(data: bytes, name: str) -> Mapping[Any, Any]:
         loaded = _PlainUnpickler(io.BytesIO(data), encoding="bytes").load()
     except UsageError:
         raise
-    except Exception as error:  # pickle raises whatever its bytes make it raise
+    except Exception as error:  # a pickle can raise anything
         raise UsageError(f"expected a CIFAR batch, saw {type(error).__name__} in {name}: {error}", "download it again") from error
     return {key.decode() if isinstance(key, bytes) else key: value for key, value in loaded.items()}
 
@@ -242,14 +242,14 @@ def _cifar_files(path: Path) -> dict[str, Callable[[], bytes]]:
     """Return the training batches and the name files at `path` (a folder or the published .tar.gz), by base name."""
     wanted = {*(f"data_batch_{i}" for i in range(1, 6)), "train", "batches.meta", "meta"}
     if path.is_dir():
-        found = {entry.name: entry.read_bytes for entry in path.iterdir() if entry.is_file() and entry.name in wanted}
+        files = {entry.name: entry.read_bytes for entry in path.iterdir() if entry.is_file() and entry.name in wanted}
     elif path.name.endswith((".tar.gz", ".tgz", ".tar")):
         with tarfile.open(path) as tar:
             members = [m for m in tar.getmembers() if m.isfile() and PurePosixPath(m.name).name in wanted]
-        found = {PurePosixPath(m.name).name: (lambda m=m: _tar_member(path, m.name)) for m in members}  # type: ignore[misc]
+        files = {PurePosixPath(m.name).name: (lambda m=m: _tar_member(path, m.name)) for m in members}  # type: ignore[misc]
     else:
         return {}
-    return found if {"data_batch_1", "train"} & set(found) else {}
+    return files if {"data_batch_1", "train"} & set(files) else {}
 
 
 def _tar_member(path: Path, name: str) -> bytes:

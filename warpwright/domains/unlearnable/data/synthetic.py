@@ -1,9 +1,9 @@
-"""Image sets made offline, on which the effect of class-wise filtering can and cannot be shown.
+"""Synthetic image sets, on which the effect of CWC can and cannot be shown.
 
 Digits (scikit-learn's 1,797 bundled 8x8 scans) are enlarged and placed at random on power-law noise; train and test use different scans.
 `grey` has low contrast on 1/f noise: its true classes are harder to learn than the filters, so blur alone protects it. `colour` has clear
 digits on noise of varied spectra: blur is no shortcut there, and only the border that zero padding leaves protects. Both were built for
-this method; they show that the effect can occur, not how often. `digits` are the raw 8x8 scans: a trap, since there any filter hurts.
+this method; they show that the effect can occur, not how often. `digits` are the raw 8x8 scans: misleading, since any filter hurts there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Composition:
 
 
 RECIPES = {"grey": Composition(1, 58.0, 20.0, (1.0, 1.0)), "colour": Composition(3, 110.0, 10.0, (0.3, 1.7))}
-"""Seen in trials at 28 pixels, training on clean and protected images: grey with contrast 52: 65.5 and 13 to 16 % (preset gentle); colour with
+"""In trials at 28 pixels, training on clean and protected images: grey with contrast 52: 65.5 and 13 to 16 % (preset gentle); colour with
 noise 25: 84.5 and 11 % (paper), but only 63 % when edges are dropped, with noise 12: 29 and 88 %."""
 
 

@@ -1,7 +1,7 @@
-"""Counter-measures: what somebody who trains on a protected set may do to learn from it all the same.
+"""Counter-measures: what somebody who trains on a protected set may do to learn from it anyway.
 
 Each changes the training images once (`prepare`), or every batch (`augment`), or the training itself (`recipe`). The dated list is part of
-every report: a protection that holds against all of these may fall to the next.
+every report: a protection that withstands all of these may fall to the next.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from warpwright.domains.unlearnable.data.images import pillow
 from warpwright.domains.unlearnable.verification.training import Augment, Recipe
 
 DATED = "2026-11"
-"""When this list was last brought up to date."""
+"""When this list was last updated."""
 
 Images = NDArray[np.uint8]
 """`[N, C, H, W]`"""
@@ -37,7 +37,7 @@ def same_recipe(recipe: Recipe) -> Recipe:
 
 @dataclass(frozen=True)
 class Countermeasure:
-    """One way to train; the filter-estimating ones, which need other data too, are made by `verification`."""
+    """One way to train; those that estimate filters need other data too, and are in `verify.py`."""
 
     about: str
     prepare: Callable[[Images], Images] = same
@@ -133,4 +133,4 @@ COUNTERMEASURES: Mapping[str, Countermeasure] = {
 }
 
 QUICK = ("edge crop", "jpeg", "greyscale")
-"""Those that cost no more than plain training; `verification` adds the two that estimate the filters."""
+"""Those that cost no more than plain training; `verify.py` adds the two that estimate the filters."""

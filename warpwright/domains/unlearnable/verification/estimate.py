@@ -1,6 +1,6 @@
 """Attacks: estimate the filters without the key, and undo them.
 
-Why they are here: a user must be able to see that the key does not hide the filters. One clean/protected pair gives a class's
+They show the user that the key does not hide the filters. One clean/protected pair gives a class's
 filter by least squares; labels and a handful of similar clean images give its magnitude response from average spectra.
 """
 
@@ -27,12 +27,12 @@ def from_pairs(clean: NDArray[np.uint8], protected: NDArray[np.uint8], k: int, p
     """
     if clean.shape != protected.shape or not len(clean):
         raise UsageError(f"expected pairs of one shape, saw {clean.shape} and {protected.shape}", "give at least one pair")
-    found = [_solve(x, y, k, pad)[0] for x, y in zip(clean, protected, strict=True)]
-    return np.mean([weights / weights.max() for weights in found], axis=0).reshape(k, k)
+    filters = [_solve(x, y, k, pad)[0] for x, y in zip(clean, protected, strict=True)]
+    return np.mean([weights / weights.max() for weights in filters], axis=0).reshape(k, k)
 
 
 def _solve(x: NDArray[np.uint8], y: NDArray[np.uint8], k: int, pad: Pad) -> tuple[NDArray[np.float64], float]:
-    """Return `[k * k]` the least-squares weights that turn image x into y (`[C, H, W]`), and the root mean square of what is left.
+    """Return `[k * k]` the least-squares weights that turn image x into y (`[C, H, W]`), and the root mean square of the residual.
 
     By the normal equations: k * k unknowns, 100 times as fast as an SVD of the pixels at k=9, and exact enough where rounding to 8 bits
     already costs 1e-3.
@@ -48,7 +48,7 @@ def _solve(x: NDArray[np.uint8], y: NDArray[np.uint8], k: int, pad: Pad) -> tupl
 
 @dataclass(frozen=True)
 class Fit:
-    """What one clean/protected pair of each class tells: the operator and all filters."""
+    """What one clean/protected pair of each class reveals: the operator and all filters."""
 
     operator: Operator
     bank: FilterBank
@@ -61,9 +61,9 @@ _SIDES = (3, 5, 7, 9, 11)
 
 
 def fit(pairs: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]], classes: tuple[str, ...]) -> Fit:
-    """Return the operator and filters behind one pair (clean, protected; each `[C, H, W]`) of each class, found without a key.
+    """Return the operator and filters that one pair (clean, protected; each `[C, H, W]`) of each class reveals, without a key.
 
-    The smallest filter side and the border whose residual is within 10 % of the best are taken.
+    Chooses the smallest filter side and the border whose residual is within 10 % of the best.
     """
     probes = pairs[:3]
     sides = [k for k in _SIDES if k == _SIDES[0] or all(k * k * 8 <= min(x.shape[1:]) ** 2 for x, _ in probes)]
@@ -122,7 +122,7 @@ def _cosines(shape: tuple[int, ...], k: int) -> NDArray[np.float64]:
 
 
 def _fit_power(ratio: NDArray[np.float64], series: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the series nearest to `ratio` in relative terms, by three rounds of reweighted least squares; the zero frequency does not count."""
+    """Return the series nearest to `ratio` in relative terms, by three rounds of reweighted least squares; the zero frequency is ignored."""
     target, fitted = ratio.ravel(), np.ones(ratio.size)
     counts = np.ones(ratio.size)
     counts[0] = 0.0
@@ -134,7 +134,7 @@ def _fit_power(ratio: NDArray[np.float64], series: NDArray[np.float64]) -> NDArr
 
 
 def undo(images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], responses: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Return the images with each class's magnitude response divided out (phase is left alone, responses floored)."""
+    """Return the images with each class's magnitude response divided out (phase unchanged, responses bounded below)."""
     out = np.empty_like(images)
     for label in np.unique(labels):
         members = labels == label

@@ -1,4 +1,4 @@
-"""What `verify` found, computed from outcomes alone: rows, the headline, and the words that go with them."""
+"""The findings of `verify`, computed from outcomes alone: rows, the headline and notes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMITS = (
 )
 
 _LEARNED = 0.3
-"""A run has learned when its training accuracy covers this share of the way from chance to 100 %; below, its test accuracy says nothing."""
+"""A run has learned when its training accuracy covers this share of the way from chance to 100 %; below, its test accuracy means nothing."""
 
 _WORTH = 5.0
 """Percentage points by which training must fall for the set to be called protected at all."""
@@ -76,7 +76,7 @@ class Headline:
     clean: float | None
     protected: float | None
     worst: float | None
-    """The best accuracy that anybody reached on protected data: plain training or a counter-measure."""
+    """The best accuracy reached on protected data: plain training or a counter-measure."""
     attack: str
     """Which one."""
 
@@ -105,7 +105,7 @@ class Findings:
     fractions: Mapping[str, float]
     """Share of each class's images that is protected."""
     filters: str
-    """What one pair a class told of the operator."""
+    """What one pair a class reveals of the operator."""
     recipe: Mapping[str, Any]
     classes: int
     dated: str = DATED
@@ -129,29 +129,30 @@ class Findings:
 
     @property
     def beyond_control(self) -> float | None:
-        """Return how far training falls below the universal filter's: what the class-wise part alone does."""
+        """Return how far training falls below the universal filter's: the effect of the class-wise part alone."""
         control, protected = self.mean("universal filter", "control"), self.mean("plain", "protected")
         return None if control is None or protected is None else control - protected
 
     def notes(self) -> list[str]:
-        """Return the sentences that belong to the figures."""
+        """Return the sentences that qualify the figures."""
         clean, random = self.mean("plain", "clean"), self.mean("random filter per image", "control")
-        said = []
-        if self.beyond_control is not None:
-            said.append(f"The class-wise filters cost {self.beyond_control:.1f} points more than one filter for all classes (universal filter) does.")
+        sentences = []
+        beyond = self.beyond_control
+        if beyond is not None:
+            sentences.append(f"The class-wise filters cost {beyond:.1f} points more than one filter for all classes (universal filter) does.")
         if clean is not None and random is not None:
             kind = "no protection" if random > clean / 2 else "a domain shift that hurts by itself: the class-wise effect is not proven on this set"
-            said.append(f"A random filter for each image, labels unknown, leaves {random:.1f} %: {kind}.")
+            sentences.append(f"A random filter for each image, labels unknown, leaves {random:.1f} %: {kind}.")
         partial = {name: share for name, share in self.fractions.items() if share < 1}
         if partial:
-            said.append(f"NOT ALL PROTECTED: {len(partial)} classes hold clean images, which restores much of the accuracy.")
+            sentences.append(f"NOT ALL PROTECTED: {len(partial)} classes hold clean images, which restores much of the accuracy.")
         if self.recipe.get("absent"):
-            said.append(f"{self.recipe['absent']} clean images have no protected one: where they are published too, they restore accuracy.")
-        said.append(f"One pair a class told the filters without the key: {self.filters}.")
+            sentences.append(f"{self.recipe['absent']} clean images have no protected one: where they are published too, they restore accuracy.")
+        sentences.append(f"One pair a class reveals the filters without the key: {self.filters}.")
         void = [f"{row.name} on {row.on} ({row.void} of {row.void + len(row.accuracies)})" for row in self.rows if row.void]
         if void:
-            said.append(f"Void, did not learn: {', '.join(void)}.")
-        return [*said, f"Counter-measures known in {self.dated}; later ones may do better."]
+            sentences.append(f"Void, did not learn: {', '.join(void)}.")
+        return [*sentences, f"Counter-measures known in {self.dated}; later ones may do better."]
 
     def text(self) -> str:
         """Return the report for a terminal."""
@@ -194,7 +195,7 @@ def summarise(
 
 
 def learned(outcome: Outcome, classes: int) -> bool:
-    """Did this run learn its training set? Below 30 % of the way from chance to 100 %, its test accuracy says nothing."""
+    """Did this run learn its training set? Below 30 % of the way from chance to 100 %, its test accuracy means nothing."""
     chance = 100.0 / max(classes, 1)
     return outcome.train >= chance + _LEARNED * (100.0 - chance)
 

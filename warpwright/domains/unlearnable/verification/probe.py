@@ -19,7 +19,7 @@ _TEST_SHARE = 0.3
 
 @dataclass(frozen=True)
 class Probe:
-    """Percentage of held-out images whose class a linear classifier names, and what guessing the commonest class gives."""
+    """Percentage of held-out images that a linear classifier gets right, and that of guessing the commonest class."""
 
     accuracy: float
     chance: float
@@ -33,7 +33,7 @@ class Probe:
 
 
 def border_probe(images: NDArray[np.uint8], labels: NDArray[np.integer]) -> Probe:
-    """Return how well four numbers, the mean of the outermost line over that of the next, name the class: zero padding shows there."""
+    """Return how well four numbers, the mean of the outermost line over that of the next, predict the class: zero padding shows there."""
     x = images.astype(np.float64) + 1.0
     sides = [(x[:, :, 0], x[:, :, 1]), (x[:, :, -1], x[:, :, -2]), (x[..., 0], x[..., 1]), (x[..., -1], x[..., -2])]
     if min(images.shape[2:]) < 2:
@@ -42,7 +42,7 @@ def border_probe(images: NDArray[np.uint8], labels: NDArray[np.integer]) -> Prob
 
 
 def spectrum_probe(images: NDArray[np.uint8], labels: NDArray[np.integer]) -> Probe:
-    """Return how well a coarse log-power spectrum, mean over channels, names the class: the blur itself shows there."""
+    """Return how well a coarse log-power spectrum, mean over channels, predicts the class: the blur itself shows there."""
     x = images.astype(np.float64)
     x -= x.mean((2, 3), keepdims=True)
     power = (np.abs(np.fft.rfft2(x)) ** 2).mean(1)

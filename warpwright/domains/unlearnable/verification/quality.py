@@ -1,4 +1,4 @@
-"""How far protected images are from clean ones: PSNR and SSIM, image by image."""
+"""How much protected images differ from clean ones: PSNR and SSIM, image by image."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def ssim(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.float64]:
         flat = x.reshape(-1, 1, *x.shape[2:])
         return F.conv2d(F.conv2d(flat, taps.view(1, 1, -1, 1)), taps.view(1, 1, 1, -1)).view(len(x), -1)
 
-    found = []
+    scores = []
     for start in range(0, len(a), 256):
         x, y = (torch.from_numpy(images[start : start + 256].astype(np.float64)) for images in (a, b))
         mean_x, mean_y = smooth(x), smooth(y)
         var_x, var_y, both = smooth(x * x) - mean_x**2, smooth(y * y) - mean_y**2, smooth(x * y) - mean_x * mean_y
         score = (2 * mean_x * mean_y + _C1) * (2 * both + _C2) / ((mean_x**2 + mean_y**2 + _C1) * (var_x + var_y + _C2))
-        found.append(score.mean(1).numpy())
-    return np.concatenate(found) if found else np.zeros(0)
+        scores.append(score.mean(1).numpy())
+    return np.concatenate(scores) if scores else np.zeros(0)

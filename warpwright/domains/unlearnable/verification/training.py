@@ -1,4 +1,4 @@
-"""Train a small network on a labelled set and say how well it does: the measuring instrument of `verify`."""
+"""Train a small network on a labelled set and measure its accuracy, for `verify`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from warpwright.errors import UsageError
 
 _WATCHED = 500
-"""Test images looked at after each epoch: 2 standard errors are at most 4.5 %."""
+"""Test images evaluated after each epoch: 2 standard errors are at most 4.5 %."""
 
 Augment = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """Takes a batch `[B, C, H, W]` in [0, 1] and returns one of the same shape."""
@@ -41,7 +41,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Accuracies in percent. A run whose training accuracy is low has not learned anything and is void."""
+    """Accuracies in percent. A run whose training accuracy is low has learned nothing and is void."""
 
     test: Mapping[str, float]
     train: float
@@ -131,7 +131,7 @@ def train(
 
 
 def accuracy(net: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.integer], device: str) -> float:
-    """Return the percentage of images whose class `net` names."""
+    """Return the percentage of images that `net` classifies correctly."""
     net.eval()
     right = 0
     with torch.no_grad():
@@ -142,7 +142,7 @@ def accuracy(net: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.integ
 
 
 def attack(net: nn.Module, x: torch.Tensor, y: torch.Tensor, classes: int, recipe: Recipe) -> torch.Tensor:
-    """Return the batch changed so that the loss rises, as `recipe.norm` says."""
+    """Return the batch changed so that the loss rises, by the adversary `recipe.norm`."""
     adversaries = {"linf": _perturb, "l2": _perturb, "filter": _filter}
     if recipe.norm not in adversaries:
         raise UsageError(f"there is no adversary {recipe.norm!r}", f"known: {', '.join(adversaries)}")
@@ -171,8 +171,8 @@ def _perturb(net: nn.Module, x: torch.Tensor, y: torch.Tensor, classes: int, rec
 def _filter(net: nn.Module, x: torch.Tensor, y: torch.Tensor, classes: int, recipe: Recipe) -> torch.Tensor:
     """Ascend on one transposed-convolution filter a class, shared by its images and channels (arXiv 2303.04278, adaptive defence).
 
-    10 steps of 0.1 by the gradient, weights held in [-5, 5], then each image rescaled to [0, 1]. The start is not given in the text we
-    have: ours is the identity.
+    10 steps of 0.1 by the gradient, weights clamped to [-5, 5], then each image rescaled to [0, 1]. The text we have does not
+    give the start: ours is the identity.
     """
     n, channels, height, width = x.shape
     k = int(recipe.adversarial)

@@ -1,6 +1,6 @@
-"""How far does the protection go? Train on clean, protected and control sets, then with every counter-measure, and headline the worst case.
+"""How far does the protection go? Train on clean, protected and control sets, then with every counter-measure; the headline is the worst case.
 
-Needs no key: one clean/protected pair a class gives the filters (`estimate.fit`), which is the first thing to know about the method.
+Needs no key: one clean/protected pair a class gives the filters (`estimate.fit`), which is the method's first weakness.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from warpwright.domains.unlearnable.verification.training import Outcome, Recipe
 from warpwright.errors import UsageError
 
 _REFERENCES = 500
-"""Unlabelled clean images that the blind estimate is given: the first of the test set."""
+"""Unlabelled clean images that the blind estimate gets: the first of the test set."""
 
 _CONTROL_KEY = b"warpwright control filters: no secret, every report may use it"
 
@@ -68,20 +68,20 @@ class Data:
 
     @functools.cached_property
     def fit(self) -> Fit:
-        """The operator and the filters, found from one pair of each class."""
+        """The operator and the filters, estimated from one pair of each class."""
         changed = self.changed
         pairs = []
         for label, name in enumerate(self.clean.classes):
             members = np.flatnonzero((self.clean.labels == label) & changed)
             if not len(members):
                 raise UsageError(f"expected a protected image of each class, saw none of {name!r}", "protect the whole set")
-            varied = max(members[:20], key=lambda i: float(self.clean.pictures[i].std()))  # a flat image tells nothing of its filter
+            varied = max(members[:20], key=lambda i: float(self.clean.pictures[i].std()))  # a flat image reveals nothing of its filter
             pairs.append((self.clean.pictures[varied], self.protected.pictures[varied]))
         return estimate.fit(pairs, self.clean.classes)
 
     @functools.cached_property
     def changed(self) -> NDArray[np.bool_]:
-        """`[N]` is the image another than the clean one?"""
+        """`[N]` does the image differ from the clean one?"""
         pairs = zip(self.clean.pictures, self.protected.pictures, strict=True)
         return np.array([a.shape != b.shape or not np.array_equal(a, b) for a, b in pairs])
 
@@ -144,14 +144,14 @@ class Run:
 
     @property
     def key(self) -> str:
-        """What a stored outcome is found by."""
+        """The key of a stored outcome."""
         return f"{self.name} on {self.on}, seed {self.seed}"
 
 
 def verify(
     data: Data, settings: Settings, show: Callable[[int, int, str], None] | None = None, store: MutableMapping[str, Outcome] | None = None
 ) -> Findings:
-    """Train everything and return the findings; outcomes that `store` holds are not trained again, new ones are put there."""
+    """Train everything and return the findings; outcomes in `store` are not trained again, new ones are added to it."""
     kept = {} if store is None else store
     planned = list(runs(data, settings))
     for number, run in enumerate(planned, 1):
@@ -167,7 +167,7 @@ def verify(
 
 
 def runs(data: Data, settings: Settings) -> Iterator[Run]:
-    """Yield the trainings: all kinds with one seed, then with the next, so that a stopped run has whole rows."""
+    """Yield the trainings: all kinds with one seed, then with the next, so that an interrupted run has complete rows."""
     sets = TrainingSets(data)
     kinds: list[tuple[str, str, Callable[[int], Outcome]]] = []
 
@@ -203,7 +203,7 @@ def _train(sets: TrainingSets, images: NDArray[np.uint8], on: str, measure: Coun
 
 
 class TrainingSets:
-    """The arrays that networks are trained and tested on, `[N, C, h, w]` uint8 at the training side; made when first asked for."""
+    """The arrays that networks are trained and tested on, `[N, C, h, w]` uint8 at the training side; computed on first use."""
 
     def __init__(self, data: Data) -> None:
         self.data = data
@@ -212,12 +212,12 @@ class TrainingSets:
 
     @functools.cached_property
     def clean(self) -> NDArray[np.uint8]:
-        """The images before."""
+        """The clean training images."""
         return self.data.clean.at_side(self.data.side)
 
     @functools.cached_property
     def protected(self) -> NDArray[np.uint8]:
-        """The images after."""
+        """The protected training images."""
         return self.data.protected.at_side(self.data.side)
 
     @functools.cached_property
@@ -231,7 +231,7 @@ class TrainingSets:
         return stack(filtered(self.data.test.pictures, labels, self.data.fit.bank, self.data.fit.operator), self.data.side)
 
     def universal(self, seed: int) -> NDArray[np.uint8]:
-        """Return the clean training images, all with one filter: what blur costs that says nothing of the class."""
+        """Return the clean training images, all with one filter: what blur costs without regard to class."""
         bank = FilterBank.from_key(_CONTROL_KEY, [f"universal {seed}"], self.data.fit.bank.spec)
         return self._filtered(np.zeros(len(self.labels), np.int64), bank)
 
@@ -244,14 +244,14 @@ class TrainingSets:
         return stack(filtered(self.data.clean.pictures, labels, bank, self.data.fit.operator), self.data.side)
 
     def blind(self) -> NDArray[np.uint8]:
-        """Return the protected images with class spectra evened out: labels and clean look-alikes, no key and no pair."""
+        """Return the protected images with class spectra equalised: from labels and similar clean images, without a key or a pair."""
         responses = estimate.blind_responses(self.protected, self.labels, self.classes, self.test[:_REFERENCES], self.data.fit.bank.spec.k)
         return estimate.undo(self.protected, self.labels, responses)
 
     def from_pairs(self) -> NDArray[np.uint8]:
-        """Return the protected images recovered with the filters that one pair of each class gave."""
+        """Return the protected images recovered with the filters estimated from one pair of each class."""
         fit = self.data.fit
-        operator = Operator(fit.operator.pad, "sum")  # of "max" each image's divisor is unknown: brightness is off by a factor, no more
+        operator = Operator(fit.operator.pad, "sum")  # for "max" each image's divisor is unknown: only brightness is off, by a factor
         restored: list[NDArray[np.uint8]] = list(self.data.protected.pictures)
         shapes: dict[tuple[int, ...], list[int]] = {}
         for index, picture in enumerate(restored):
