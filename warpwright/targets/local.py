@@ -202,7 +202,7 @@ class LocalEvaluator:
             program, calls, spare = (single, 1, 0.0) if turns is None or name == "single" else (turns, turns.calls, turns.spare)
             hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed(name)], saved * calls, spare)
             if hidden:
-                return hidden
+                return f"{hidden} (regime: {name})"
         return ""
 
     # --- records ----------------------------------------------------------------------------------------------------------------------
