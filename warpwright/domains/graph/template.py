@@ -130,7 +130,7 @@ class _Recorded:
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
-        saved, drawn = [t.clone() for t in written], torch.cuda.get_rng_state()
+        saved = [t.clone() for t in written]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(side):
@@ -140,7 +140,6 @@ class _Recorded:
         self.graph = torch.cuda.CUDAGraph()
         with torch.no_grad(), torch.cuda.graph(self.graph):
             self.results = function(*self.inputs, *state)
-        torch.cuda.set_rng_state(drawn)  # the calls before the first replay drew numbers
         for tensor, value in zip(written, saved):
             tensor.copy_(value)
 
