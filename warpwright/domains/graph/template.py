@@ -127,6 +127,7 @@ class _Recorded:
             self.done.record()
             return results
 
+    @torch.inference_mode(False)  # what is kept is written in calls of any mode
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
