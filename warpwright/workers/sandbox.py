@@ -241,13 +241,15 @@ class Worker:
             raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
         return self.freezer.owes
 
-    def lay_out(self, entry: str | None, inputs: Any, slot: str = "new", poison: int = 0, flush: bool = False) -> dict[str, Any]:
+    def lay_out(
+        self, entry: str | None, inputs: Any, slot: str = "new", poison: int = 0, flush: bool = False, spin: float = 0.0
+    ) -> dict[str, Any]:
         """Make the next call's inputs ready; return the worker's reply. `inputs`: as the judge shipped them; None: a call of nothing.
 
         Where the parent may write to the worker's memory, the worker is told the form alone. The values come while it is stopped, and the clock
         runs before it is let go. Then the caches are flushed, by the parent, too.
         """
-        common = {"entry": entry, "slot": slot, "poison": poison}
+        common = {"entry": entry, "slot": slot, "poison": poison, "spin": spin}
         if inputs is None or not self.reads:
             relayed, copies = self._relayed(inputs)
             reply = self.request("prepare", self.limits.build_seconds, inputs=relayed, flush=flush, **common)
