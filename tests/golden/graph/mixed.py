@@ -43,6 +43,7 @@ import warnings as _warnings
 import weakref as _weakref
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook as _after_every_step
 
 
 class _Watch:
@@ -268,7 +269,7 @@ def _stepped(*_):
     _Watch.steps += 1
 
 
-torch.optim.optimizer.register_optimizer_step_post_hook(_stepped)
+_after_every_step(_stepped)
 
 
 @_functools.cache

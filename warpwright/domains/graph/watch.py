@@ -15,6 +15,7 @@ import warnings as _warnings
 import weakref as _weakref
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook as _after_every_step
 
 
 class _Watch:
@@ -240,7 +241,7 @@ def _stepped(*_):
     _Watch.steps += 1
 
 
-torch.optim.optimizer.register_optimizer_step_post_hook(_stepped)
+_after_every_step(_stepped)
 
 
 @_functools.cache
