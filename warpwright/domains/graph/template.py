@@ -113,6 +113,8 @@ class _Recorded:
         self.stamp, self.lock, self.done = None, _threading.Lock(), torch.cuda.Event()
 
     def __call__(self, function, inputs, state, written):
+        if any(t.is_inference() for t in state):  # what was made in inference mode is not put back outside of it
+            return function(*inputs, *state)
         with self.lock:
             stamp = [(t.data_ptr(), t.nbytes) for t in state]
             torch.cuda.current_stream().wait_event(self.done)
