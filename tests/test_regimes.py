@@ -68,14 +68,14 @@ def test_a_regime_that_a_task_does_not_have_leaves_the_verdict_to_the_other() ->
     assert found.conditions["stream_left_out"] == "it depends on the calls before"
 
 
-@pytest.mark.parametrize(("device", "asked", "regime"), [("cpu", "", "single"), ("cuda:0", "", "stream"), ("cuda", "single", "single")])
-def test_a_task_is_judged_in_a_stream_on_a_gpu_unless_it_says_otherwise(device: str, asked: str, regime: str) -> None:
-    assert regimes.declared(device, asked) == regime
+@pytest.mark.parametrize(("asked", "regime"), [("", "single"), ("stream", "stream"), ("single", "single")])
+def test_a_task_is_judged_in_single_calls_unless_it_says_otherwise(asked: str, regime: str) -> None:
+    assert regimes.declared(asked) == regime
 
 
 def test_a_regime_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(UsageError, match="saw 'device'"):
-        regimes.declared("cuda", "device")
+        regimes.declared("device")
 
 
 def test_a_record_from_before_there_were_several_is_read() -> None:

@@ -60,7 +60,7 @@ class ToyDomain:
     def describe(self, path: Path, options: Mapping[str, Scalar]) -> Task | None:
         if path.suffix != ".powers" or options:
             return None
-        return Task(path.stem, str(path), self.name, source_digest=digest(path.read_text()), options=(("reference", "toy_domain:original"),))
+        return Task(path.stem, str(path), self.name, source_digest=digest(path.read_text()), options=(("reference", f"{__file__}:original"),))
 
     def space(self, task: Task, target: str) -> Space[Powers]:
         start = (tuple(map(int, Path(task.path).read_text().split())), frozenset[str]())

@@ -18,7 +18,7 @@ SHORTEST = 512
 class Costs:
     """What a product takes on an H200, in microseconds, for the choice between slices and cuBLAS; normal values (level 3)."""
 
-    launches: float = 40.0
+    launches: float = 60.0
     """Host and gaps of a call whose b is prepared."""
     cut: float = 15.0
     """More for a call that cuts b too: 13 us at 2048 x 2048 x 512."""

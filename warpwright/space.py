@@ -134,7 +134,7 @@ class Measuring:
     worthwhile: float = 0.0
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
     regime: str = ""
-    """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream of calls on a GPU, single calls on a CPU."""
+    """The way of calling that the verdict is given in (`timing/regimes.py`); empty: single calls. Only "stream" has both timed."""
 
 
 class Evaluator(Protocol):

@@ -9,7 +9,7 @@ from torch import nn
 ROW = "layout"
 TASK = "softmax"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "values"
+EXPECT_CHECK = "layout"
 
 
 class ModelNew(nn.Module):

@@ -80,15 +80,17 @@ class _Recording:
             for _ in range(3):
                 model.original(self.inputs, form)
         torch.cuda.current_stream().wait_stream(stream)
+        self.random = not torch.equal(drawn, torch.cuda.get_rng_state())
+        if self.random:  # a replay would draw other numbers than the original
+            torch.cuda.set_rng_state(drawn)
+            _put_back(state)
+            return
         versions = [place._version if isinstance(place, torch.Tensor) else 0 for place in self.inputs]
         self.graph = torch.cuda.CUDAGraph()
         with torch.no_grad(), torch.cuda.graph(self.graph):
             self.outputs = model.original(self.inputs, form)
         self.changed = [i for i, place in enumerate(self.inputs) if isinstance(place, torch.Tensor) and place._version != versions[i]]
-        torch.cuda.set_rng_state(drawn)  # the warm-up calls drew numbers, and may have moved running statistics
-        with torch.no_grad():
-            for buffer, value in state:
-                buffer.copy_(value)
+        _put_back(state)  # the warm-up calls may have moved running statistics
         self.done = torch.cuda.Event()
         self.done.record()
 
@@ -105,11 +107,17 @@ class _Recording:
         return outputs
 
 
+@torch.no_grad()
+def _put_back(state):
+    for buffer, value in state:
+        buffer.copy_(value)
+
+
 class ModelNew(Model):
     """The original recorded as a CUDA graph at the first call.
 
     It is recorded anew when an input's shape, type or strides, a value that is no tensor, a training flag, or the address of a parameter or
-    buffer changes. A call that wants gradients, and one of a model with hooks, takes the original's forward.
+    buffer changes. A call that wants gradients or draws random numbers, and one of a model with hooks, takes the original's forward.
     """
 
     lock = _threading.Lock()
@@ -129,7 +137,7 @@ class ModelNew(Model):
         with self.lock:
             if watch.recorded is None or watch.recorded.key != key:
                 watch.recorded = _Recording(self, key, tensors, leaves, form)
-            return watch.recorded.replay(leaves)
+            return super().forward(*args, **kwargs) if watch.recorded.random else watch.recorded.replay(leaves)
 
     def original(self, leaves, form):
         args, kwargs = torch.utils._pytree.tree_unflatten(leaves, form)

@@ -50,7 +50,7 @@ class LocalEvaluator:
         """`folder`: where measured peaks are kept."""
         self.task, self.device = task, device
         measuring = measuring or Measuring()
-        self._regime = regimes.declared(device, measuring.regime)
+        self._regime = regimes.declared(measuring.regime)
         self.versions: Mapping[str, str] = {**versions(device), "regime": self._regime} if self._regime != "single" else versions(device)
         place = "cuda:0" if device == "cuda" else device
         self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder or native.cache_folder())

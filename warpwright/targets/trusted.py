@@ -341,7 +341,8 @@ def _time_baselines(bench: Workbench, trusted: Trusted, work: roofline.Work, sec
         trusted.floor, trusted.roof = _roof(bench, work)
         trusted.overhead = timed.call_overhead(trusted.worker)
         trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
-        _time_streams(bench, trusted, first, seconds * regimes.OTHER_SHARE, rng)
+        if trusted.regime == "stream":
+            _time_streams(bench, trusted, first, seconds, rng)
     trusted.release_memory()
 
 

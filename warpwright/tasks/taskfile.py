@@ -17,9 +17,11 @@ import copy
 import os
 import re
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 from typing import Literal
 
 from warpwright.base import Precision, Task, digest
@@ -166,6 +168,16 @@ def _declares_special_values(node: ast.FunctionDef) -> bool:
 # --- the text of a task in KernelBench form ----------------------------------------------------------------------------------------
 
 
+def _named(place: str) -> Callable[[Task], str]:
+    """Return the function that "module:function" or "file.py:function" names."""
+    owner, _, function = place.rpartition(":")
+    if owner.endswith(".py"):
+        found: Callable[[Task], str] = run_path(owner)[function]
+        return found
+    named: Callable[[Task], str] = getattr(import_module(owner), function)
+    return named
+
+
 def source_text(task: Task) -> str:
     """Return the task as one self-contained text in KernelBench form, at the sizes of its scale; TaskError for a file that has changed."""
     form = Form.of(task)
@@ -175,8 +187,7 @@ def source_text(task: Task) -> str:
 
 def _plain_text(task: Task, form: Form) -> str:
     if task.option("reference"):
-        module, _, function = str(task.option("reference")).partition(":")
-        return str(getattr(import_module(module), function)(task))
+        return str(_named(str(task.option("reference")))(task))
     if form.loader == "module":
         return saved_module.TEXT.format(path=task.path)
     text = _read(Path(task.path))

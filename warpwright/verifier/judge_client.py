@@ -18,6 +18,8 @@ from warpwright.workers.sandbox import Limits, Worker
 VARIATIONS = ("edited", "permuted")  # of the first nominal input
 STRIDED = ("negated", "offset")
 """Distributions whose inputs lie in memory otherwise than the task's own: their values are the plainest."""
+VARIED_WARM_UPS = 2
+"""torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
 SEEDS = 1 << 31
 MIXED = 1000
 """States from this number on are state 1 with one tensor changed (`reference.MIXED`)."""
@@ -161,7 +163,18 @@ class Judge:
     def hidden(self) -> Shipment:
         """Return inputs of a hidden distribution that nobody has seen, for a call between the timed ones."""
         case = replace(self._random.choice(self.cases), seed=self._random.randrange(SEEDS))
+        if case.params.get("strided"):  # a program may raise there, and a compiler may start anew
+            case = replace(case, params={})
         return self.ship(case) if self.viable(case, TIMED_STATE) else self.fresh()
+
+    def kinds_of_call(self) -> list[Case]:
+        """Return cases that are like the hidden ones in layout and in numbers that are no tensors, with other values.
+
+        A program that compiles for each kind of call may do so at these, before its build phase ends.
+        """
+        strided = [replace(case, params={"strided": 1, "layout": case.seed}) for case in self.cases if case.params.get("strided")]
+        varied = [case for case in self.cases if case.name not in ("nominal", *VARIATIONS, *STRIDED)][:VARIED_WARM_UPS]
+        return [replace(case, seed=self._random.randrange(SEEDS)) for case in (*strided, *varied)]
 
     def forget(self) -> None:
         """Let go of the shipped inputs and the last output."""

@@ -259,7 +259,7 @@ class Original:
         if case.name != "nominal" and not case.params.get("fixed") and not case.params.get("strided"):
             made = discrete.vary(made, case.name, case.seed + 2, self.writes_by_index)
         if case.params.get("strided"):
-            made = discrete.restride(made, case.seed + 3)
+            made = discrete.restride(made, int(case.params.get("layout", case.seed)) + 3)
         if "variant" in case.params:
             made = variants.vary(made, int(case.params["variant"]), variants.like(made))
         if not self.mutates_inputs:

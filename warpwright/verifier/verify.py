@@ -13,6 +13,7 @@ or another, at random, in both.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
@@ -115,6 +116,11 @@ def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
             worker.go(longest if patient else min(worker.limits.warm_up_seconds, longest))
         except CallRaised as error:
             raise Rejected(rejection("build", f"the warm-up call raised: {error}")) from error
+    if worker.role == "candidate" and any(name in source.text for name in COMPILERS):
+        for case in judge.kinds_of_call():
+            prepare_call(worker, entry, judge.ship(case))
+            with contextlib.suppress(CallRaised):  # as it may at unusual strides
+                worker.go(worker.limits.build_seconds)
 
 
 def scan(source: Source, patterns: tuple[tuple[str, str], ...] = FORBIDDEN_TEXT) -> None:
@@ -173,6 +179,8 @@ class _Verification:
 
     def run(self) -> Verdict:
         first, second, *others = self.judge.cases
+        if self.worker.role != "candidate":  # a baseline is ours: at unusual strides a compiler would only start anew
+            others = [case for case in others if not case.params.get("strided")]
         self.random.shuffle(others)
         load_state(self.judge, self.worker, self.entry, 0)
         self.first_call(first)

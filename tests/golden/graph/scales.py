@@ -59,12 +59,14 @@ import warnings as _warnings
 import weakref as _weakref
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook as _after_every_step
 
 
 class _Watch:
     """One model between calls: where its state is, what was computed from it, and whether it still is as it was built."""
 
     told: set = set()  # noqa: RUF012
+    steps = 0
 
     def __init__(self, model=None, verified=None):
         """Take down the model as it is. `verified`: the state and the calls that there is a faster program for."""
@@ -259,7 +261,7 @@ class _Watch:
         Writes through .data are seen on the CPU, by three words of each tensor; on a GPU, or from another process, call refresh() after them.
         """
         tensors = [held[name] for held, name in self.sources]
-        stamp = None if any(t.is_inference() for t in tensors) else [(id(t), t.data_ptr(), t._version) for t in tensors]
+        stamp = None if any(t.is_inference() for t in tensors) else [_Watch.steps, *((id(t), t.data_ptr(), t._version) for t in tensors)]
         folds = self.folds
         if folds is None or stamp is None or folds[0] != stamp or [word.value for word in folds[1]] != folds[2]:
             words = [word for t in tensors for word in _Watch.words(t)] if stamp is not None else []
@@ -276,6 +278,14 @@ class _Watch:
         word = _ctypes.c_uint64 if tensor.nbytes >= 8 else _ctypes.c_uint8
         size, start = _ctypes.sizeof(word), tensor.data_ptr()
         return [word.from_address(start + place) for place in {0, tensor.nbytes // 2 // size * size, tensor.nbytes - size}]
+
+
+def _stepped(*_):
+    """Count a step of any optimiser: a fused one writes parameters on a GPU and leaves their versions alone."""
+    _Watch.steps += 1
+
+
+_after_every_step(_stepped)
 
 
 @_functools.cache

@@ -113,6 +113,8 @@ class _Recorded:
         self.stamp, self.lock, self.done = None, _threading.Lock(), torch.cuda.Event()
 
     def __call__(self, function, inputs, state, written):
+        if any(t.is_inference() for t in state):  # what was made in inference mode is not put back outside of it
+            return function(*inputs, *state)
         with self.lock:
             stamp = [(t.data_ptr(), t.nbytes) for t in state]
             torch.cuda.current_stream().wait_event(self.done)
@@ -127,10 +129,11 @@ class _Recorded:
             self.done.record()
             return results
 
+    @torch.inference_mode(False)  # what is kept is written in calls of any mode
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
-        saved, drawn = [t.clone() for t in written], torch.cuda.get_rng_state()
+        saved = [t.clone() for t in written]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(side):
@@ -140,7 +143,6 @@ class _Recorded:
         self.graph = torch.cuda.CUDAGraph()
         with torch.no_grad(), torch.cuda.graph(self.graph):
             self.results = function(*self.inputs, *state)
-        torch.cuda.set_rng_state(drawn)  # the calls before the first replay drew numbers
         for tensor, value in zip(written, saved):
             tensor.copy_(value)
 
