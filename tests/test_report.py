@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from warpwright.base import Action, Candidate, Comparison, Errors, Measurement, Record, Source, Status, Task, Timing, Verdict
+from warpwright.base import Action, Candidate, Comparison, Errors, Measurement, Record, Regime, Source, Status, Task, Timing, Verdict
 from warpwright.reports import page, plots, report
 
 TASK = Task("rows", "/nowhere/rows.py", source_digest="1")
@@ -107,6 +107,40 @@ def test_the_terminal_table_names_times_and_reasons() -> None:
     report.print_table(said, Console(file=text, width=200))
     shown = text.getvalue()
     assert "2.00x [1.90, 2.10]" in shown and "FASTER" in shown and "broken: crashed: expected 1, saw 2" in shown and "compile ms" in shown
+
+
+def in_two_regimes() -> Record:
+    """Return a record whose program is faster in a stream alone."""
+    record = make_record()
+    assert record.measurement is not None
+    one = Regime(1e-3, {"eager": 1.0e-3}, "eager", 1.01, (0.99, 1.02), "SAME")
+    other = Regime(1e-4, {"eager": 1.7e-4}, "eager", 1.7, (1.6, 1.8), "FASTER", "a quiet <machine>")
+    measured = replace(record.measurement, regimes={"single": one, "stream": other}, conditions={**ROOF, "regime": "stream"})
+    return replace(record, measurement=measured)
+
+
+def test_both_ways_of_calling_are_shown() -> None:
+    record = in_two_regimes()
+    said = report.line("task", [record], chosen=record)
+    assert said["regime"] == "stream" and said["regimes"]["single"]["verdict"] == "SAME"
+    assert said["regimes"]["stream"]["baselines"] == {"eager": pytest.approx(0.17)}
+    console = Console(record=True, width=200, file=io.StringIO())
+    report.print_table([said], console)
+    text = console.export_text()
+    assert "single" in text and "stream" in text and "1.01x" in text and "1.70x" in text
+    shown = page.page([record], "a.db", "title")
+    assert "Ways of calling" in shown and "1.01x, 0.99 to 1.02" in shown and "a quiet &lt;machine&gt;" in shown
+    again = report.read_record(json.loads(report.document(said, [record]))["records"][0])
+    assert again.measurement is not None and record.measurement is not None
+    assert again.measurement.regimes == record.measurement.regimes
+
+
+def test_a_record_from_before_is_shown_as_it_was() -> None:
+    said = report.line("task", [make_record()])
+    assert said["regime"] == "single" and said["regimes"] == {}
+    console = Console(record=True, width=200, file=io.StringIO())
+    report.print_table([said], console)
+    assert "stream" not in console.export_text()
 
 
 def test_markdown_has_a_row_a_task() -> None:

@@ -232,6 +232,20 @@ class Timing:
 
 
 @dataclass(frozen=True)
+class Regime:
+    """A candidate timed beside its baselines in one way of calling (`timing/regimes.py`). Times are medians, in seconds a call."""
+
+    candidate: float
+    baselines: Mapping[str, float]
+    best_baseline: str
+    speedup: float
+    interval: tuple[float, float]
+    verdict: Comparison
+    """In this regime alone."""
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Measurement:
     """A candidate timed beside its baselines. Speed-up is baseline time over candidate time."""
 
@@ -247,7 +261,9 @@ class Measurement:
     """95 % interval of `speedup`."""
     verdict: Comparison
     conditions: Mapping[str, Scalar] = field(default_factory=dict)
-    """Cold cache, rounds, clocks seen, flush bytes, call overhead subtracted, floor in seconds."""
+    """Cold cache, rounds, clocks seen, flush bytes, call overhead subtracted, floor in seconds. `regime`: the one that all else here is of."""
+    regimes: Mapping[str, Regime] = field(default_factory=dict)
+    """By name; empty in records from before there were several."""
 
 
 @dataclass(frozen=True)
@@ -376,8 +392,13 @@ def _read_measurement(cls: type[Measurement], data: Mapping[str, Any]) -> Measur
         "candidate": from_json(Timing, data["candidate"]),
         "baselines": {name: from_json(Timing, t) for name, t in data["baselines"].items()},
         "interval": (data["interval"][0], data["interval"][1]),
+        "regimes": {name: from_json(Regime, regime) for name, regime in data.get("regimes", {}).items()},
     }
     return _read_plain(cls, {**data, **changed})  # type: ignore[no-any-return]
+
+
+def _read_regime(cls: type[Regime], data: Mapping[str, Any]) -> Regime:
+    return _read_plain(cls, {**data, "interval": (data["interval"][0], data["interval"][1])})  # type: ignore[no-any-return]
 
 
 def _read_record(cls: type[Record], data: Mapping[str, Any]) -> Record:
@@ -393,6 +414,7 @@ _READERS: dict[type[Any], Any] = {
     Candidate: _read_candidate,
     Verdict: _read_verdict,
     Timing: _read_timing,
+    Regime: _read_regime,
     Measurement: _read_measurement,
     Record: _read_record,
 }

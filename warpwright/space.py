@@ -133,6 +133,8 @@ class Measuring:
     seed: int = 0
     worthwhile: float = 0.0
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
+    regime: str = ""
+    """The way of calling that the verdict is given in (`timing/regimes.py`); empty: single calls. Only "stream" has both timed."""
 
 
 class Evaluator(Protocol):

@@ -70,6 +70,7 @@ def _task(group: Sequence[Record], one: Mapping[str, Any], archive: str) -> str:
     if record is not None and record.measurement is not None:
         parts += [
             _section("Baselines", _baselines(record, record.measurement)),
+            _section("Ways of calling", _regimes(record.measurement)),
             _section("Intervals", _intervals(record.measurement)),
             _section("Roofline", _roofline(record.measurement)),
             _section("Recipe", _recipe(record, group)),
@@ -98,6 +99,22 @@ def _baselines(record: Record, measured: Measurement) -> str:
     rows = [_timing_row(name, timing, measured) for name, timing in measured.baselines.items()]
     ours = [_name(record), *_times(measured.candidate), "1.00x", ""]
     return _table(["program", "#median", "#interval", "#its time over ours", ""], [*rows, ours], ours=len(rows))
+
+
+def _regimes(measured: Measurement) -> str:
+    """Return a row for each way of calling that was timed; the one that the verdict is given in is named."""
+    rows = []
+    for name, regime in measured.regimes.items():
+        low, high = regime.interval
+        best = f"{escape(regime.best_baseline)}, {plots.time_text(regime.baselines[regime.best_baseline])}"
+        gain = f"{regime.speedup:.2f}x, {low:.2f} to {high:.2f}"
+        said = "; ".join(filter(None, ["the verdict is given in it" if name == measured.conditions.get("regime") else "", regime.note]))
+        rows.append([escape(name), plots.time_text(regime.candidate), best, gain, _verdict(regime.verdict), escape(said)])
+    why = [f"<p>{escape(name.removesuffix('_left_out'))} was not timed: {escape(str(text))}</p>" for name, text in measured.conditions.items()
+           if name.endswith("_left_out")]  # fmt: skip
+    if not rows:
+        return "<p>The record is from before there were several.</p>"
+    return _table(["way", "#ours", "#best baseline", "#speed-up", "verdict in it", ""], rows) + "".join(why)
 
 
 def _timing_row(name: str, timing: Timing, measured: Measurement) -> list[str]:

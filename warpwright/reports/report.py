@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warpwright.base import Action, Record, Timing, from_json, is_baseline, to_json
+from warpwright.base import Action, Record, Regime, Timing, from_json, is_baseline, to_json
 from warpwright.loop import best as recommended
 from warpwright.reports import summary
 
@@ -45,6 +45,8 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "recipe": [str(action) for action in speaking.candidate.actions] if speaking is not None else [],
         "artifact": artifact,
         "ours_ms": milliseconds(measured.candidate) if measured else None,
+        "regime": measured.conditions.get("regime", "single") if measured else None,
+        "regimes": {name: in_regime(regime) for name, regime in measured.regimes.items()} if measured else {},
         "device": speaking.device if speaking is not None else None,
         "record": speaking.key if speaking is not None else None,
     }
@@ -86,6 +88,19 @@ def speedups(record: Record | None) -> dict[str, Any]:
         "eager": paired or (eager.median / ours.median if known and eager is not None else None),
         "interval": list(measured.interval),
         "eager_interval": list(interval) if interval else None,
+    }
+
+
+def in_regime(regime: Regime) -> dict[str, Any]:
+    """Return what a record says of one way of calling."""
+    return {
+        "ours_ms": regime.candidate * 1e3,
+        "baselines": {name: seconds * 1e3 for name, seconds in regime.baselines.items()},
+        "best_baseline": regime.best_baseline,
+        "speedup": regime.speedup,
+        "interval": list(regime.interval),
+        "verdict": regime.verdict,
+        "note": regime.note,
     }
 
 
@@ -187,15 +202,21 @@ def table(said: Sequence[Line]) -> Table:
     shown.add_column("task", overflow="fold")
     for head in (*(f"{name} ms" for name in names), "ours ms"):
         shown.add_column(head, justify="right")
-    for head in ("vs best", "vs eager"):
+    ways = _ways(said)
+    for head in (*ways, "vs best", "vs eager"):
         shown.add_column(head, justify="right", no_wrap=True)
     shown.add_column("verdict", no_wrap=True)
     for one in said:
-        shown.add_row(*_cells(one, names))
+        shown.add_row(*_cells(one, names, ways))
     return shown
 
 
-def _cells(one: Line, names: Sequence[str]) -> list[Text]:
+def _ways(said: Sequence[Line]) -> list[str]:
+    """Return the regimes to show, where a line has more than one: that of its verdict says the same as the verdict otherwise."""
+    return sorted({name for one in said if len(one.get("regimes", {})) > 1 for name in one["regimes"]})
+
+
+def _cells(one: Line, names: Sequence[str], ways: Sequence[str]) -> list[Text]:
     times = [one["baselines"].get(name) for name in names]
     gain, eager, interval = one["speedup"]["best"], one["speedup"]["eager"], one["speedup"]["interval"]
     best = f"{gain:.2f}x [{interval[0]:.2f}, {interval[1]:.2f}]" if gain and interval else ""
@@ -204,10 +225,16 @@ def _cells(one: Line, names: Sequence[str]) -> list[Text]:
         Text(one["task"]),
         *(Text(f"{time:.3g}" if time else "-") for time in times),
         Text(f"{one['ours_ms']:.3g}" if one["ours_ms"] else "-"),
+        *(_way(one.get("regimes", {}).get(name)) for name in ways),
         Text(best),
         Text(f"{eager:.2f}x" if eager else ""),
         Text(verdict, style=MARKS.get(verdict, "red")),
     ]
+
+
+def _way(regime: Mapping[str, Any] | None) -> Text:
+    """Return a regime's speed-up over the best baseline in it, in the colour of its own verdict."""
+    return Text(f"{regime['speedup']:.2f}x", style=MARKS.get(regime["verdict"], "")) if regime else Text("-")
 
 
 def print_table(said: Sequence[Line], console: Console) -> None:

@@ -25,9 +25,9 @@ from warpwright.space import Measuring
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, add_baselines, start, trust
 from warpwright.tasks import taskfile
-from warpwright.timing import facts, measure
+from warpwright.timing import facts, measure, regimes
 from warpwright.timing.device_lock import DeviceLock
-from warpwright.verifier import timed, verify
+from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.ledger import hidden_work
 from warpwright.verifier.rejections import Rejected, rejection, verdict_of
 from warpwright.workers.sandbox import Limits, Worker
@@ -49,10 +49,12 @@ class LocalEvaluator:
     ) -> None:
         """`folder`: where measured peaks are kept."""
         self.task, self.device = task, device
-        self.versions: Mapping[str, str] = versions(device)
+        measuring = measuring or Measuring()
+        self._regime = regimes.declared(measuring.regime)
+        self.versions: Mapping[str, str] = {**versions(device), "regime": self._regime} if self._regime != "single" else versions(device)
         place = "cuda:0" if device == "cuda" else device
         self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder or native.cache_folder())
-        self._measuring = measuring or Measuring()
+        self._measuring = measuring
         self._random = random.Random(self._measuring.seed)
         self._trusted: Trusted | None = None
         self._sources: Mapping[str, Source] | None = None
@@ -114,7 +116,7 @@ class LocalEvaluator:
         if self._trusted is not None and not self._trusted.alive:
             self.close()
         if self._trusted is None:
-            self._trusted = trust(lambda: start(self._bench, self.baselines()))
+            self._trusted = trust(lambda: start(self._bench, self.baselines(), self._regime))
         return self._trusted
 
     def _ready(self) -> Trusted:
@@ -172,11 +174,12 @@ class LocalEvaluator:
 
     def _time(self, trusted: Trusted, worker: Worker, verdict: Verdict) -> tuple[Verdict, Measurement | None]:
         """Time a verified candidate beside the baselines; return the verdict, which a timed call may have changed."""
-        program = timed.TimedProgram(trusted.judge, worker, "candidate")
+        single = timed.TimedProgram(trusted.judge, worker, "candidate")
+        turns = streamed.StreamedProgram(trusted.judge, worker, "candidate", trusted.calls) if trusted.calls else None
         seconds, worthwhile = self._measuring.seconds, self._measuring.worthwhile
         try:
             with self._bench.lock.exclusive():
-                measurement = trusted.compare(program, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
+                measurement = trusted.compare(single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
         except Rejected as rejected:
             return rejected.verdict, None
         except measure.BelowFloor as error:
@@ -185,11 +188,22 @@ class LocalEvaluator:
             return error.verdict, None
         except WorkerError as error:
             return verdict_of(error), None
-        saved = measurement.baselines[measurement.best_baseline].median - measurement.candidate.median
-        hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed()], saved)
+        hidden = self._hidden_work(trusted, measurement, single, turns)
         if hidden:
             return rejection("background", hidden), None
         return verdict, trusted.annotated(measurement)
+
+    def _hidden_work(
+        self, trusted: Trusted, measurement: Measurement, single: timed.TimedProgram, turns: streamed.StreamedProgram | None
+    ) -> str:
+        """Return what the candidate worked outside its calls in either regime, or ""."""
+        for name, regime in measurement.regimes.items():
+            saved = regime.baselines[regime.best_baseline] - regime.candidate
+            program, calls, spare = (single, 1, 0.0) if turns is None or name == "single" else (turns, turns.calls, turns.spare)
+            hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed(name)], saved * calls, spare)
+            if hidden:
+                return f"{hidden} (regime: {name})"
+        return ""
 
     # --- records ----------------------------------------------------------------------------------------------------------------------
 

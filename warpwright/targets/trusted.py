@@ -17,9 +17,9 @@ from typing import Any
 
 from warpwright.base import BASELINE, Build, Candidate, Measurement, Scalar, Source, Task, Timing, Verdict
 from warpwright.errors import WarpwrightError, WorkerError
-from warpwright.timing import measure, roofline
+from warpwright.timing import measure, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
-from warpwright.verifier import timed, verify
+from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
 from warpwright.workers.device_yield import yielding
 from warpwright.workers.sandbox import Limits, Worker
@@ -85,6 +85,14 @@ class Baseline:
     program: TrustedProgram | None = None
     """Once it is built."""
     seconds: float = 0.0
+    _turns: TrustedStream | None = None
+
+    def turns(self, calls: int) -> TrustedStream:
+        """Return the program in turns of `calls` calls."""
+        assert self.program is not None
+        if self._turns is None or self._turns.worker is not self.program.worker or self._turns.calls != calls:
+            self._turns = TrustedStream(self.program.judge, self.program.worker, self.program.entry, calls)
+        return self._turns
 
     @property
     def right(self) -> bool:
@@ -114,8 +122,14 @@ class Trusted:
     floor: float = 0.0
     roof: Mapping[str, Scalar] = field(default_factory=dict)
     """For the record: the bytes and flops of the task, the peaks of the device, or why they are not known."""
-    timings: Mapping[str, Timing] = field(default_factory=dict)
-    """Of the baselines, timed beside one another."""
+    regime: str = "single"
+    """The one that verdicts are given in."""
+    calls: int = 0
+    """In a turn of a stream; 0: the task has no stream."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Why a regime is not timed."""
+    by_regime: dict[str, Mapping[str, Timing]] = field(default_factory=dict)
+    """The baselines, timed beside one another, in each regime."""
 
     @property
     def complete(self) -> bool:
@@ -127,13 +141,23 @@ class Trusted:
         """Do they all run?"""
         return self.judge.worker.alive and (self.worker is None or self.worker.alive)
 
+    @property
+    def timings(self) -> Mapping[str, Timing]:
+        """Of the baselines in the regime that verdicts are given in, or in the only one that was timed."""
+        return self.by_regime.get(self.regime) or next(iter(self.by_regime.values()), {})
+
+    def streams(self) -> dict[str, measure.Timeable]:
+        """Return the baselines that were built, in turns."""
+        return {name: baseline.turns(self.calls) for name, baseline in self.baselines.items() if baseline.program is not None}
+
     def programs(self) -> dict[str, measure.Timeable]:
         """Return the baselines that were built."""
         return {name: baseline.program for name, baseline in self.baselines.items() if baseline.program is not None}
 
-    def timed(self) -> list[TrustedProgram]:
+    def timed(self, regime: str = "single") -> list[TrustedProgram | TrustedStream]:
         """Return the programs that candidates are timed beside."""
-        return [baseline.program for baseline in self.baselines.values() if baseline.program is not None and baseline.right]
+        right = [baseline for baseline in self.baselines.values() if baseline.program is not None and baseline.right]
+        return [one.turns(self.calls) if regime == "stream" else one.program for one in right if one.program is not None]
 
     @property
     def eligible(self) -> list[str]:
@@ -146,32 +170,45 @@ class Trusted:
         return min((name for name in self.eligible if name in self.timings), key=lambda name: self.timings[name].median)
 
     def compare(
-        self, program: measure.Timeable, seconds: float, rng: random.Random, hidden: Callable[[], verify.Shipment] | None = None,
-        check_share: float = 0.1, worthwhile: float = 0.0,
+        self, program: measure.Timeable, streamed: measure.Timeable | None, seconds: float, rng: random.Random,
+        hidden: Callable[[], verify.Shipment] | None = None, check_share: float = 0.1, worthwhile: float = 0.0,
     ) -> Measurement:  # fmt: skip
-        """Time a program beside the baselines. `check_share` is 0 for one of them: they share a worker, whose last output may be another's."""
-        return measure.compare(
-            program, self.programs(), self.judge.fresh,
-            seconds=seconds, floor_seconds=self.floor, overhead_seconds=self.overhead, rng=rng, eligible=self.eligible,
-            hidden_inputs=hidden, check_share=check_share, worthwhile=worthwhile,
-        )  # fmt: skip
+        """Time a program beside the baselines in every regime. `check_share` is 0 for one of them: they share a worker, whose last output may be
+        another's. `streamed`: the same program in turns; None: the task has no stream."""
+        ways = {"single": (program, self.programs(), self.overhead)}
+        if streamed is not None:
+            ways["stream"] = (streamed, self.streams(), self.overhead / self.calls)
+        chosen = self.regime if self.regime in ways else "single"
+        measured = {}
+        for name in sorted(ways, key=lambda name: name != chosen):
+            way, beside, overhead = ways[name]
+            measured[name] = measure.compare(
+                way, beside, self.judge.fresh, seconds=seconds * (1.0 if name == chosen else regimes.OTHER_SHARE),
+                floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=self.eligible,
+                hidden_inputs=hidden if name == "single" else None, check_share=check_share, worthwhile=worthwhile,
+            )  # fmt: skip
+        return regimes.joined(measured, chosen, self.left_out)
 
     def annotated(self, measurement: Measurement) -> Measurement:
         """Return `measurement` with every baseline: those that are not eligible, or were not built, say why. And the roofline's facts."""
         missing = Timing((), float("nan"), float("nan"), float("nan"))
         timings = {name: replace(measurement.baselines.get(name, missing), note=baseline.note) for name, baseline in self.baselines.items()}
-        return replace(measurement, baselines=timings, conditions={**measurement.conditions, **self.roof})
+        return replace(measurement, baselines=timings, conditions={**measurement.conditions, **self.roof, "calls_in_a_turn": self.calls})
 
     def standing(self, name: str) -> Measurement:
         """Return one baseline's place among the others: the fastest one that is right stands at exactly 1."""
-        best = self.best
-        own, fastest = self.timings[name], self.timings[best]
+        measured = {regime: self._standing(name, timings) for regime, timings in self.by_regime.items() if name in timings}
+        return self.annotated(regimes.joined(measured, self.regime, self.left_out))
+
+    def _standing(self, name: str, timings: Mapping[str, Timing]) -> Measurement:
+        best = min((other for other in self.eligible if other in timings), key=lambda other: timings[other].median)
+        own, fastest = timings[name], timings[best]
         speedup, low, high = fastest.median / own.median, fastest.low / own.high, fastest.high / own.low
         if name == best:
             speedup = low = high = 1.0
         conditions: dict[str, Scalar] = {"floor_seconds": self.floor, "overhead_seconds": self.overhead, "run": "the baselines beside one another"}
         verdict = measure.judge(low, high)
-        return self.annotated(Measurement("time of one call", "s", "lower", own, self.timings, best, speedup, (low, high), verdict, conditions))
+        return Measurement("time of one call", "s", "lower", own, timings, best, speedup, (low, high), verdict, conditions)
 
     def release_memory(self) -> None:
         """Have them let go of what the last call left: on a GPU, the next candidate may need the memory."""
@@ -197,6 +234,16 @@ class TrustedProgram(timed.TimedProgram):
         return trust(super().go)
 
 
+class TrustedStream(streamed.StreamedProgram):
+    """A baseline in turns: its failures are ours."""
+
+    def prepare(self, inputs: verify.Shipment, place: float) -> None:
+        trust(lambda: super(TrustedStream, self).prepare(inputs, place))
+
+    def go(self) -> float:
+        return trust(super().go)  # type: ignore[no-any-return]
+
+
 def trust(step: Callable[[], Any]) -> Any:
     """Return what `step` returns; a WorkerError in it becomes TrustedFailed."""
     try:
@@ -208,7 +255,7 @@ def trust(step: Callable[[], Any]) -> Any:
 # --- start ------------------------------------------------------------------------------------------------------------------------------
 
 
-def start(bench: Workbench, candidates: Sequence[Candidate]) -> Trusted:
+def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "single") -> Trusted:
     """Start a judge that can verify; `candidates` are the baselines, which are not built yet.
 
     Raise one of HARNESS_ERRORS when a process does not do as it should. A task that gives no score says so in `unscored`.
@@ -222,7 +269,7 @@ def start(bench: Workbench, candidates: Sequence[Candidate]) -> Trusted:
         judge.close()
         raise
     baselines = {candidate.proposer.removeprefix(BASELINE): Baseline(candidate) for candidate in candidates}
-    return Trusted(judge, baselines, unscored="" if certificate.scored else certificate.reason)
+    return Trusted(judge, baselines, regime=regime, unscored="" if certificate.scored else certificate.reason)
 
 
 def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: random.Random) -> None:
@@ -287,14 +334,35 @@ def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str)
 
 
 def _time_baselines(bench: Workbench, trusted: Trusted, work: roofline.Work, seconds: float, rng: random.Random) -> None:
-    """Time the baselines beside one another, the first that is right in the candidate's place; and a call of nothing."""
+    """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
     assert trusted.worker is not None
-    first = trusted.programs()[trusted.eligible[0]]
+    first, seconds = trusted.eligible[0], min(BASELINE_SECONDS, seconds)
     with bench.lock.exclusive():
         trusted.floor, trusted.roof = _roof(bench, work)
         trusted.overhead = timed.call_overhead(trusted.worker)
-        trusted.timings = trusted.compare(first, min(BASELINE_SECONDS, seconds), rng, check_share=0.0).baselines
+        trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
+        if trusted.regime == "stream":
+            _time_streams(bench, trusted, first, seconds, rng)
     trusted.release_memory()
+
+
+def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float, rng: random.Random) -> None:
+    """The same in turns of calls. A task that has none, or whose baselines cannot make them, says why in `left_out`."""
+    median = min(timing.median for name, timing in trusted.by_regime["single"].items() if name in trusted.eligible)
+    trusted.calls, why = streamed.calls_of(trusted.judge, trusted.judge.fresh(), median, bench.place)
+    if trusted.calls:
+        programs = trusted.streams()
+        try:
+            trusted.by_regime["stream"] = measure.compare(
+                programs[first], programs, trusted.judge.fresh, seconds=seconds, floor_seconds=trusted.floor,
+                overhead_seconds=trusted.overhead / trusted.calls, rng=rng, eligible=trusted.eligible, check_share=0.0,
+            ).baselines  # fmt: skip
+        except (TrustedFailed, Rejected) as error:
+            if not trusted.alive:
+                raise
+            trusted.calls, why = 0, f"the baselines cannot be called in turns: {str(error)[:200]}"
+    if why:
+        trusted.left_out["stream"] = why
 
 
 def _roof(bench: Workbench, work: roofline.Work) -> tuple[float, Mapping[str, Scalar]]:

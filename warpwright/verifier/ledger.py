@@ -54,8 +54,11 @@ class Ledger:
         return self.worker.cpu_clock() if self.worker.device == "cpu" else time.perf_counter()
 
 
-def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str:
-    """Return what the candidate worked outside its calls beyond what is usual, or "". `saved`: seconds a call that it seems to save."""
+def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float, spare: float = 0.0) -> str:
+    """Return what the candidate worked outside its calls beyond what is usual, or "".
+
+    `saved`: seconds a call that it seems to save. `spare`: seconds that a preparation of this kind may take more than another by itself.
+    """
     if len(candidate.preparing) < FEWEST:
         return ""
     cpu = candidate.worker.device == "cpu"
@@ -64,7 +67,7 @@ def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float) -> str
     if not cpu:
         others = [[seconds for other in others for seconds in other]]  # too few of each
     usual = max((_upper(other) for other in others if len(other) >= FEWEST), default=None)
-    if usual is None or worked - (1 + SHARE) * usual <= max(LEAST_SECONDS, GAIN_SHARE * saved):
+    if usual is None or worked - (1 + SHARE) * usual <= spare + max(LEAST_SECONDS, GAIN_SHARE * saved):
         return ""
     return f"it worked {worked * 1e3:.1f} ms before each timed call, while it was made ready for it; the originals {usual * 1e3:.1f} ms"
 

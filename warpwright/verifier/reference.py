@@ -18,6 +18,7 @@ from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.verifier import discrete, distributions, oracle, tf32
 from warpwright.verifier.compensated import Compensated
+from warpwright.workers import variants
 
 MIXED = 1000
 """From here on a state is state 1 with one tensor changed: MIXED + 2 k + 1 takes the k-th from state 2, MIXED + 2 k moves one element of it."""
@@ -259,6 +260,8 @@ class Original:
             made = discrete.vary(made, case.name, case.seed + 2, self.writes_by_index)
         if case.params.get("strided"):
             made = discrete.restride(made, int(case.params.get("layout", case.seed)) + 3)
+        if "variant" in case.params:
+            made = variants.vary(made, int(case.params["variant"]), variants.like(made))
         if not self.mutates_inputs:
             self.held = (key, made)
         return made

@@ -217,6 +217,8 @@ class Runner:
             self.program = None
             return {}
         self.turn, self.program = True, self.programs[entry]
+        if not self.device.startswith("cuda"):
+            self.malloc_options(0)  # as before a single timed call: memory is not filled
         self._fill_line(inputs, seeds)
         if graph:
             try:

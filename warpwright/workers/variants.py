@@ -7,7 +7,7 @@ a random distance, and some are replaced by others of the same tensor. Where the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +24,16 @@ def like(inputs: Any) -> Any:
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device) if isinstance(value, torch.Tensor) else value
 
     return tree_map(own, inputs)
+
+
+def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether a tensor's elements fill its memory, each at a place of its own: only of such inputs are there variants."""
+    expected = 1
+    for step, size in sorted(zip(stride, shape, strict=True)):
+        if size > 1 and step != expected:
+            return False
+        expected *= size if size > 1 else 1
+    return True
 
 
 def vary(inputs: Any, seed: int, into: Any) -> Any:

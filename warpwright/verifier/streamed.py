@@ -1,0 +1,81 @@
+"""A built and verified program under the timer in turns of many calls: inputs of their own for each, one span of the parent's clock."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+
+from warpwright.base import Case
+from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
+from warpwright.verifier.rejections import exported, good
+from warpwright.verifier.timed import TimedProgram
+from warpwright.workers import exchange, variants
+from warpwright.workers.sandbox import Worker
+
+SPAN_SECONDS = 10e-3
+"""Of a turn: waking and answering, some 40 us on an H200, are then 0.4 % of it."""
+
+FEWEST, MOST = 4, 200
+"""Calls in a turn."""
+
+TURN_BYTES = {"cpu": 256 << 20, "cuda": 4 << 30}
+"""Of the inputs of a turn. As much again, or more, are its outputs."""
+
+CHECKED = 2
+"""Calls of a checked turn whose outputs are looked at."""
+
+SEEDS = 1 << 31
+
+PREPARING_SPARE = 15e-3
+"""Seconds a core that preparing a turn on a CPU may take more than another time: the runner fills the turn's inputs with OpenMP's threads, which
+wait busily afterwards. Seen on two busy cores: 32 ms in one honest program, 9 ms in the baseline."""
+
+
+class StreamedProgram(TimedProgram):
+    """The program in turns of `calls` calls. `go` returns the seconds of one; `check` looks at some, drawn when the turn is over."""
+
+    def __init__(self, judge: Judge, worker: Worker, entry: str, calls: int, name: str = "") -> None:
+        super().__init__(judge, worker, entry, name)
+        self.calls = calls
+        self._seeds: list[int] = []
+
+    def _lay_out(self, inputs: Shipment, switched: bool) -> None:
+        self.ledger.before_preparing(switched)
+        self._seeds = random.Random(inputs.case.seed).sample(range(SEEDS), self.calls)
+        turn = {"entry": self.entry, "inputs": inputs.inputs, "seeds": self._seeds, "spin": self._waits[0]}
+        good(self.worker.with_tensors("line_up", self.worker.limits.build_seconds, **turn), "resources")
+        self.ledger.after_preparing()
+
+    @property
+    def spare(self) -> float:
+        """What its preparations may differ by."""
+        return PREPARING_SPARE * (os.cpu_count() or 1) if self.worker.device == "cpu" else 0.0
+
+    def go(self) -> float:
+        """Make the calls of a turn; return the seconds of one by this process's clock."""
+        return super().go() / self.calls
+
+    def _compared(self, case: Case) -> Comparison:
+        comparison = Comparison("")
+        for at in self._random.sample(range(self.calls), min(CHECKED, self.calls)):
+            variant = replace(case, params={**case.params, "variant": self._seeds[at]})
+            comparison = self.judge.compare(exported(self.worker, at=at), variant, TIMED_STATE)
+            if comparison.check:
+                break
+        return comparison
+
+
+def calls_of(judge: Judge, inputs: Shipment, seconds: float, device: str) -> tuple[int, str]:
+    """Return how many calls make a turn for programs whose call takes `seconds`, or 0 and why there can be no turn."""
+    facts = judge.facts
+    if facts["stateful"] or facts["mutated_state"] or facts["random"]:
+        return 0, "the answer to a call depends on the calls before it"
+    tensors = list(exchange.descriptors(inputs.inputs))
+    if not all(variants.is_dense(item["shape"], item["stride"]) for item in tensors):
+        return 0, "an input is not dense in memory"
+    size = sum(exchange.bytes_of(item) for item in tensors)
+    room = TURN_BYTES[device.partition(":")[0]] // max(size, 1)
+    if room < FEWEST:
+        return 0, f"the inputs of {FEWEST} calls take {FEWEST * size / (1 << 30):.1f} GiB"
+    return max(FEWEST, min(MOST, room, round(SPAN_SECONDS / max(seconds, 1e-9)))), ""
