@@ -246,7 +246,8 @@ class JudgeWorker:
         if elsewhere:
             return {"check": "device", "reason": elsewhere}
         free = bool(made.params.get("strided"))
-        results = [_judge_leaf(leaf, wanted_leaf, free) for leaf, wanted_leaf in zip(self.last, answer.leaves, strict=True)]
+        slack = COARSE_SLACK if free or made.name == "huge" else 1.0
+        results = [_judge_leaf(leaf, wanted_leaf, free, slack) for leaf, wanted_leaf in zip(self.last, answer.leaves, strict=True)]
         result = max(results, key=lambda item: item["excess"], default={"check": "", "excess": 0.0})
         result = next((item for item in results if item["check"] not in ("", "values")), result)
         if result["check"] == "values":
@@ -355,11 +356,12 @@ def _writes_by_index(original: Original, case: Case) -> bool:
     return seen.writing
 
 
-STRIDED_SLACK = 16.0
-"""On inputs with other strides wrong elements are looked for, not digits: torch's own functions add up in a plainer order there."""
+COARSE_SLACK = 16.0
+"""On inputs with other strides wrong elements are looked for, not digits: torch's own functions add up in a plainer order there. On huge values
+overflows are: a softmax of them is one and zeros but for rare near ties, whose rounding made honest programs err up to 3.6 times the original."""
 
 
-def _judge_leaf(value: Any, leaf: Leaf, any_layout: bool = False) -> dict[str, Any]:
+def _judge_leaf(value: Any, leaf: Leaf, any_layout: bool = False, slack: float = 1.0) -> dict[str, Any]:
     """Compare one output tensor with the original's answer. `any_layout`: its inputs lie in memory in an unusual way, which outputs may follow."""
     tensor = as_tensor(value)
     problem = _form_problem(value, tensor, leaf)
@@ -373,7 +375,7 @@ def _judge_leaf(value: Any, leaf: Leaf, any_layout: bool = False) -> dict[str, A
     if leaf.own is not None and not same_non_finite(tensor, leaf.own, leaf.exact):
         return {**base, "check": "non_finite", "reason": f"{leaf.path}: Inf and NaN do not stand where the original has them"}
     errors = errors_of(tensor, leaf.exact)
-    ratio = excess(errors, leaf.allowed) / (STRIDED_SLACK if any_layout else 1.0)
+    ratio = excess(errors, leaf.allowed) / slack
     reason = ""
     if ratio > 1:
         limits = f"allowed {_show(leaf.allowed)}, the original's own {_show(leaf.original)}"
