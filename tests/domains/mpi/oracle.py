@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import collections
 import ctypes
+import itertools
 import json
+import os
 import random
 import sys
 from typing import Any
@@ -20,6 +22,9 @@ import numpy as np
 import warpwright.mpi
 from warpwright.domains.mpi import activate
 
+FAKE = ctypes.CDLL(os.environ["FAKE_CUDA"]) if "FAKE_CUDA" in os.environ else None
+if FAKE is not None:
+    os.environ["WARPWRIGHT_NVRTC"] = os.environ["FAKE_CUDA"]
 SHIM = activate.activate()
 LIBRARY = ctypes.CDLL(str(activate.library_of_mpi4py()))
 
@@ -79,6 +84,8 @@ def examine(spec: specs.Spec, count: int, position: int, cut: int, seed: int) ->
         code, after = unpack(library, padded, position, target.ctypes.data - low, count, datatype)
         if code or after != len(padded) or not np.array_equal(target, expected):
             wrong.append(f"{name}: MPI_Unpack")
+    if FAKE is not None:
+        wrong += on_devices(datatype, count, position, memory, low, where, overlaps)
     wrong += partly(datatype, count, cut % (len(stream) + 1), memory, base, low, where)
     datatype.Free()
     return wrong
@@ -109,6 +116,54 @@ def partly(datatype: Any, count: int, cut: int, memory: np.ndarray, base: int, l
     return wrong
 
 
+class Device:
+    """Memory of the fake GPU `device` (0, 1), pinned memory (-1) or ordinary memory (None), with the given bytes in it."""
+
+    def __init__(self, content: np.ndarray, device: int | None) -> None:
+        self.device, self.content = device, content.copy()
+        self.address = self.content.ctypes.data
+        if device is not None and FAKE is not None:
+            address = ctypes.c_void_p()
+            FAKE.fake_device(max(device, 0))
+            (FAKE.cuMemHostAlloc if device < 0 else FAKE.cuMemAlloc_v2)(ctypes.byref(address), ctypes.c_size_t(len(content)), 0)
+            self.address = address.value or 0
+            ctypes.memmove(self.address, content.ctypes.data, len(content))
+
+    def bytes(self) -> np.ndarray:
+        """Return what is in it, and free it."""
+        result = np.frombuffer(ctypes.string_at(self.address, len(self.content)), np.uint8)
+        if self.device is not None and FAKE is not None:
+            (FAKE.cuMemFreeHost if self.device < 0 else FAKE.cuMemFree_v2)(ctypes.c_void_p(self.address))
+        return result
+
+
+def on_devices(datatype: Any, count: int, position: int, memory: np.ndarray, low: int, where: np.ndarray, overlaps: bool) -> list[str]:
+    """Compare MPI_Pack and MPI_Unpack between every two kinds of memory with the expansion."""
+    stream, wrong, handle = memory[where], [], HANDLE(MPI._handleof(datatype))
+    room = np.full(position + len(stream) + 8, 7, np.uint8)
+    packed = room.copy()
+    packed[position : position + len(stream)] = stream
+    unpacked = np.full(len(memory), 9, np.uint8)
+    unpacked[where] = stream
+    for here, there in itertools.product((None, -1, 0, 1), repeat=2):
+        source, target = Device(memory, here), Device(room, there)
+        at = ctypes.c_int(position)
+        base, end = ctypes.c_void_p(source.address - low), ctypes.c_void_p(target.address)
+        code = SHIM.MPI_Pack(base, count, handle, end, len(room), ctypes.byref(at), SELF)
+        if code or at.value != position + len(stream) or not np.array_equal(target.bytes(), packed) or not np.array_equal(source.bytes(), memory):
+            wrong.append(f"device: MPI_Pack from {here} to {there}")
+        if overlaps:
+            continue
+        source, target = Device(packed, there), Device(np.full(len(memory), 9, np.uint8), here)
+        at = ctypes.c_int(position)
+        base, end = ctypes.c_void_p(target.address - low), ctypes.c_void_p(source.address)
+        code = SHIM.MPI_Unpack(end, position + len(stream), ctypes.byref(at), base, count, handle, SELF)
+        if code or at.value != position + len(stream) or not np.array_equal(target.bytes(), unpacked):
+            wrong.append(f"device: MPI_Unpack from {there} to {here}")
+        source.bytes()
+    return wrong
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--types", type=int, default=2000)
@@ -132,6 +187,7 @@ def main() -> int:
     print(json.dumps({
         "library": MPI.Get_library_version().split(",")[0].splitlines()[0], "types": options.types, "kinds": kinds, "refused": refused,
         "failed": len(failures), "failures": failures[:5], "counts": warpwright.mpi.counts(),
+        "launches": FAKE.fake_launches() if FAKE is not None else 0,
     }))  # fmt: skip
     return bool(failures)
 

@@ -17,7 +17,8 @@ Draw = Callable[[int, int], int]
 Spec = tuple[Any, ...]
 Run = tuple[int, int]
 
-NAMED = ("BYTE", "SHORT", "INT", "DOUBLE", "CHAR", "FLOAT", "SHORT_INT", "DOUBLE_INT", "LONG_INT", "FLOAT_INT", "INT_INT", "LONG_DOUBLE_INT", "C_DOUBLE_COMPLEX")
+PLAIN = ("BYTE", "SHORT", "INT", "DOUBLE", "CHAR", "FLOAT")
+NAMED = (*PLAIN, "SHORT_INT", "DOUBLE_INT", "LONG_INT", "FLOAT_INT", "INT_INT", "LONG_DOUBLE_INT", "C_DOUBLE_COMPLEX")
 SECOND = {"SHORT_INT": (2, 4, 4), "DOUBLE_INT": (8, 8, 4), "LONG_INT": (8, 8, 4), "LONG_DOUBLE_INT": (16, 16, 4)}
 """Pair types whose members do not fill them: length of the first, offset and length of the second."""
 DISTRIBUTIONS = {"block": MPI.DISTRIBUTE_BLOCK, "cyclic": MPI.DISTRIBUTE_CYCLIC, "none": MPI.DISTRIBUTE_NONE}
@@ -26,7 +27,7 @@ DISTRIBUTIONS = {"block": MPI.DISTRIBUTE_BLOCK, "cyclic": MPI.DISTRIBUTE_CYCLIC,
 def draw_spec(draw: Draw, depth: int, wild: bool) -> Spec:
     """Draw a type of at most `depth` constructors; `wild` ones have negative and zero strides, zero counts and overlaps."""
     if depth == 0:
-        return (NAMED[draw(0, len(NAMED) - 1 if wild else 5)],)
+        return (NAMED[draw(0, len(NAMED if wild else PLAIN) - 1)],)
     child = draw_spec(draw, depth - 1, wild)
     maker = MAKERS[draw(0, len(MAKERS) - 1)]
     return maker(draw, child, wild)
@@ -201,7 +202,8 @@ def _elements(sizes: Any, chosen: Any, order: str, extent: int) -> list[int]:
     for dim in reversed(slow_first):
         steps[dim] = step
         step *= sizes[dim]
-    return [sum(i * steps[dim] for dim, i in zip(slow_first, index, strict=True)) for index in itertools.product(*(chosen[dim] for dim in slow_first))]
+    indices = itertools.product(*(chosen[dim] for dim in slow_first))
+    return [sum(i * steps[dim] for dim, i in zip(slow_first, index, strict=True)) for index in indices]
 
 
 def has_step_of_minus_one(spec: Spec) -> bool:
@@ -214,4 +216,4 @@ def has_step_of_minus_one(spec: Spec) -> bool:
         return True
     if kind == "resized":
         return bool(given[1] == -1)
-    return kind == "hvector" and given[2] == -1 or kind == "vector" and given[2] * extent_of(given[-1]) == -1
+    return bool((kind == "hvector" and given[2] == -1) or (kind == "vector" and given[2] * extent_of(given[-1]) == -1))

@@ -63,6 +63,7 @@ def activate() -> ctypes.CDLL | None:
         return None
     if "mpi4py.MPI" in sys.modules:
         raise UsageError("expected `import warpwright.mpi` before mpi4py.MPI, whose calls are bound already", "import warpwright.mpi first")
+    core.find_nvrtc()
     family = family_of(library_of_mpi4py())
     return _bound(ctypes.CDLL(str(build(family)), mode=ctypes.RTLD_GLOBAL))
 

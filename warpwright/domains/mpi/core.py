@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import re
+import sys
 from pathlib import Path
 
 from warpwright import native
@@ -35,9 +37,17 @@ def text(name: str) -> str:
     return _INCLUDE.sub(inlined, f'#include "{name}"')
 
 
+def find_nvrtc() -> None:
+    """Tell the core where NVIDIA's run-time compiler lies, if its registry package is installed (WARPWRIGHT_NVRTC)."""
+    found = [path for folder in sys.path if folder for path in sorted(Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))]
+    if found:
+        os.environ.setdefault("WARPWRIGHT_NVRTC", str(found[0]))
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """Return the core without any MPI."""
+    find_nvrtc()
     return bind(ctypes.CDLL(str(native.build(text("api.cpp"), flags=FLAGS))))
 
 
@@ -55,6 +65,10 @@ def bind(core: ctypes.CDLL) -> ctypes.CDLL:
         "describe": (ctypes.c_size_t, [pointer, ctypes.c_char_p, ctypes.c_size_t]),
         "runs": (count, [pointer, pointer, pointer, count]),
         "copy": (None, [pointer, pointer, pointer, count, count, ctypes.c_int]),
+        "copy_anywhere": (ctypes.c_int, [pointer, pointer, pointer, ctypes.c_int]),
+        "enqueue": (ctypes.c_int, [pointer, pointer, pointer, ctypes.c_int]),
+        "copy_group": (ctypes.c_int, [count, pointer, pointer, pointer, ctypes.c_int]),
+        "configure": (ctypes.c_int, [ctypes.c_int, ctypes.c_int, pointer]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(core, f"warpwright_{name}")

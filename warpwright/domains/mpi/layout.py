@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpwright.domains.mpi import core
+from warpwright.domains.mpi.errors import DeviceError
 from warpwright.errors import UsageError
+
+_REFUSED = ("expected memory of one GPU that CUDA is in use on, saw addresses that the driver refused", "look at the addresses and the free memory")
 
 
 class Layout:
@@ -99,3 +102,33 @@ class Layout:
         if not unpack and not view.flags.writeable:
             raise UsageError("expected a writable buffer to pack into, saw one that is read-only", "give a bytearray or a numpy array")
         core.library().warpwright_copy(self._handle, base, view.ctypes.data, first, first + len(view), int(unpack))
+
+    def pack_to(self, base: int, packed: int) -> None:
+        """Copy what lies at address `base` to address `packed`, where either may be memory of a GPU; returns when it has arrived."""
+        self._anywhere(base, packed, unpack=False)
+
+    def unpack_from(self, packed: int, base: int) -> None:
+        """Copy the stream at address `packed` to where its bytes belong at address `base`, where either may be memory of a GPU."""
+        self._anywhere(base, packed, unpack=True)
+
+    def _anywhere(self, base: int, packed: int, *, unpack: bool) -> None:
+        if core.library().warpwright_copy_anywhere(self._handle, base, packed, int(unpack)):
+            raise DeviceError(*_REFUSED)
+
+
+def pack_group(layouts: Sequence[Layout], bases: Sequence[int], packed: Sequence[int]) -> None:
+    """Pack many objects of one GPU, each to its own address, in as few launches as possible (up to 26 strided ones in one)."""
+    _group(layouts, bases, packed, unpack=False)
+
+
+def unpack_group(layouts: Sequence[Layout], packed: Sequence[int], bases: Sequence[int]) -> None:
+    """Unpack many streams into objects of one GPU in as few launches as possible."""
+    _group(layouts, bases, packed, unpack=True)
+
+
+def _group(layouts: Sequence[Layout], bases: Sequence[int], packed: Sequence[int], *, unpack: bool) -> None:
+    if not len(layouts) == len(bases) == len(packed):
+        raise UsageError(f"expected as many layouts as addresses, saw {len(layouts)}, {len(bases)} and {len(packed)}", "give one of each")
+    handles, here, there = ((ctypes.c_void_p * len(layouts))(*all_) for all_ in ([one._handle for one in layouts], bases, packed))
+    if core.library().warpwright_copy_group(len(layouts), handles, here, there, int(unpack)):
+        raise DeviceError(*_REFUSED)

@@ -1,6 +1,7 @@
 // The core's C interface, as Python calls it (../core.py). A null pointer stands for a layout that does not fit 64 bits.
 #include <cstring>
 
+#include "device.hpp"
 #include "layout.hpp"
 #include "pack_cpu.hpp"
 
@@ -93,4 +94,60 @@ WARPWRIGHT_API Bytes warpwright_runs(const Layout* layout, Bytes* offsets, Bytes
 WARPWRIGHT_API void warpwright_copy(const Layout* layout, void* base, void* packed, Bytes from, Bytes to, int unpack) {
     if (unpack) warpwright::mpi::copy<Direction::unpack>(*layout, base, packed, from, to);
     else warpwright::mpi::copy<Direction::pack>(*layout, base, packed, from, to);
+}
+
+// Pack or unpack where either side may be on a GPU; 0 on success, 1 where CUDA is not loaded or refused.
+WARPWRIGHT_API int warpwright_copy_anywhere(const Layout* layout, void* base, void* packed, int unpack) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    const auto here = gpu::place_of(*cuda, layout->node ? static_cast<char*>(base) + layout->offset : base), there = gpu::place_of(*cuda, packed);
+    return !gpu::copy(*cuda, *layout, static_cast<char*>(base), static_cast<char*>(packed), here, there, unpack);
+}
+
+// Many layouts on one GPU in as few launches as their number allows, awaited once; 0 on success.
+WARPWRIGHT_API int warpwright_copy_group(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed, int unpack) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    std::vector<gpu::Piece> pieces;
+    int device = -1;
+    for (Bytes i = 0; i < count; ++i) {
+        if (!layouts[i]->node) continue;
+        char* strided = static_cast<char*>(bases[i]) + layouts[i]->offset;
+        const auto here = gpu::place_of(*cuda, strided), there = gpu::place_of(*cuda, packed[i]);
+        if (here.where != gpu::Where::device || there.where == gpu::Where::pageable || there.where == gpu::Where::foreign) return 1;
+        if (device >= 0 && device != here.device) return 1;
+        if (there.where == gpu::Where::device && there.device != here.device) return 1;
+        device = here.device;
+        gpu::cut(layouts[i]->node, strided, static_cast<char*>(packed[i]), pieces);
+    }
+    if (device < 0) return 0;
+    gpu::Use use(*cuda, device);
+    return !use || !gpu::run(*cuda, *use, pieces, unpack);
+}
+
+// Launch a pack or unpack between memory of one GPU (or pinned memory) on its stream and return at once; 0 on success.
+WARPWRIGHT_API int warpwright_enqueue(const Layout* layout, void* base, void* packed, int unpack) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    if (!layout->node) return 0;
+    const auto here = gpu::place_of(*cuda, static_cast<char*>(base) + layout->offset), there = gpu::place_of(*cuda, packed);
+    const bool reached = there.where == gpu::Where::pinned || (there.where == gpu::Where::device && there.device == here.device);
+    if (here.where != gpu::Where::device || !reached) return 1;
+    gpu::Use use(*cuda, here.device);
+    return !use || !gpu::run_layout(*cuda, *use, *layout, static_cast<char*>(base), static_cast<char*>(packed), unpack, false);
+}
+
+// How the end of a kernel is learned, for measurements: 0 stream, 1 flag, 2 write; and on which stream, 1 being the legacy default one.
+WARPWRIGHT_API int warpwright_configure(int device, int how, void* stream) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    gpu::Use use(*cuda, device);
+    if (!use) return 1;
+    gpu::waiting() = static_cast<gpu::Waiting>(how);
+    use->stream = stream;
+    return 0;
 }

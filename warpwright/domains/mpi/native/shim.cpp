@@ -29,12 +29,23 @@ inline Original<int(const void*, Count, Count*, void*, Count, Handle, Handle)> u
 
 // Serve a pack or unpack of `count` objects; false when it is the library's: errors too, which it reports in its own way.
 template <Direction D, class Size>
-inline bool served(void* strided, Count count, const Type* type, void* packed, Size room, Size* position) {
-    if (type->forwarded || !type->worth_on_host || count <= 0 || !packed || !position || *position < 0) return false;
+inline bool served(void* strided, Count count, Type* type, void* packed, Size room, Size* position) {
+    if (type->forwarded || count <= 0 || !packed || !position || *position < 0) return false;
     try {
-        const Layout whole = count == 1 ? type->layout : repeated(type->layout, count, type->extent);
+        const Layout whole = type->whole(count);
         if (whole.bytes() > room - *position) return false;
-        copy<D>(whole, strided, static_cast<char*>(packed) + *position, 0, whole.bytes());
+        char *base = static_cast<char*>(strided), *end = static_cast<char*>(packed) + *position;
+        if (gpu::Driver* cuda = gpu::driver()) {
+            if (!base) return false; // MPI_BOTTOM: its parts may lie in different memories
+            const gpu::Place here = gpu::place_of(*cuda, base + whole.offset), there = gpu::place_of(*cuda, end);
+            if (here.where >= gpu::Where::device || there.where >= gpu::Where::device) {
+                if (!gpu::copy(*cuda, whole, base, end, here, there, D == Direction::unpack)) return false;
+                *position += static_cast<Size>(whole.bytes());
+                return true;
+            }
+        }
+        if (!type->worth_on_host) return false;
+        copy<D>(whole, base, end, 0, whole.bytes());
         *position += static_cast<Size>(whole.bytes());
         return true;
     } catch (const Overflow&) {

@@ -12,9 +12,21 @@ namespace warpwright::mpi {
 // How a datatype is served: its layout where the shim packs it itself.
 struct Type {
     bool forwarded; // contiguous, or not understood: the library's own business
-    Layout layout;
+    Layout layout;  // of one object
     Bytes extent = 0;
     bool worth_on_host = false;
+
+    // The layout of `count` objects. The last one is kept: programs repeat themselves, and tables on a GPU are kept by layout.
+    Layout whole(Count count) {
+        if (count == 1) return layout;
+        const std::lock_guard lock(guard);
+        if (count != kept_count) kept = repeated(layout, count, extent), kept_count = count;
+        return kept;
+    }
+
+    std::mutex guard{};
+    Count kept_count = -1;
+    Layout kept{};
 };
 
 // From here on a block is one memcpy for every library, and theirs is as good.
