@@ -37,7 +37,7 @@ class Packaged:
         return space
 
 
-DOMAINS: dict[str, Domain] = {name: Packaged(name) for name in ("graph", "transpile", "unlearnable")}
+DOMAINS: dict[str, Domain] = {name: Packaged(name) for name in ("graph", "transpile", "cuda", "unlearnable")}
 """In the order in which they are asked whether a file is theirs."""
 
 
