@@ -26,7 +26,7 @@ ITEM = 4
 SCATTER = 1.5
 """How much more than a write adding to a row in memory costs."""
 OUTER = 10.0
-"""How much worse than its bytes an outer product of rows is, which no kernel keeps in registers."""
+"""How much worse than its bytes a matrix for each row or a row for each edge is: no kernel keeps them in registers."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class _Search:
         scattered = over is not domain and over is not Domain.EDGE
         if scattered:
             moved += self.ordering.scatter * rows[over] * _size(self.sizes, letters) * ITEM if domain not in WEIGHTS else written
-        if over is domain and domain not in WEIGHTS and len(letters) > max(len(f.letters) for f in factors):
-            moved += OUTER * written  # a matrix for each row
+        if (over is domain and domain not in WEIGHTS and len(letters) > max(len(f.letters) for f in factors)) or (domain is Domain.EDGE and letters):
+            moved += OUTER * written  # a matrix for each row, or a row for each edge
         step = Step(factors, letters, over, domain)
         return moved / BYTES + 2 * products / FLOPS, Factor(domain, letters, None, step, 0.0 if scattered else written / BYTES)
 
