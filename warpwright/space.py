@@ -134,7 +134,7 @@ class Measuring:
     worthwhile: float = 0.0
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
     regime: str = ""
-    """The way of calling that the verdict is given in (`timing/regimes.py`); empty: single calls. Only "stream" has both timed."""
+    """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream on CUDA, single calls on a CPU."""
     resident: bool = False
     """More candidates will come: the evaluator may hold processes ready for them."""
 

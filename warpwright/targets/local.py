@@ -30,7 +30,7 @@ from warpwright.tasks import taskfile
 from warpwright.timing import facts, measure, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
-from warpwright.verifier.ledger import hidden_work
+from warpwright.verifier.ledger import CONFIRMING_ROUNDS, hidden_work, still_more
 from warpwright.verifier.rejections import Rejected, rejection, verdict_of
 from warpwright.workers.sandbox import Limits, Worker
 
@@ -52,7 +52,7 @@ class LocalEvaluator:
         """`folder`: where measured peaks are kept."""
         self.task, self.device = task, device
         measuring = measuring or Measuring()
-        self._regime = regimes.declared(measuring.regime)
+        self._regime = regimes.declared(measuring.regime, device)
         self.versions: Mapping[str, str] = {**versions(device), "regime": self._regime} if self._regime != "single" else versions(device)
         place = "cuda:0" if device == "cuda" else device
         self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder or native.cache_folder())
@@ -128,7 +128,8 @@ class LocalEvaluator:
         if self._trusted is not None and not self._trusted.alive:
             self.close()
         if self._trusted is None:
-            self._trusted = trust(lambda: start(self._bench, self.baselines(), self._regime))
+            both = regimes.always_both(self._measuring.regime, self.device)
+            self._trusted = trust(lambda: start(self._bench, self.baselines(), self._regime, both))
         return self._trusted
 
     def _ready(self) -> Trusted:
@@ -254,10 +255,25 @@ class LocalEvaluator:
         for name, regime in measurement.regimes.items():
             saved = regime.baselines[regime.best_baseline] - regime.candidate
             program, calls, spare = (single, 1, 0.0) if turns is None or name == "single" else (turns, turns.calls, turns.spare)
-            hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed(name)], saved * calls, spare)
-            if hidden:
+            beside = trusted.timed(name)
+            hidden = hidden_work(program.ledger, [other.ledger for other in beside], saved * calls, spare)
+            if hidden and self._still_works(trusted, program, beside[0], saved * calls, spare):
                 return f"{hidden} (regime: {name})"
         return ""
+
+    def _still_works(self, trusted: Trusted, program: timed.TimedProgram, beside: timed.TimedProgram, saved: float, spare: float) -> bool:
+        """Whether the candidate works more than a baseline before its calls when the two take turns, each on inputs of its own."""
+        taken: dict[timed.TimedProgram, list[float]] = {program: [], beside: []}
+        try:
+            with self._bench.lock.exclusive():
+                for number in range(CONFIRMING_ROUNDS):
+                    for one in (program, beside) if number % 2 else (beside, program):
+                        one.prepare(trusted.judge.fresh(), self._random.random())
+                        one.go()
+                        taken[one].append(one.ledger.preparing[-1])
+        except (Rejected, WorkerError):
+            return True
+        return still_more(taken[program], taken[beside], saved, spare)
 
     # --- records ----------------------------------------------------------------------------------------------------------------------
 
@@ -288,7 +304,7 @@ def unreadable(source: Source) -> str:
         ast.parse(source.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        return f"{source.files[0][0]}{where}: {error.msg if isinstance(error, SyntaxError) else error}"
+        return f"{type(error).__name__}: {source.files[0][0]}{where}: {error.msg if isinstance(error, SyntaxError) else error}"
     return ""
 
 
