@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from warpwright.base import Action, Candidate, Measurement, Record, Scalar, Task
@@ -89,6 +90,12 @@ class Space(Generic[IR]):
 
     limited: str = ""
     """Why the program could not be read, so that only changes to it as a whole are in this space; "" for a program that was."""
+
+    draw: Callable[[IR, Random], Action | None] | None = None
+    """Draws one legal action, None where it finds none soon: for spaces whose legal actions are too many to list at each step."""
+
+    resolution: float = 1.01
+    """Ratio of two times from which they can be told apart."""
 
     def actions(self, ir: IR) -> list[Action]:
         """Return the legal actions on `ir`, in a fixed order."""

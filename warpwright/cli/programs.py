@@ -137,7 +137,8 @@ def _settings(given: Arguments) -> Settings:
 
 def _options(given: Arguments) -> Options:
     """Return what the task's domain is told: NAME=VALUE each, a value as JSON where it is such, else as text."""
-    options: dict[str, Scalar] = {"start": given.start} if getattr(given, "start", None) else {}
+    given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None)}
+    options: dict[str, Scalar] = {name: value for name, value in given_files.items() if value}
     for text in given.option:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
@@ -219,6 +220,7 @@ def register(verb: Verb) -> None:
     made.add_argument("task", help="task file: KernelBench form, a function under @warpwright.task, or a saved module")
     made.add_argument("--entry", help="class or function, where the file has several")
     made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
+    made.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
     made.add_argument("--start", metavar="FILE", help="program with CUDA kernels that computes the same: tune how they are translated for the CPU")
 
     made = verb("audit", audit, task)

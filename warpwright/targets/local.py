@@ -67,7 +67,7 @@ class LocalEvaluator:
     def baselines(self) -> list[Candidate]:
         """Return the baseline programs; raise UsageError for a name that the device does not have, TaskError for a file that has changed."""
         if self._sources is None:
-            chosen = self._measuring.baselines
+            chosen = self._measuring.baselines or tuple(filter(None, str(self.task.option("baselines")).split(",")))
             names = (ORIGINAL, *(name for name in chosen if name != ORIGINAL)) if chosen else None
             self._sources = baseline_sources(taskfile.source_text(self.task), self._bench.place, names)
         return [Candidate(source, target_of(self.device), proposer=BASELINE + name) for name, source in self._sources.items()]
