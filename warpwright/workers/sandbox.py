@@ -61,6 +61,8 @@ class Limits:
     """Of standard output and error; the middle of a longer log is dropped."""
     file_bytes: int = 8 << 30
     """Largest file that may be written."""
+    disk_bytes: int = 16 << 30
+    """Of its files together, wherever it may write, in memory too; looked at twice a second."""
     isolation: str = "auto"
     """`auto`: own user, rlimits and system call filter, as far as the machine permits; `limits`: rlimits only; `none`: only the kill."""
 
@@ -136,6 +138,7 @@ class Worker:
         order = {
             "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
+            "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
             "log_bytes": self.limits.log_bytes, "stops": self.freezes, "environment": _environment(self.folder, self.role != "candidate"),
         }  # fmt: skip
         try:
