@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from warpwright.base import Action, Candidate, Record, Scalar, Task
+from warpwright.deadline import Deadline
 from warpwright.errors import NotApplicable, UsageError
 
 IR = TypeVar("IR")
@@ -22,6 +23,13 @@ IR = TypeVar("IR")
 Legality = Literal["E", "D", "P", "Q", "S", "N"]
 """E exact for all inputs, D dead code, P exact given parameter values (refresh hook), Q exact under a guarded input precondition,
 S schedule (does not change the mathematics), N numeric (changes precision, user's budget decides)."""
+
+
+Tell = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Tell nobody."""
 
 
 def _no_baseline(action: Action) -> str:
@@ -135,6 +143,10 @@ class Measuring:
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
     regime: str = ""
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: single calls. Only "stream" has both timed."""
+    deadline: Deadline | None = None
+    """What has no time before it is left out: slow baselines first, and the records say so."""
+    tell: Tell = silent
+    """Is told what is being done, in a few words, as it begins."""
 
 
 class Evaluator(Protocol):
@@ -185,4 +197,4 @@ class Target(Protocol):
         ...
 
 
-__all__ = ["IR", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Traits"]
+__all__ = ["IR", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Tell", "Traits", "silent"]

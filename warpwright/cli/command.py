@@ -6,6 +6,7 @@ import argparse
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO
@@ -17,12 +18,15 @@ import warpwright
 from warpwright import api, doctor
 from warpwright.cli import bench_transpile, pairs, programs, records, transpile, unlearnable
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
+from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
+    began = process_start() if arguments is None else time.monotonic()
     given = parser().parse_args(arguments)
+    given.began = began
     given.console = Console(stderr=True, soft_wrap=True)
     with _stdout(given.json) as given.stdout, _terminable():
         return _run(given)
