@@ -345,7 +345,8 @@ def test_optimize_from_python_gives_a_module_with_the_same_signature(tmp_path: P
 
     module = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()).eval()
     x = torch.randn(3, 8)
-    faster = warpwright.optimize(module, (x,), budget="5 proposals", target="cpu", out=tmp_path / "out", archive=tmp_path / "archive.db")
+    result = warpwright.optimize(module, (x,), budget="5 proposals", target="cpu", out=tmp_path / "out", archive=tmp_path / "archive.db")
+    faster = result.module
     assert isinstance(faster, torch.nn.Module) and not faster.training
     with torch.no_grad():
         torch.testing.assert_close(faster(x), module(x))
