@@ -34,7 +34,7 @@ def read(text: str, kernel: Kernel) -> Schedule:
         raise UsageError(f"expected the text of a schedule, saw {text[:60]!r}: {error}", "give what `warpwright optimize` wrote") from error
     if original != kernel.digest:
         raise UsageError(f"expected a schedule of this cubin's kernel {kernel.name} ({kernel.digest}), saw one of {original}", "give the cubin that it was made for")
-    schedule = Schedule(kernel, tuple(order), tuple(words), composed=False)
+    schedule = Schedule(kernel, tuple(order), tuple(words))
     if sorted(order) != list(range(len(order))) or not unchanged_meaning(schedule):
         raise UsageError("expected a schedule that permutes the instructions of each block, saw another", "give what `warpwright optimize` wrote")
     return schedule

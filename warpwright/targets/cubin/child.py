@@ -4,7 +4,8 @@ It imports no package but the harness's, so that it starts in a fraction of a se
 
     python child.py JOB      JOB is a JSON file: driver, device, original, helpers, harness, sets
     {"do": "evaluate", "image": path, "seeds": [..], "rounds": [12, 60], "worth": 1.001}
-    {"do": "stress", "image": path, "seeds": [..], "launches": 1000}
+    {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}
+    {"do": "arrays", "folder": path, "seed": 1}      the original's arrays after a launch, a file each
 
 Times are the device's own: CUDA events around enough launches to last 100 us, original and candidate in the order ABBA, on two sets of inputs in turn.
 """
@@ -135,7 +136,7 @@ class Session:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.driver = driver = Driver(job["driver"], job["device"])
-        self.launch: Launch = load(job["harness"])
+        self.launch: Launch = load(job["harness"], job["function"])
         original = Path(job["original"]).read_bytes()
         self.sizes = [parameter.size for parameter in Cubin(original).parameters(self.launch.kernel)]
         self._check_arguments()
@@ -312,6 +313,15 @@ class Session:
         self.driver.call("cuModuleUnload", module)
         return {"differ": [differ], "launches": launched, "seeds": place + 1}
 
+    def arrays(self, folder: str, seed: int) -> dict[str, Any]:
+        """Run the original once on new inputs and write its arrays, raw, into a folder."""
+        self.inputs(0, seed)
+        self.run(self.original, self.arguments(0, 0))
+        self.driver.wait()
+        for place, (buffer, (mine, _)) in enumerate(zip(self.launch.buffers, self.sets[0], strict=True)):
+            Path(folder, f"{place}.raw").write_bytes(self.driver.read(mine, buffer.bytes))
+        return {"kinds": [buffer.kind for buffer in self.launch.buffers], "roles": [buffer.role for buffer in self.launch.buffers]}
+
 
 def _padded(size: int) -> int:
     return -(-size // 256) * 256
@@ -331,7 +341,7 @@ def serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> int:
     except Exception as error:
         say({"ok": False, "error": f"{type(error).__name__}: {error}", "code": getattr(error, "code", -1)})
         return 2
-    verbs: dict[str, Callable[..., dict[str, Any]]] = {"evaluate": session.evaluate, "stress": session.stress}
+    verbs: dict[str, Callable[..., dict[str, Any]]] = {"evaluate": session.evaluate, "stress": session.stress, "arrays": session.arrays}
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -30,6 +30,8 @@ class Job:
     driver: str = "libcuda.so.1"
     device: int = 0
     sets: int = 2
+    function: str = "launch"
+    """The harness's function that gives the launch."""
 
 
 class Child:
