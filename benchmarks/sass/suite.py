@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.sass.build import HERE, KERNELS, build_all
 from warpwright import domains
-from warpwright.base import Budget, Record, Task
+from warpwright.base import Budget, Record
 from warpwright.loop import Outcome, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator

@@ -201,4 +201,4 @@ def comparison(low: float, high: float, noise: float) -> Comparison:
         return "FASTER"
     if high < 1 / noise:
         return "SLOWER"
-    return "SAME" if 0.98 < low and high < 1.02 else "UNSURE"
+    return "SAME" if low > 0.98 and high < 1.02 else "UNSURE"
