@@ -1,9 +1,9 @@
-"""Ask the hardware about the model's rules: plant one fault at a time into a compiler's schedule and see whether the kernel still gives the same bits.
+"""Ask the hardware about the model's rules: plant one fault at a time into a compiler's schedule; does the kernel still give the same bits?
 
     python -m benchmarks.sass.faults --out benchmarks/results/sass_faults_h200 --seconds 8
     python -m benchmarks.sass.faults --dry --out /tmp/dry      only the model, without a GPU
 
-Faults: a stall one cycle shorter (`distance`, by the key whose least distance it breaks; `set`, a wait one cycle after its board was set), a wait less
+Faults: a stall one cycle shorter (DISTANCE, by the key whose least distance it breaks; SET, a wait one cycle after its board was set), a wait less
 (`wait`, by the rule that it breaks; LATER where a block after it breaks one), and both where the model sees no fault (`none`): those must keep the
 bits, or a rule is missing.
 """

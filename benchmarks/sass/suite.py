@@ -3,15 +3,14 @@
     python -m benchmarks.sass.suite --out benchmarks/results/sass_h200 --seconds 22
     python -m benchmarks.sass.suite --dry --only rmsnorm --out /tmp/dry      the same path against the simulator, without a GPU
 
-Each kernel is first compared with float64 at a small size. rows.jsonl gets a row for each kernel ("kernel"), each kind of edit that a kernel was tried
-with ("edits"), and each candidate that was not ok ("failed"), with its recipe. The best schedules lie in schedules/.
+Each kernel is first compared with float64 at a small size. rows.jsonl gets a row for each kernel ("kernel"), each kind of edit that was tried on a
+kernel ("edits"), and each candidate that was not ok ("failed"), with its recipe. The best schedules lie in schedules/.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import runpy
 import statistics
 import tempfile
@@ -177,7 +176,8 @@ def line(row: Mapping[str, Any]) -> str:
         return f"{head}, best {row['best']:.4f}"
     final = row["final"]
     low, high = final["interval"]
-    return f"{head}, {math.log(final['speedup'] or 1):+.4f} [{low:.4f}, {high:.4f}], A/A {final['same']:.4f}, {final['launches']} launches, {final['differ']} differ"
+    gain = f"{final['speedup']:.4f} [{low:.4f}, {high:.4f}], A/A {final['same']:.4f}"
+    return f"{head}, {gain}, {final['launches']} launches, {final['differ']} differ"
 
 
 if __name__ == "__main__":

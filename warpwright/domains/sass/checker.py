@@ -1,4 +1,4 @@
-"""Is an edited schedule legal? It is when it keeps every dependence, and when the model of hazards finds nothing that it does not find in the original.
+"""Is an edited schedule legal? It is when it keeps every dependence and the model of hazards finds nothing that it does not find in the original.
 
 A block is checked from the original's state at its entry; where it leaves more in flight than the original did, the blocks after it are checked again
 from that.
@@ -6,7 +6,6 @@ from that.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -291,8 +290,7 @@ def _broken_orders(kernel: Kernel, order: tuple[int, ...]) -> list[str]:
     return found
 
 
-def dependences(kernel: Kernel, block: int) -> Counter[tuple[int, int]]:
+def dependences(kernel: Kernel, block: int) -> list[tuple[int, int]]:
     """Return the pairs (earlier, later) of a block that must keep their order."""
-    instructions = [kernel.instructions[index] for index in kernel.blocks[block]]
-    pairs = ((first.index, second.index) for i, first in enumerate(instructions) for second in instructions[i + 1 :] if not independent(first, second))
-    return Counter(pairs)
+    inside = [kernel.instructions[index] for index in kernel.blocks[block]]
+    return [(first.index, second.index) for i, first in enumerate(inside) for second in inside[i + 1 :] if not independent(first, second)]

@@ -7,7 +7,7 @@ It imports no package but the harness's, so that it starts in a fraction of a se
     {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}
     {"do": "arrays", "folder": path, "seed": 1}      the original's arrays after a launch, a file each
 
-Times are the device's own: CUDA events around enough launches to last 100 us, original and candidate in the order ABBA, on two sets of inputs in turn.
+Times are the device's own: CUDA events around enough launches to last 100 us, original and candidate as ABBA, on two sets of inputs in turn.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def packed(values: Sequence[tuple[int, int | float]]) -> Any:
     """Return (size, value) pairs as the array of pointers that a launch takes; it keeps what it points to."""
     rooms = []
     for size, value in values:
-        data = struct.pack("<f" if size == 4 else "<d", value) if isinstance(value, float) else (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        is_float = isinstance(value, float)
+        data = struct.pack("<f" if size == 4 else "<d", value) if is_float else (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
         rooms.append(ctypes.create_string_buffer(data, size))
     pointers = (ctypes.c_void_p * len(rooms))(*(ctypes.addressof(room) for room in rooms))
     pointers.rooms = rooms  # type: ignore[attr-defined]

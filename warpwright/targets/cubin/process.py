@@ -62,7 +62,8 @@ class Child:
         except (WorkerDied, WorkerTimeout) as error:
             errors.seek(0)
             self.end()
-            raise TaskError(f"the child that runs the original ended: {error}: {errors.read()[-500:].decode(errors='replace')}", "look at the harness") from error
+            last = errors.read()[-500:].decode(errors="replace")
+            raise TaskError(f"the child that runs the original ended: {error}: {last}", "look at the harness") from error
         finally:
             errors.close()
         if not said["ok"]:
