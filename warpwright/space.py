@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
-from warpwright.base import Action, Candidate, Record, Scalar, Task
+from warpwright.base import Action, Candidate, Measurement, Record, Scalar, Task
 from warpwright.errors import NotApplicable, UsageError
 
 IR = TypeVar("IR")
@@ -142,6 +142,8 @@ class Measuring:
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
     regime: str = ""
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: single calls. Only "stream" has both timed."""
+    resident: bool = False
+    """More candidates will come: the evaluator may hold processes ready for them."""
 
 
 class Evaluator(Protocol):
@@ -161,6 +163,15 @@ class Evaluator(Protocol):
 
     def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
         """Yield one record for each candidate, in their order, each as soon as it is known."""
+        ...
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """An evaluator that can time two programs beside one another."""
+
+    def compare(self, first: Candidate, second: Candidate) -> Measurement | None:
+        """Return how much faster `first` is than `second`, which both have passed; None when one fails this time."""
         ...
 
 
@@ -192,4 +203,4 @@ class Target(Protocol):
         ...
 
 
-__all__ = ["IR", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Traits"]
+__all__ = ["IR", "Comparing", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Traits"]

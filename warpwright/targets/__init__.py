@@ -20,10 +20,11 @@ class Local:
 
     def evaluator(self, task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:
         """Return a LocalEvaluator; the server that forks its processes is started at once, to load while the task is read."""
-        from warpwright.targets.local import LocalEvaluator
         from warpwright.workers.fork_server import start_fork_server
 
-        start_fork_server()
+        start_fork_server()  # first: it loads torch, as the next line does, which takes 1.5 s on one core
+        from warpwright.targets.local import LocalEvaluator
+
         return LocalEvaluator(task, device, measuring)
 
 

@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 
 from warpwright.base import Case
+from warpwright.verifier.draw import Draw, with_draw
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
 from warpwright.verifier.rejections import exported, good
 from warpwright.verifier.timed import TimedProgram
@@ -59,7 +60,7 @@ class StreamedProgram(TimedProgram):
     def _compared(self, case: Case) -> Comparison:
         comparison = Comparison("")
         for at in self._random.sample(range(self.calls), min(CHECKED, self.calls)):
-            variant = replace(case, params={**case.params, "variant": self._seeds[at]})
+            variant = with_draw(case, replace(Draw.of_case(case), variant=self._seeds[at]))
             comparison = self.judge.compare(exported(self.worker, at=at), variant, TIMED_STATE)
             if comparison.check:
                 break

@@ -204,7 +204,7 @@ class Worker:
         start, away = time.perf_counter_ns(), self.away
         self._send(token)
         self.thaw()
-        slow = device_yield.held() or self.freezer.owes
+        slow = device_yield.held()
         while spin and not slow and not poll.poll(0) and time.perf_counter_ns() - start < spin * 1e9:
             pass
         ready = self._wait(poll, time.monotonic() + limit) if slow else bool(poll.poll(limit * 1000))
@@ -233,13 +233,13 @@ class Worker:
         return answer[:1] != b"d" or (len(answer) >= 9 + LENGTH.size and len(answer) >= 9 + LENGTH.size + LENGTH.unpack_from(answer, 9)[0])
 
     def _end_turn(self) -> bool:
-        """The process has answered: see that it stops. Whether it had to be made to, which counts as time of the call."""
+        """The process has answered: see that it stops. Whether that took so long that it counts as time of the call."""
         if not self.freezes:
             return False
         if not self.freezer.end_turn():
             self.close()
             raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
-        return self.freezer.owes
+        return self.freezer.late
 
     def lay_out(
         self, entry: str | None, inputs: Any, slot: str = "new", poison: int = 0, flush: bool = False, spin: float = 0.0
@@ -258,6 +258,8 @@ class Worker:
             return reply
         reply = self.request("prepare", self.limits.build_seconds, inputs=exchange.forms_of(inputs), flush=False, **common)
         if "error" not in reply:
+            if flush:
+                self.calm()
             self.memory.fill(inputs, reply.get("places"))
             if flush:
                 caches.flush()
@@ -300,9 +302,8 @@ class Worker:
             self.away += away
             deadline += away
             left = max(0.0, deadline - time.monotonic())
-            if poll.poll(min(left, GLANCE_SECONDS if device_yield.held() or self.freezer.owes else left) * 1000):
+            if poll.poll(min(left, GLANCE_SECONDS if device_yield.held() else left) * 1000):
                 return True
-            self.freezer.pay()
             if time.monotonic() >= deadline:
                 return False
 
@@ -482,16 +483,18 @@ class Worker:
         return threads_of(self.pid)
 
     def calm(self) -> None:
-        """On a CPU, wait until all threads sleep, for CALM_SECONDS at most.
+        """On a CPU, let the process run until all its threads sleep, for CALM_SECONDS at most, and stop it again.
 
         OpenMP's wait busily after a call, and take a core from the next program: calls of 2 ms on two cores varied by 100 %, and by 8 % with this.
         """
         if self.device != "cpu":
             return
+        self.thaw()
         deadline = time.monotonic() + CALM_SECONDS
         folders = [f"/proc/{self.pid}/task/{thread}" for thread in self.threads()]
         while any(state_of(folder) == "R" for folder in folders) and time.monotonic() < deadline:
             time.sleep(0.0005)
+        self.freeze()
 
     def settle(self) -> float:
         """Wait until the main thread sleeps, for at most a tenth of a second; return the CPU time that it still used."""
