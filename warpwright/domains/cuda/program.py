@@ -1,7 +1,7 @@
 """From a task and a CUDA text to Python programs in the form that workers take: the original, and candidates.
 
-The original's forward is the user's own kernel: its time is the one to beat and its error the budget. In float64, where the verifier asks what is right,
-it is the reference. Once in each process the kernel as given is compared with the reference: one that computes something else is no task.
+The original's forward is the user's own kernel: its time is the one to beat and its error the budget. In float64, where the verifier asks what is
+right, it is the reference. Once in each process the kernel as given is compared with the reference: one that computes something else is no task.
 """
 
 from __future__ import annotations
