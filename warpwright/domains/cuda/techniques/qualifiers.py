@@ -15,7 +15,7 @@ from warpwright.space import Traits
 
 
 class Restrict:
-    """`float* y, float* x` -> `float* __restrict__ y, const float* __restrict__ x`, where x is only read: loads may be kept, and take the read-only path.
+    """`float* y, float* x` -> `float* __restrict__ y, const float* __restrict__ x`, where x is only read: loads may be kept and take another path.
 
     Legal where every launch gives the pointers different names: an entry's buffers are the task's tensors, which do not overlap.
     """
