@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from warpwright import domains, targets
 from warpwright.archive import Archive
 from warpwright.base import Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
+from warpwright.errors import UsageError
+from warpwright.llm import open_chat
 from warpwright.loop import Outcome, ablate, optimize
+from warpwright.search import MODEL_SEARCHES, fsr
 from warpwright.space import Evaluator, Measuring, Space
 from warpwright.timing import facts
 from warpwright.timing.device_lock import DeviceLock
@@ -47,12 +50,18 @@ class Settings:
     """At most this long is one candidate timed beside its baselines; most are decided sooner."""
     options: Options = ()
     """What the task's domain is told besides."""
+    model: str = ""
+    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py)."""
+    model_options: str = ""
+    """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
 
     def key(self, machine: str) -> str:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
         if not self.options:
             del values["options"]  # as before there were any: what was finished then is resumed
+        if not self.model:
+            del values["model"], values["model_options"]
         return digest("bench", machine, json.dumps(values, sort_keys=True))
 
     @classmethod
@@ -100,13 +109,25 @@ def run_task(
     limited = Budget(budget.seconds - kept, budget.proposals) if budget.seconds is not None and kept is not None else budget
     with (evaluators or open_evaluator)(settings, task) as evaluator:
         space = open_space(task, settings.device)
-        outcome = optimize(task, space, evaluator, settings.search, limited, archive, on_record, should_stop, settings.seed)
+        search = model_search(settings, archive) if settings.search in MODEL_SEARCHES else settings.search
+        outcome = optimize(task, space, evaluator, search, limited, archive, on_record, should_stop, settings.seed)
+        if isinstance(search, fsr.Fsr):
+            outcome = replace(outcome, stopped=search.stopped or outcome.stopped)
         if ablation_share and _has_steps(outcome):
             assert outcome.best is not None
             for ablation in ablate(outcome.best, space, evaluator, archive, kept):
                 if on_record is not None:
                     on_record(ablation.without)
     return Run(outcome, space.limited)
+
+
+def model_search(settings: Settings, archive: Archive) -> fsr.Fsr:
+    """Return the search that asks the settings' model. Its questions and answers are logged beside the archive; what stands there is not asked again."""
+    if not settings.model:
+        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
+    log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
+    words = "a CPU: the text is translated to loops over threads" if target_of(settings.device) == "cpu" else facts.machine_name("cuda:0")
+    return fsr.Fsr(open_chat(settings.model), fsr.Options.parse(settings.model_options), log, words)
 
 
 def _has_steps(outcome: Outcome) -> bool:

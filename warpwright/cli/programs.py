@@ -19,7 +19,7 @@ from warpwright.errors import UsageError
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
-from warpwright.search import SEARCHES
+from warpwright.search import MODEL_SEARCHES, SEARCHES
 
 TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
 """At most this long, and at most this share of the budget, is one program timed: a short budget still tries three of them."""
@@ -129,6 +129,8 @@ def _settings(given: Arguments) -> Settings:
         mode=given.mode,
         scale=given.scale,
         seed=getattr(given, "seed", 0),
+        model=getattr(given, "model", ""),
+        model_options=getattr(given, "model_options", ""),
         options=_options(given),
     )
 
@@ -257,6 +259,8 @@ def _task_options() -> argparse.ArgumentParser:
 def _search_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--budget", default="60s", help="60s, 5m, 40 (proposals), or several: 5m,100 (%(default)s)")
-    options.add_argument("--search", choices=sorted(SEARCHES), default="ladder", help="how to search (%(default)s)")
+    options.add_argument("--search", choices=sorted([*SEARCHES, *MODEL_SEARCHES]), default="ladder", help="how to search (%(default)s)")
+    options.add_argument("--model", default="", metavar="SPEC", help="for fsr: openai:URL,MODEL or replay:FILE; the key is WARPWRIGHT_API_KEY")
+    options.add_argument("--model-options", default="", metavar="NAME=VALUE,...", help="for fsr: candidates, depth, max_repair, tokens, dollars, ...")
     options.add_argument("--seed", type=int, default=0, help="of the search's random numbers (%(default)s)")
     return options
