@@ -17,8 +17,10 @@ from warpwright import domains, targets
 from warpwright.archive import Archive
 from warpwright.base import Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
 from warpwright.deadline import Deadline, out_of_time
-from warpwright.errors import OutOfTime
+from warpwright.errors import OutOfTime, UsageError
+from warpwright.llm import open_chat
 from warpwright.loop import Outcome, ablate, optimize
+from warpwright.search import MODEL_SEARCHES, fsr
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
 from warpwright.timing import facts
 from warpwright.timing.device_lock import DeviceLock
@@ -55,12 +57,16 @@ class Settings:
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: the target's own."""
     options: Options = ()
     """What the task's domain is told besides."""
+    model: str = ""
+    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py)."""
+    model_options: str = ""
+    """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
 
     def key(self, machine: str) -> str:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
         values["budget"] = re.sub(r"\s*proposals?", "", self.budget)  # as it was written when a number alone was one of proposals
-        for name in ("options", "regime"):
+        for name in ("options", "regime", "model", "model_options"):
             if not values[name]:
                 del values[name]  # as before there were any: what was finished then is resumed
         return digest("bench", machine, json.dumps(values, sort_keys=True))
@@ -127,9 +133,12 @@ def run_task(
                 now_doing("reading the program")
                 space = open_space(task, settings.device)
                 run = replace(run, limited=space.limited)
+                search = model_search(settings, archive) if settings.search in MODEL_SEARCHES else settings.search
                 outcome = optimize(
-                    task, space, evaluator, settings.search, limited, archive, on_record, should_stop, settings.seed, deadline=plan
+                    task, space, evaluator, search, limited, archive, on_record, should_stop, settings.seed, deadline=plan
                 )
+                if isinstance(search, fsr.Fsr):
+                    outcome = replace(outcome, stopped=search.stopped or outcome.stopped)
                 run = replace(run, outcome=outcome)
                 if outcome.cut:
                     raise OutOfTime
@@ -152,6 +161,15 @@ def _ablate(
     for ablation in ablate(outcome.best, space, evaluator, archive, seconds, outcome.records):
         if on_record is not None:
             on_record(ablation.without)
+
+
+def model_search(settings: Settings, archive: Archive) -> fsr.Fsr:
+    """Return the search that asks the settings' model. Its questions and answers are logged beside the archive; what stands there is not asked again."""
+    if not settings.model:
+        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
+    log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
+    words = "a CPU: the text is translated to loops over threads" if target_of(settings.device) == "cpu" else facts.machine_name("cuda:0")
+    return fsr.Fsr(open_chat(settings.model), fsr.Options.parse(settings.model_options), log, words)
 
 
 def _has_steps(outcome: Outcome) -> bool:

@@ -18,7 +18,7 @@ from warpwright.errors import UsageError
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
-from warpwright.search import SEARCHES
+from warpwright.search import MODEL_SEARCHES, SEARCHES
 from warpwright.timing.regimes import REGIMES
 
 TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
@@ -135,6 +135,8 @@ def _settings(given: Arguments) -> Settings:
         scale=given.scale,
         seed=getattr(given, "seed", 0),
         regime=given.regime or "",
+        model=getattr(given, "model", ""),
+        model_options=getattr(given, "model_options", ""),
         options=_options(given),
     )
 
@@ -265,6 +267,8 @@ def _task_options() -> argparse.ArgumentParser:
 def _search_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--budget", default="60s", help="60s, 5m (wall time), '40 proposals', or both: '5m,100 proposals' (%(default)s)")
-    options.add_argument("--search", choices=sorted(SEARCHES), default="ladder", help="how to search (%(default)s)")
+    options.add_argument("--search", choices=sorted([*SEARCHES, *MODEL_SEARCHES]), default="ladder", help="how to search (%(default)s)")
+    options.add_argument("--model", default="", metavar="SPEC", help="for fsr: openai:URL,MODEL or replay:FILE; the key is WARPWRIGHT_API_KEY")
+    options.add_argument("--model-options", default="", metavar="NAME=VALUE,...", help="for fsr: candidates, depth, max_repair, tokens, dollars, ...")
     options.add_argument("--seed", type=int, default=0, help="of the search's random numbers (%(default)s)")
     return options
