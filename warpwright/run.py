@@ -164,7 +164,7 @@ def _ablate(
 
 
 def model_search(settings: Settings, archive: Archive) -> fsr.Fsr:
-    """Return the search that asks the settings' model. Its questions and answers are logged beside the archive; what stands there is not asked again."""
+    """Return the search that asks the model of the settings. Its questions and answers are logged beside the archive, and none is asked again."""
     if not settings.model:
         raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
     log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
