@@ -170,6 +170,8 @@ class _Search:
             moved += self.ordering.scatter * rows[over] * _size(self.sizes, letters) * ITEM if domain not in WEIGHTS else written
         if (over is domain and domain not in WEIGHTS and len(letters) > max(len(f.letters) for f in factors)) or (domain is Domain.EDGE and letters):
             moved += OUTER * written  # a matrix for each row, or a row for each edge
+        if over is Domain.EDGE and any(len(f.letters) > 1 and f.domain in WEIGHTS for f in factors):
+            moved += OUTER * rows[over] * max(_size(self.sizes, f.letters) for f in factors) * ITEM  # a matrix read for each edge
         step = Step(factors, letters, over, domain)
         return moved / BYTES + 2 * products / FLOPS, Factor(domain, letters, None, step, 0.0 if scattered else written / BYTES)
 
