@@ -105,7 +105,8 @@ def test_adversarial_graphs(name: str) -> None:
     layer = RGCNConv(4, 3, relations).double()
     used = torch.unique(graph.edge_type)
     if relations < 100:
-        assert_equal(layer(x, graph.edge_index, graph.edge_type), rgcn(layer, x, graph.edge_index, graph.edge_type, "mean"), [x, *layer.parameters()])
+        wanted = rgcn(layer, x, graph.edge_index, graph.edge_type, "mean")
+        assert_equal(layer(x, graph.edge_index, graph.edge_type), wanted, [x, *layer.parameters()])
     attention = RGATConv(4, 3, relations).double()
     with torch.no_grad():
         attention.q.mul_(400)  # scores of hundreds: softmax without the maximum would overflow
@@ -155,8 +156,8 @@ def same_as_pyg(original: torch.nn.Module, inputs: list[torch.Tensor], *args: An
     torch.testing.assert_close(seen, wanted, rtol=1e-9, atol=1e-10)
     weights = torch.cos(torch.arange(wanted.numel(), dtype=wanted.dtype))
     inputs = [*inputs, *original.parameters()]
-    pairs = zip(torch.autograd.grad(seen, inputs, weights, allow_unused=True), torch.autograd.grad(wanted, inputs, weights, allow_unused=True), strict=True)
-    for a, b in pairs:
+    own, others = (torch.autograd.grad(result, inputs, weights, allow_unused=True) for result in (seen, wanted))
+    for a, b in zip(own, others, strict=True):
         assert (a is None) == (b is None)
         if a is not None:
             torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-9)
@@ -168,7 +169,9 @@ def flat(out: Any) -> torch.Tensor:
 
 
 @needs_pyg
-@pytest.mark.parametrize("options", [{}, {"aggr": "add"}, {"aggr": "max"}, {"num_bases": 3}, {"num_blocks": 2}, {"root_weight": False, "bias": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"aggr": "add"}, {"aggr": "max"}, {"num_bases": 3}, {"num_blocks": 2}, {"root_weight": False, "bias": False}], ids=str
+)
 @pytest.mark.parametrize("form", ["features", "numbers", "pair"])
 def test_rgcn_beside_pyg(options: dict[str, Any], form: str) -> None:
     from torch_geometric.nn import RGCNConv as Original
@@ -181,7 +184,8 @@ def test_rgcn_beside_pyg(options: dict[str, Any], form: str) -> None:
     given: Any = {"features": x, "numbers": torch.randint(IN, (N,)), "pair": (x, target)}[form]
     if form == "pair" and options.get("root_weight") is False:
         target = x
-    same_as_pyg(Original((IN, target.shape[1]) if form == "pair" else IN, 4, R, **options).double(), [x] if form != "numbers" else [], given, index, relation)
+    original = Original((IN, target.shape[1]) if form == "pair" else IN, 4, R, **options).double()
+    same_as_pyg(original, [x] if form != "numbers" else [], given, index, relation)
 
 
 @needs_pyg

@@ -100,7 +100,7 @@ def test_forward_and_backward_together_are_the_derivative(name: str) -> None:
 
 def test_a_message_is_computed_for_each_pair_and_not_for_each_edge() -> None:
     program = program_of("rgcn")
-    assert [op.domain for op in program.ops if op.kind == "contract" and not op.sums][0] is Domain.PAIR_SRC
+    assert next(op.domain for op in program.ops if op.kind == "contract" and not op.sums) is Domain.PAIR_SRC
 
 
 def test_many_edges_per_pair_are_aggregated_first() -> None:
@@ -112,7 +112,8 @@ def test_many_edges_per_pair_are_aggregated_first() -> None:
 def test_the_destination_side_of_attention_needs_no_product_per_pair() -> None:
     for rows in (LARGE, SPARSE):
         ordered = Ordering(rows).run(program_of("rgat_single"))
-        of_targets = [op for op in ordered.ops if op.kind == "contract" and any(ordered.ops[i].domain is Domain.DST and ordered.ops[i].shape for i in op.inputs)]
+        products = [op for op in ordered.ops if op.kind == "contract"]
+        of_targets = [op for op in products if any(ordered.ops[i].domain is Domain.DST and ordered.ops[i].shape for i in op.inputs)]
         assert [(op.domain, op.shape) for op in of_targets] == [(Domain.PAIR_DST, ())]
 
 

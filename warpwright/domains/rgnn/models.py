@@ -9,6 +9,19 @@ from warpwright.domains.rgnn.front import Graph, Sym, leaky_relu, sum_pairs
 from warpwright.domains.rgnn.lattice import Domain
 
 
+def based(layer: Callable[..., Sym]) -> Callable[..., Sym]:
+    """Return the layer with `base` [N, out] added to its result, as a root weight or a bias gives it."""
+    return _based(layer)
+
+
+@functools.cache
+def _based(layer: Callable[..., Sym]) -> Callable[..., Sym]:
+    def with_base(g: Graph, base: Sym, **inputs: Sym) -> Sym:
+        return layer(g, **inputs) + g.dst(base)
+
+    return with_base
+
+
 def rgcn(g: Graph, x: Sym, weight: Sym, aggregation: str = "mean") -> Sym:
     """Sum over relations of the aggregate of x_j W_r (Schlichtkrull et al. 2018); x [N, in], weight [R, in, out]."""
     return g.per_relation(g.src(x) @ weight[g.etype], aggregation)
@@ -35,7 +48,10 @@ def project(z: Sym, by: Sym) -> Sym:
 
 
 def hgt(g: Graph, key: Sym, query: Sym, value: Sym, attention: Sym, message: Sym, prior: Sym) -> Sym:
-    """Heterogeneous graph transformer's aggregation (Hu et al. 2020); key, query, value [N, heads, D], attention, message [R, heads, D, D], prior [R, heads]."""
+    """Heterogeneous graph transformer's aggregation (Hu et al. 2020).
+
+    key, query, value [N, heads, D], attention, message [R, heads, D, D], prior [R, heads].
+    """
     score = (heads(g.src(key), attention[g.etype]) * g.dst(query)).sum() * prior[g.etype]
     return g.sum_in(g.softmax_in(score)[..., None] * heads(g.src(value), message[g.etype]))
 

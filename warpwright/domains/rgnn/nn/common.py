@@ -23,7 +23,8 @@ class Layer(torch.nn.Module):
 
     def remember(self, arguments: Mapping[str, Any]) -> None:
         """Keep the constructor's arguments, for a fall-back."""
-        self.arguments = {name: value for name, value in arguments.items() if name not in {"self", "__class__", "kwargs"}} | arguments.get("kwargs", {})
+        self.arguments = {name: value for name, value in arguments.items() if name not in {"self", "__class__", "kwargs"}}
+        self.arguments |= arguments.get("kwargs", {})
         self.hidden: list[torch.nn.Module] = []
         self.warned = False
 
