@@ -27,6 +27,12 @@ LAYERS: Mapping[str, tuple[Callable[..., Any], Mapping[str, tuple[Domain, Shape]
                                        "message": (ETYPE, (D, D)), "prior": (ETYPE, ())}),
     "hgt": (models.hgt, {"key": (NODE, (H, D)), "query": (NODE, (H, D)), "value": (NODE, (H, D)), "attention": (ETYPE, (H, D, D)),
                          "message": (ETYPE, (H, D, D)), "prior": (ETYPE, (H,))}),
+    "han": (models.han, {"x": (NODE, (D,)), "project": (ONE, (D, 5)), "query": (ETYPE, (5,)), "key": (ETYPE, (5,)), "meta": (ETYPE, ())}),
+    "simple_hgn": (models.simple_hgn, {"x": (NODE, (D,)), "project": (ONE, (D, 5)), "query": (ONE, (5,)), "key": (ONE, (5,)), "kind": (ETYPE, (3,)),
+                                       "of_kind": (ONE, (3,))}),
+    "compgcn": (models.compgcn, {"x": (NODE, (D,)), "relation": (ETYPE, (D,)), "weight": (ONE, (D, 5))}),
+    "hetero_sage": (models.hetero_sage, {"x": (NODE, (D,)), "neighbour": (ETYPE, (D, 5)), "own": (ETYPE, (D, 5))}),
+    "rgin": (models.rgin, {"x": (NODE, (D,)), "weight": (ETYPE, (D, 5)), "first": (ONE, (D, 5)), "second": (ONE, (5, 4))}),
 }  # fmt: skip
 
 LARGE: Mapping[Domain, int] = {
