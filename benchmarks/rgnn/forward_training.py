@@ -309,8 +309,8 @@ def main() -> None:
         copy = bandwidth(clock)
         machine = torch.cuda.get_device_name() if clock.on_gpu else "cpu"
         write({"table": "machine", "device": machine, "torch": torch.__version__, "copy_tb_s": copy / 1e12})
-        for name in args.graphs.split(","):
-            for model in args.models.split(","):
+        for model in args.models.split(","):
+            for name in args.graphs.split(","):
                 try:
                     bench(args, name, model, clock, copy, write)
                 except Exception as problem:
