@@ -57,7 +57,7 @@ CHECKS: Mapping[str, Check] = {
     "layout": Check("wrong", "each output is contiguous, or has the strides of the original's"),
     "values": Check("wrong", "error against float64 is within twice the original's own, as maximum, RMS and centred RMS"),
     "input_layout": Check("wrong", "inputs with other strides, or off the start of their memory, are answered rightly too, or refused by raising"),
-    "non_finite": Check("wrong", "Inf and NaN stand exactly where the original has them"),
+    "non_finite": Check("wrong", "Inf and NaN stand where the original has them, and nowhere else"),
     "uninitialised": Check("wrong", "the output does not depend on what fresh memory held before"),
     "cached": Check("cheated", "the output belongs to this call's input, not to an earlier call's"),
     "repeat": Check("wrong", "the same input and state give the same answer again"),
@@ -88,6 +88,13 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "tiny": "nominal times 1e-30: products underflow",
     "heavy_tail": "signs times exp(2 n), n standard normal",
     "spikes": "all zero but for about one element in 256, those of size up to 50",
+    "denormal": "nominal, scaled below the smallest normal number",
+    "coarse": "nominal, rounded to a few binary digits: halves and ties are exact",
+    "masked": "nominal with about one element in 64 at -Inf",
+    "infinite": "nominal with a few Inf and -Inf",
     "special": "nominal with a few Inf, -Inf and NaN (only where the task declares special values)",
 }
 """Shapes stay nominal in every distribution. Integers, Booleans and Python numbers vary in all but the nominal one (`discrete.vary`)."""
+
+INFINITE = ("masked", "infinite")
+"""Used where the original answers with finite numbers all the same, as a softmax, a maximum or a clamp does."""

@@ -61,9 +61,9 @@ def load_state(judge: Judge, worker: Worker, entry: str, which: int, how: str = 
     write_state(worker, entry, judge.state(which), how)
 
 
-def write_state(worker: Worker, entry: str, state: dict[str, Any], how: str) -> None:
+def write_state(worker: Worker, entry: str, state: dict[str, Any], how: str, **options: Any) -> None:
     """Load or write tensors of a state by name."""
-    reply = good(worker.with_tensors(how, worker.limits.build_seconds, entry=entry, state=state), "state_names")
+    reply = good(worker.with_tensors(how, worker.limits.build_seconds, entry=entry, state=state, **options), "state_names")
     if worker.freezes and (how == "load_state" or worker.memory.state is None):
         worker.memory.take_state(reply.get("places"))
     if reply.get("mismatch"):

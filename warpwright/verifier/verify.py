@@ -192,9 +192,8 @@ class _Verification:
         for case in others:
             self.call(case, 0)
         self.second_state(first, others)
-        load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-        self.call(second, TIMED_STATE, check="stale_state")
         self.kept(first)
+        self.timed_state(second)
         self.idle("")
         census(self.worker)
         return self.nearest[1]
@@ -223,8 +222,10 @@ class _Verification:
         Each is put back and followed by a call before the next, so that nothing else changes at the same time.
         """
         names = list(self.judge.state(1))
-        for number in self.random.sample(range(2 * len(names)), min(SINGLE_CHANGES, 2 * len(names))):
-            which, name = MIXED + number, names[number // 2]
+        order = self.random.sample(range(len(names)), len(names))
+        for turn in range(min(SINGLE_CHANGES, 2 * len(names))):
+            at, rounds = order[turn % len(names)], turn // len(names)
+            which, name = MIXED + 2 * at + (turn + rounds) % 2, names[at]  # an element, a whole tensor, an element
             if not self.judge.viable(case, which):
                 continue
             self.write(name, which)
@@ -233,10 +234,22 @@ class _Verification:
             with as_rejections(case.name):
                 self.once(self.judge.ship(case), "same")
 
+    def timed_state(self, case: Case) -> None:
+        """Write the last state through `.data` and switch the mode of training and back; then load it, as it is for the timing; a call after each."""
+        state = self.judge.state(TIMED_STATE)
+        if self.judge.facts["state_tensors"]:
+            write_state(self.worker, self.entry, state, "set_state", hidden=True)
+            with as_rejections():
+                good(self.worker.request("switch_mode", entry=self.entry), "raised")
+            self.call(case, TIMED_STATE, check="stale_state", loaded=True)
+        load_state(self.judge, self.worker, self.entry, TIMED_STATE)
+        self.call(case, TIMED_STATE, check="stale_state")
+
     def write(self, name: str, which: int) -> None:
-        """Write one tensor of a state in place; all of them where calls change some."""
+        """Write one tensor of a state in place, or through `.data`; all of them where calls change some."""
         state = self.judge.state(which)
-        write_state(self.worker, self.entry, state if self.judge.facts["mutated_state"] else {name: state[name]}, "set_state")
+        chosen = state if self.judge.facts["mutated_state"] else {name: state[name]}
+        write_state(self.worker, self.entry, chosen, "set_state", hidden=self.random.random() < 0.5)
 
     def call(self, case: Case, which: int, slot: str = "", check: str = "", watched: bool = False, loaded: bool = False) -> None:
         """Make one call and have its output judged. A mere difference in values is reported as `check`, if that is given.
