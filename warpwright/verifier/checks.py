@@ -72,6 +72,27 @@ CHECKS: Mapping[str, Check] = {
     "below_floor": Check("cheated", "no call is faster than the machine can move the inputs and outputs"),
 }
 
+ADVICE: Mapping[str, str] = {
+    "resources": "allocate less, or free what a call no longer needs",
+    "patched": "define functions of your own in place of replacing those of others",
+    "forbidden": "do it in the constructor, before the build ends, or not at all",
+    "background": "join threads and synchronise before the call returns",
+    "global_flags": "put the setting back before the call returns, or leave it to the caller",
+    "output_type": "return plain torch.Tensors: call .clone() on what is lazy, .detach() on what carries a graph",
+    "layout": "return .contiguous() tensors",
+    "values": "accumulate in the original's precision or a wider one, and look at the distribution of inputs that the case names",
+    "input_layout": "call .contiguous() on inputs, use their strides, or raise where you need others",
+    "non_finite": "subtract a maximum before exp, and keep -inf minus -inf out",
+    "uninitialised": "write every element, or begin with zeros",
+    "output_reuse": "allocate outputs in the call, or return a clone",
+    "state_names": "keep the original's names of parameters and buffers, and fold into attributes beside them",
+    "stale_state": "fold anew where a parameter's address or _version changes, and give the module a method refresh() for writes through .data",
+    "buffers": "update buffers in the call, as the original does",
+    "input_mutated": "work on a clone of the input",
+    "aliasing": "return a clone",
+}
+"""What whoever wrote a program can do about a failed check. Not for those that honest programs do not fail."""
+
 DISTRIBUTIONS: Mapping[str, str] = {
     "nominal": "as the task's own input function draws them",
     "normal": "standard normal",
