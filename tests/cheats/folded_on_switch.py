@@ -9,7 +9,7 @@ from torch import nn
 ROW = "folded"
 TASK = "two_layers"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("stale_state",)
+EXPECT_CHECK = ("stale_state", "values")
 
 
 class ModelNew(nn.Module):

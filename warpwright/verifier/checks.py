@@ -112,10 +112,11 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "denormal": "nominal, scaled below the smallest normal number",
     "coarse": "nominal, rounded to a few binary digits: halves and ties are exact",
     "masked": "nominal with about one element in 64 at -Inf",
+    "padded": "nominal with the first or the last part of some rows at -Inf",
     "infinite": "nominal with a few Inf and -Inf",
     "special": "nominal with a few Inf, -Inf and NaN (only where the task declares special values)",
 }
 """Shapes stay nominal in every distribution. Integers, Booleans and Python numbers vary in all but the nominal one (`discrete.vary`)."""
 
-INFINITE = ("masked", "infinite")
+INFINITE = ("masked", "padded", "infinite")
 """Used where the original answers with finite numbers all the same, as a softmax, a maximum or a clamp does."""

@@ -40,6 +40,18 @@ def _masked(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return torch.where(_random(tensor, generator, normal=False) < MASKED_SHARE, -math.inf, tensor)
 
 
+def _padded(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The first or the last part of every second row or so at minus infinity, never all of one."""
+    if tensor.dim() == 0:
+        return tensor
+    size, rows = tensor.shape[-1], torch.empty_like(tensor[..., :1])
+    lengths = (_random(rows, generator, normal=False) * size).floor().clamp_(max=size - 1)
+    places = torch.arange(size, device=tensor.device, dtype=tensor.dtype)
+    from_end = _random(rows, generator, normal=False) < 0.5
+    covered = torch.where(from_end, places >= size - lengths, places < lengths) & (_random(rows, generator, normal=False) < 0.5)
+    return torch.where(covered, -math.inf, tensor)
+
+
 def _coarse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Multiples of a power of two, about a 32nd of the values' size; a number alone becomes a power of two."""
     size = float(tensor.abs().mean())
@@ -60,7 +72,7 @@ def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
     By mask, not by indices: on CUDA, of several writes to one place any may win, and inputs have to come out of their seed the same each time.
     """
-    chosen = _random(tensor, generator, normal=False) < max(EDITED_SHARE, min(1.0, EDITED_AT_LEAST / tensor.numel()))
+    chosen = _random(tensor, generator, normal=False) < max(EDITED_SHARE, min(1 / 16, EDITED_AT_LEAST / tensor.numel()))
     return torch.where(chosen, 2 * _random(tensor, generator), tensor)
 
 
@@ -89,6 +101,7 @@ _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor
     "coarse": _coarse,
     "denormal": _denormal,
     "masked": _masked,
+    "padded": _padded,
     "infinite": lambda tensor, generator: _with(tensor, generator, (math.inf, -math.inf)),
     "special": lambda tensor, generator: _with(tensor, generator, (math.inf, -math.inf, math.nan)),
 }

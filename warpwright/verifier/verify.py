@@ -24,7 +24,7 @@ from typing import Any
 from warpwright.base import Build, Case, Source, Task, Verdict
 from warpwright.verifier import aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
-from warpwright.verifier.draw import STRIDED, Draw, with_draw
+from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
 from warpwright.verifier.judge_client import MIXED, TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, write_state
 from warpwright.workers.sandbox import Activity, CallRaised, Limits, Worker
@@ -43,7 +43,7 @@ WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work g
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
 SINGLE_CHANGES = 3
-KEPT_CALLS, KEPT_SURELY, KEPT_SECONDS, KEPT_MOST_SECONDS = 300, 48, 0.1, 0.5
+KEPT_CALLS, KEPT_SURELY, KEPT_SECONDS, KEPT_MOST_SECONDS = 300, 128, 0.1, 0.5
 """So many further calls are made, or so many and for so long, before an output that was kept is looked at again; none of slow programs."""
 
 SETTLE_TRIES = 4
@@ -169,6 +169,16 @@ def deliberate(worker: Worker, verdict: Verdict) -> Verdict:
     return verdict
 
 
+def afterwards(judge: Judge, worker: Worker, entry: str) -> Verdict | None:
+    """Change the state once more when a program has been timed; return a rejection if it has stopped looking at it meanwhile."""
+    try:
+        with as_rejections():
+            _Verification(judge, worker, entry).changed_afterwards()
+    except Rejected as rejected:
+        return rejected.verdict
+    return None
+
+
 class _Verification:
     """One candidate's way through the cases."""
 
@@ -190,6 +200,8 @@ class _Verification:
         self.call(second, 0, slot="same")
         self.call(first, 0, check="repeat")
         for case in others:
+            if case.name in VARIATIONS:  # of the first input, which is what a program saw last then, and might go by
+                self.call(first, 0, check="repeat")
             self.call(case, 0)
         self.second_state(first, others)
         self.kept(first)
@@ -244,6 +256,13 @@ class _Verification:
             self.call(case, TIMED_STATE, check="stale_state", loaded=True)
         load_state(self.judge, self.worker, self.entry, TIMED_STATE)
         self.call(case, TIMED_STATE, check="stale_state")
+
+    def changed_afterwards(self) -> None:
+        """Write a state in place, and make a call in it."""
+        nominal = replace(self.judge.cases[0], seed=self.random.randrange(1 << 31))
+        if self.judge.facts["state_tensors"] and self.judge.viable(nominal, 1):
+            write_state(self.worker, self.entry, self.judge.state(1), "set_state")
+            self.call(nominal, 1, check="stale_state", loaded=True)
 
     def write(self, name: str, which: int) -> None:
         """Write one tensor of a state in place, or through `.data`; all of them where calls change some."""
