@@ -226,7 +226,8 @@ class LocalEvaluator:
         hidden = self._hidden_work(trusted, measurement, single, turns)
         if hidden:
             return rejection("background", hidden), None
-        return verdict, trusted.annotated(measurement)
+        late = verify.afterwards(trusted.judge, worker, "candidate")
+        return (verdict, trusted.annotated(measurement)) if late is None else (late, None)
 
     def _beside_one_another(self, trusted: Trusted, first: Candidate, second: Candidate) -> Measurement | None:
         """Build and verify both, each in a process of its own, and time them; neither may work outside its calls."""
