@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from warpwright.base import Case
+from warpwright.verifier import timed
 from warpwright.verifier.draw import Draw, with_draw
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
 from warpwright.verifier.rejections import exported, good
@@ -28,12 +29,6 @@ CHECKED = 2
 """Calls of a checked turn whose outputs are looked at."""
 
 SEEDS = 1 << 31
-
-PREPARING_SPARE = 15e-3
-"""Seconds a core that preparing a turn on a CPU may take more than another time. A process is stopped in the middle of its threads' busy wait for
-more work after the turn before, up to 12 ms each with OpenMP, and takes it up again when it is told to make room. It was the cause of false alarms:
-an original on one thread has none of it. Seen on two busy cores: 32 ms in one honest program, 9 ms in the baseline. No input is there yet."""
-
 
 class StreamedProgram(TimedProgram):
     """The program in turns of `calls` calls. `go` returns the seconds of one; `check` looks at some, drawn when the turn is over."""
@@ -62,8 +57,8 @@ class StreamedProgram(TimedProgram):
 
     @property
     def spare(self) -> float:
-        """What its preparations may differ by."""
-        return PREPARING_SPARE * (os.cpu_count() or 1) if self.worker.device == "cpu" else 0.0
+        """Seconds that its preparations may take more than another program's: of filling a turn by its own hand, too, its threads wait busily."""
+        return timed.SPIN_SPARE * (os.cpu_count() or 1) if self.worker.device == "cpu" else 0.0
 
     def go(self) -> float:
         """Make the calls of a turn; return the seconds of one by this process's clock."""

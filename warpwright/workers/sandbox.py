@@ -282,6 +282,7 @@ class Worker:
             return self.with_tensors("line_up", self.limits.build_seconds, inputs=inputs, **common)
         reply = self.request("line_up", self.limits.build_seconds, inputs=exchange.forms_of(inputs), **common)
         if "error" not in reply:
+            self.calm()
             self.memory.fill_turn(turn, reply.get("places"))
         return reply
 
