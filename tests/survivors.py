@@ -344,3 +344,17 @@ GPU_SURVIVORS: dict[str, Survivor] = {
     ),
 }
 """The same on a GPU."""
+
+SLOW_SURVIVORS: dict[str, Survivor] = {
+    "loud_ten": Survivor(
+        "Prints ten gigabytes as fast as it can, then works on.",
+        ("ok",),
+        top="block = b'x' * (1 << 20)\nfor _ in range(10 << 10):\n    os.write(1, block)",
+    ),
+    "sleeping_threads_in_groups": Survivor(
+        "Leaves eight daemons in groups of their own, which start one another anew.",
+        ("cheated",),
+        top=DAEMON + "\nfor _ in range(8):\n    daemon()",
+    ),
+}
+"""Those that take long."""
