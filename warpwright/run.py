@@ -51,6 +51,8 @@ class Settings:
     seed: int = 0
     timing_seconds: float = 10.0
     """At most this long is one candidate timed beside its baselines; most are decided sooner."""
+    regime: str = ""
+    """The way of calling that the verdict is given in (`timing/regimes.py`); empty: the target's own."""
     options: Options = ()
     """What the task's domain is told besides."""
 
@@ -58,8 +60,9 @@ class Settings:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
         values["budget"] = re.sub(r"\s*proposals?", "", self.budget)  # as it was written when a number alone was one of proposals
-        if not self.options:
-            del values["options"]  # as before there were any: what was finished then is resumed
+        for name in ("options", "regime"):
+            if not values[name]:
+                del values[name]  # as before there were any: what was finished then is resumed
         return digest("bench", machine, json.dumps(values, sort_keys=True))
 
     @classmethod
@@ -168,8 +171,13 @@ def open_evaluator(
 ) -> AbstractContextManager[Evaluator]:
     """Return the evaluator of a task on the settings' device."""
     seconds = settings.timing_seconds if deadline is None else min(settings.timing_seconds, TIMING_SHARE * deadline.seconds)
-    measuring = Measuring(settings.baselines, seconds, settings.seed, WORTHWHILE, deadline=deadline, tell=tell)
-    return targets.evaluator(task, settings.device, measuring)
+    planned = replace(measuring(settings), seconds=seconds, deadline=deadline, tell=tell)
+    return targets.evaluator(task, settings.device, planned)
+
+
+def measuring(settings: Settings) -> Measuring:
+    """Return how the settings have programs measured."""
+    return Measuring(settings.baselines, settings.timing_seconds, settings.seed, WORTHWHILE, settings.regime)
 
 
 def kind_of_machine(device: str) -> str:

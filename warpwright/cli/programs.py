@@ -19,6 +19,7 @@ from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
 from warpwright.search import SEARCHES
+from warpwright.timing.regimes import REGIMES
 
 TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
 """At most this long, and at most this share of the budget, is one program timed: a short budget still tries three of them."""
@@ -133,13 +134,15 @@ def _settings(given: Arguments) -> Settings:
         mode=given.mode,
         scale=given.scale,
         seed=getattr(given, "seed", 0),
+        regime=given.regime or "",
         options=_options(given),
     )
 
 
 def _options(given: Arguments) -> Options:
     """Return what the task's domain is told: NAME=VALUE each, a value as JSON where it is such, else as text."""
-    options: dict[str, Scalar] = {"start": given.start} if getattr(given, "start", None) else {}
+    given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None)}
+    options: dict[str, Scalar] = {name: value for name, value in given_files.items() if value}
     for text in given.option:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
@@ -222,6 +225,7 @@ def register(verb: Verb) -> None:
     made.add_argument("--entry", help="class or function, where the file has several")
     made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
     made.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
+    made.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
     made.add_argument("--start", metavar="FILE", help="program with CUDA kernels that computes the same: tune how they are translated for the CPU")
 
     made = verb("audit", audit, task)
@@ -251,6 +255,7 @@ def _task_options() -> argparse.ArgumentParser:
     options.add_argument("--target", choices=("cpu", "cuda"), help="where to run (cuda where there is a GPU)")
     options.add_argument("--precision", choices=PRECISIONS, default="strict", help="how far from the original's own error (%(default)s)")
     options.add_argument("--mode", choices=("as_is", "train", "eval"), default="as_is", help="training flag (%(default)s: as constructed)")
+    options.add_argument("--regime", choices=REGIMES, help="way of calling that the verdict is given in (stream on a GPU, single on a CPU)")
     options.add_argument("--scale", type=float, default=1.0, help="share of the full-size work, by smaller sizes (%(default)s: as written)")
     options.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="what the task's domain reads; may be given again")
     options.add_argument("--baselines", metavar="NAME,...", help="programs to be faster than (all that the device has)")

@@ -53,6 +53,18 @@ def load(name: str, sources: str | Sequence[str], extra_include_paths: Sequence[
     return _compile("\n".join(path.read_text() for path in ordered), (), f"{name}.cu", folders)
 
 
+def library(text: str, name: str) -> Any:
+    """Build a CUDA source with host entries of C linkage for the CPU and load it; `ww_last_error()` tells of launches that failed."""
+    from warpwright import native
+    from warpwright.domains.transpile.program import compile_text
+
+    program = compile_text(text + _LAST_ERROR, name, host=True)
+    return native.load(native.build(program.source, flags=[*native.FLAGS, "-fno-strict-aliasing", "-w"]))
+
+
+_LAST_ERROR = '\nextern "C" int ww_last_error() { return (int)cudaGetLastError(); }\n'
+
+
 def _compile(text: str, names: Sequence[str], file_name: str, folders: Sequence[Path]) -> Any:
     from warpwright.domains.transpile import extension  # and torch with it: whoever only asks has_cuda() waits for neither
 

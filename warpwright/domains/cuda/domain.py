@@ -1,0 +1,53 @@
+"""The cuda domain's doors: a CUDA source, and beside it a Python file with its reference, its inputs and its call.
+
+The task file is the option `task`, else STEM_task.py beside STEM.cu. Its digest is part of the task's identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warpwright.base import PRECISIONS, Scalar, Task, digest
+from warpwright.domains.cuda import taskfile
+from warpwright.errors import TaskError, UsageError
+from warpwright.space import Space
+
+if TYPE_CHECKING:
+    from warpwright.domains.cuda.plan import Plan
+
+name = "cuda"
+
+OPTIONS = frozenset({"task", "precision", "scale"})
+
+
+def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
+    """Return the task of a .cu file and its task file."""
+    if path.suffix != ".cu" or not options.keys() <= OPTIONS:
+        return None
+    beside = Path(str(options.get("task") or path.with_name(f"{path.stem}_task.py"))).resolve()
+    if not beside.is_file():
+        raise TaskError(f"expected a task file for {path.name}, saw no {beside}", "write one (docs/cuda.md) or name it with --task")
+    text = taskfile.read(beside)
+    taskfile.check(text, beside)
+    precision = str(options.get("precision", "strict"))
+    if precision not in PRECISIONS:
+        raise UsageError(f"expected a precision of {', '.join(PRECISIONS)}, saw {precision!r}")
+    own = (
+        ("reference", "warpwright.domains.cuda.program:original"),
+        ("baselines", "eager"),  # the kernel as given; torch.compile sees only a call that it cannot look into
+        ("task", digest(text)),
+        ("task_path", str(beside)),
+    )
+    form = (("scale", float(options["scale"])),) if "scale" in options else ()
+    return Task(path.stem, str(path), name, precision, source_digest=digest(taskfile.read(path)), options=(*own, *form))  # type: ignore[arg-type]
+
+
+def space(task: Task, target: str) -> Space[Plan]:
+    """Return the rewrites of the task's CUDA text."""
+    from warpwright.domains.cuda import plan  # and libclang with it
+
+    if target not in ("cpu", "cuda"):
+        raise UsageError(f"expected --target cpu or cuda for a CUDA source, saw {target!r}")
+    return plan.space(task, target)

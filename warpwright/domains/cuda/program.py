@@ -1,0 +1,105 @@
+"""From a task and a CUDA text to Python programs in the form that workers take: the original, and candidates.
+
+The original's forward is the user's own kernel: its time is the one to beat and its error the budget. In float64, where the verifier asks what is right,
+it is the reference. Once in each process the kernel as given is compared with the reference: one that computes something else is no task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpwright.base import Action, Candidate, Source, Task, digest
+from warpwright.domains.cuda import taskfile, unit
+from warpwright.domains.cuda.kernels_text import kernels_text
+from warpwright.errors import TaskError
+
+
+def original(task: Task) -> str:
+    """Return the task in KernelBench form. Raise TaskError for files that have changed."""
+    cuda, python = texts(task)
+    return _program(task, cuda, python, ()) + _MODEL.replace("@NAME", Path(task.path).name)
+
+
+def texts(task: Task) -> tuple[str, str]:
+    """Return the CUDA source and the task file of a task."""
+    beside = Path(str(task.option("task_path")))
+    cuda, python = taskfile.read(Path(task.path)), taskfile.read(beside)
+    for path, text, known in ((task.path, cuda, task.source_digest), (str(beside), python, str(task.option("task")))):
+        if digest(text) != known:
+            raise TaskError(f"{path} has changed since this task was described", "start again, or restore the file")
+    return cuda, python
+
+
+def candidate(task: Task, python: str, cuda: str, flags: tuple[str, ...], target: str, actions: Sequence[Action]) -> Candidate:
+    """Return the program that calls a CUDA text in place of the task's own."""
+    return Candidate(Source("python", (("optimized.py", _program(task, cuda, python, flags) + _MODEL_NEW),)), target, tuple(actions), proposer="cuda")
+
+
+def _program(task: Task, cuda: str, python: str, flags: tuple[str, ...]) -> str:
+    wanted = unit.expect_entries(taskfile.read(Path(task.path)), Path(task.path).name)
+    head = "" if "import torch\n" in python else "import torch\n"
+    imports = "import ctypes as _ctypes\nimport functools as _functools\n"
+    return "\n".join([python.rstrip(), "", "", head + imports, kernels_text(unit.linked(cuda, wanted), wanted, flags, Path(task.path).name), ""])
+
+
+_MODEL = '''
+class Model(torch.nn.Module):
+    """The kernels as given; the reference in float64, and where there are shapes only."""
+
+    compared = False
+
+    def forward(self, *inputs):
+        tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+        if torch.get_default_dtype() is torch.float64 or any(tensor.is_meta for tensor in tensors):
+            return reference(*inputs)
+        inputs = dense(inputs)
+        if Model.compared:
+            return launch(kernels_for(inputs), *inputs)
+        copies = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, inputs)
+        outputs = launch(kernels_for(inputs), *inputs)
+        compare(outputs, copies)
+        Model.compared = True
+        return outputs
+
+
+CLOSE = {torch.float16: 2e-2, torch.bfloat16: 5e-2}  # of the largest output; of other types 1e-3
+
+
+def compare(outputs, inputs):
+    """Raise TaskError where the kernels as given compute something else than the reference. Integers have to be the same."""
+    from warpwright.errors import TaskError
+
+    wide = torch.utils._pytree.tree_map_only(torch.Tensor, lambda leaf: leaf.double() if leaf.is_floating_point() else leaf, inputs)
+    own = torch.utils._pytree.tree_leaves(outputs)
+    real = any(leaf.is_floating_point() for leaf in own)
+    wanted = torch.utils._pytree.tree_leaves(reference(*(wide if real else inputs)))
+    hint = "mend the kernel, the reference or the launch; they have to say the same"
+    if [leaf.shape for leaf in own] != [leaf.shape for leaf in wanted]:
+        seen = f"{[tuple(leaf.shape) for leaf in own]} from launch, {[tuple(leaf.shape) for leaf in wanted]} from reference"
+        raise TaskError(f"expected outputs of the same shapes, saw {seen}", hint)
+    for number, (seen, exact) in enumerate(zip(own, wanted)):
+        if not seen.is_floating_point():
+            if not torch.equal(seen, exact.to(seen.dtype)):
+                raise TaskError(f"output {number} of @NAME: expected the reference's integers, saw {int((seen != exact).sum())} others", hint)
+            continue
+        error, scale = (seen.double() - exact).abs(), float(exact.abs().max()) if exact.numel() else 0.0
+        worst = float(error.max()) if error.numel() else 0.0
+        if not worst <= CLOSE.get(seen.dtype, 1e-3) * scale + 1e-30:
+            at = int(error.nan_to_num(float("inf")).argmax())
+            text = f"saw {float(seen.flatten()[at])} for {float(exact.flatten()[at])} at element {at}"
+            raise TaskError(f"output {number} of @NAME: expected what the reference gives in float64, {text}", hint)
+
+
+def get_init_inputs():
+    return []
+'''
+
+_MODEL_NEW = '''
+class ModelNew(torch.nn.Module):
+    """The task by the kernels above."""
+
+    def forward(self, *inputs):
+        inputs = dense(inputs)
+        return launch(kernels_for(inputs), *inputs)
+'''

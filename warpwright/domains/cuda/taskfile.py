@@ -1,0 +1,49 @@
+"""The Python file beside a CUDA source: `reference`, `get_inputs` and `launch`. It is parsed here, and run in workers only.
+
+    def get_inputs(): return [torch.randn(1 << 24), torch.randn(1 << 24)]
+    def reference(x, y): return 2.0 * x + y                # any torch program: float64 of it decides what is right
+    def launch(kernel, x, y):                              # how the entry of the .cu is called, and what it gives
+        out = torch.empty_like(x)
+        kernel.saxpy(x.numel(), 2.0, x, y, out)
+        return out
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+
+from warpwright.errors import TaskError
+
+FUNCTIONS: Mapping[str, str] = {
+    "get_inputs": "returns a list of nominal inputs",
+    "reference": "returns what the kernel has to compute, from the same inputs, in torch",
+    "launch": "takes the kernels and the inputs, calls an entry and returns its outputs",
+}
+
+
+def read(path: Path) -> str:
+    """Return a file's text; raise TaskError where there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"{path} cannot be read as text: {error}", "give a .cu file and the Python file beside it") from error
+
+
+def check(text: str, path: Path) -> None:
+    """Raise TaskError where a task file does not define what it should."""
+    try:
+        tree = ast.parse(text, str(path))
+    except SyntaxError as error:
+        raise TaskError(f"{path}, line {error.lineno}: syntax error: {error.msg}", "make it run under python first") from error
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    missing = [name for name in FUNCTIONS if name not in defined]
+    if missing:
+        wanted = "; ".join(f"def {name}: {FUNCTIONS[name]}" for name in missing)
+        raise TaskError(f"{path} has no function {' and no '.join(missing)}", wanted)
+
+
+def statement(text: str) -> str:
+    """Return the task in words: the file's docstring, or nothing."""
+    return ast.get_docstring(ast.parse(text)) or ""

@@ -1,0 +1,109 @@
+"""How a grid is laid out over the same work: the block's size, and which axis neighbouring threads run along."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from warpwright.base import Action
+from warpwright.domains.cuda import helpers, shape
+from warpwright.domains.cuda.plan import Plan
+from warpwright.domains.cuda.shape import Plain, expect
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.space import Traits
+
+SIZES = (64, 128, 256, 512)
+SHAPES = ((32, 4), (32, 8), (64, 4), (128, 2))
+
+
+def bounded(found: Plain, axis: str) -> bool:
+    """Does the guard keep out every thread beyond some index along an axis, so that a grid may have more threads there?"""
+    keys = {key for key, own in found.indices.items() if own == axis}
+    if not keys:
+        return False
+    return found.guard is not None and any(_bounds(term, keys) for term in terms(found.guard))
+
+
+def terms(guard: ir.Expr) -> list[ir.Expr]:
+    """Return the conditions that all have to hold for a guard to hold."""
+    bare = ir.bare(guard)
+    if bare.kind == "binary" and bare.name == "&&":
+        return [term for child in bare.children for term in terms(child)]
+    return [bare]
+
+
+def _bounds(term: ir.Expr, keys: set[int]) -> bool:
+    if term.kind != "binary" or len(term.children) != 2:
+        return False
+    left, right = (ir.bare(child) for child in term.children)
+    below = (left, right) if term.name in ("<", "<=") else (right, left) if term.name in (">", ">=") else None
+    return below is not None and below[0].var in keys and not below[1].keys & keys
+
+
+class Block:
+    """`<<<n / 64, 64>>>` -> `<<<n / 256, 256>>>`: the same threads in blocks of another size, for kernels that know no block."""
+
+    name = "block"
+    traits = Traits("S")
+
+    def sites(self, plan: Plan) -> Iterator[Action]:
+        """Yield other sizes for each kernel with one index, and other shapes for each with two."""
+        for kernel in plan.unit.kernels:
+            axes = _axes(shape.plain(plan, kernel))
+            if plan.has(self.name, kernel) or plan.has("team", kernel):
+                continue
+            if axes == "x":
+                yield from (Action(self.name, kernel, (("x", size),)) for size in SIZES)
+            elif axes == "xy":
+                yield from (Action(self.name, kernel, (("x", x), ("y", y))) for x, y in SHAPES)
+
+    def apply(self, plan: Plan, action: Action) -> Plan:
+        """Return the text with the launches changed."""
+        found = shape.plain(plan, action.at)
+        axes = _axes(found)
+        size = dict(action.params)
+        expect(found is not None and axes == "".join(name for name, _ in action.params) != "", f"a plain kernel with guarded indices {axes}")
+        assert found is not None
+        x, y = int(size["x"]), int(size.get("y", 1))
+        changes = []
+        for launch in plan.unit.launches_of(action.at):
+            grid, block, *rest = launch.configuration
+            new = [f"ww_cover({grid}, {block}, {x}, {y})", f"dim3({x}, {y})", *rest]
+            changes.append(Edit(*launch.inside, ", ".join(new)))
+        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"cover"}), self.name, action.at)
+
+
+def _axes(found: Plain | None) -> str:
+    """Return x or xy for a kernel whose threads beyond the guard may be any number; else ""."""
+    if found is None:
+        return ""
+    axes = "".join(sorted(set(found.indices.values())))
+    return axes if axes in ("x", "xy") and all(bounded(found, axis) for axis in axes) else ""
+
+
+class Swap:
+    """`a[threadIdx.x * columns + threadIdx.y]` -> `a[threadIdx.y * columns + threadIdx.x]`: neighbouring threads touch neighbouring elements."""
+
+    name = "swap_axes"
+    traits = Traits("S", tried_first=True)
+
+    def sites(self, plan: Plan) -> Iterator[Action]:
+        """Yield the action for each plain kernel with two indices."""
+        for kernel in plan.unit.kernels:
+            if not plan.has(self.name, kernel) and _axes(shape.plain(plan, kernel)) == "xy":
+                yield Action(self.name, kernel)
+
+    def apply(self, plan: Plan, action: Action) -> Plan:
+        """Return the text with x and y exchanged in the kernel and in its launches."""
+        found = shape.plain(plan, action.at)
+        expect(_axes(found) == "xy" and not plan.has(self.name, action.at), "a plain kernel with two guarded indices")
+        assert found is not None
+        kernel = found.kernel
+        body = found.unit.text[kernel.head_end : kernel.end]
+        turned = re.sub(r"\b(threadIdx|blockIdx|blockDim|gridDim)(\s*\.\s*)([xy])\b", lambda m: m[1] + m[2] + ("y" if m[3] == "x" else "x"), body)
+        changes = [Edit(kernel.head_end, kernel.end, turned)]
+        for launch in plan.unit.launches_of(action.at):
+            grid, block, *rest = launch.configuration
+            changes.append(Edit(*launch.inside, ", ".join([f"ww_swapped({grid})", f"ww_swapped({block})", *rest])))
+        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"swapped"}), self.name, action.at)

@@ -1,0 +1,99 @@
+"""What a kernel's head and the compiler's flags say: pointers that do not overlap, data that is only read, approximate functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from warpwright.base import Action
+from warpwright.domains.cuda.plan import Plan
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.errors import NotApplicable
+from warpwright.space import Traits
+
+
+class Restrict:
+    """`float* y, float* x` -> `float* __restrict__ y, const float* __restrict__ x`, where x is only read: loads may be kept, and take the read-only path.
+
+    Legal where every launch gives the pointers different names: an entry's buffers are the task's tensors, which do not overlap.
+    """
+
+    name = "restrict"
+    traits = Traits("S")
+
+    def sites(self, ir: Plan) -> Iterator[Action]:
+        """Yield the action for each kernel with two pointers or more that are not so declared."""
+        for kernel in ir.unit.kernels:
+            if not ir.has(self.name, kernel) and _plain_pointers(ir, kernel):
+                yield Action(self.name, kernel)
+
+    def apply(self, ir: Plan, action: Action) -> Plan:
+        """Return the text with the pointers declared."""
+        pointers = _plain_pointers(ir, action.at)
+        if not pointers:
+            raise NotApplicable(f"expected a kernel with pointers that may overlap, saw {action.at}")
+        unit = ir.unit
+        kernel = unit.kernels[action.at]
+        head = unit.text[kernel.open_parenthesis : kernel.head_end]
+        for name, read in pointers.items():
+            const = "const " if read and not re.search(rf"\bconst\b[^,()]*\b{name}\b", head) else ""
+            head = re.sub(rf"([(,]\s*)([^,()*]*\*)\s*({name}\b)", rf"\g<1>{const}\g<2> __restrict__ \g<3>", head)
+        return ir.then(unit.changed([Edit(kernel.open_parenthesis, kernel.head_end, head)]), self.name, action.at)
+
+
+def _plain_pointers(plan: Plan, name: str) -> dict[str, bool]:
+    """Return the pointer parameters of a kernel that may be declared not to overlap, and whether the kernel only reads through each."""
+    unit = plan.unit
+    function, kernel = unit.functions.get(name), unit.kernels.get(name)
+    if function is None or kernel is None or "__restrict" in unit.text[kernel.open_parenthesis : kernel.head_end]:
+        return {}
+    pointers = [var for var in function.parameters if var.type.count("*") == 1 and "volatile" not in var.type]
+    places = [at for at, var in enumerate(function.parameters) if "*" in var.type]
+    launches = unit.launches_of(name)
+    if len(pointers) < 2 or len(places) != len(pointers) or not launches:
+        return {}
+    for launch in launches:
+        given = [re.findall(r"[A-Za-z_]\w*", launch.arguments[at]) for at in places if at < len(launch.arguments)]
+        roots = [words[0] for words in given if words]
+        if len(set(roots)) != len(places):
+            return {}
+    written = written_through(function)
+    return {var.name: var.key not in written for var in pointers}
+
+
+def written_through(function: ir.Function) -> set[int]:
+    """Return the keys of the pointers and arrays through which a function may write: assigned elements, and whatever is passed on."""
+    written: set[int] = set()
+    for expr in ir.expressions(function.body):
+        changed = ir.assigned(expr)
+        if changed is not None:
+            written |= {n.var for n in changed.walk() if n.kind == "name" and n.var is not None and "*" in n.type or n.kind == "name" and n.var is not None and "[" in n.type}
+        if expr.kind == "call" or (expr.kind == "unary" and expr.name == "&"):
+            for child in expr.children[expr.kind == "call" :]:
+                if "*" in child.type or expr.kind == "unary":
+                    written |= {n.var for n in child.walk() if n.kind == "name" and n.var is not None and ("*" in n.type or "[" in n.type)}
+    for stmt in ir.walk(function.body):
+        if isinstance(stmt, ir.Declare) and stmt.init is not None and "*" in stmt.var.type:
+            written |= {n.var for n in stmt.init.walk() if n.kind == "name" and n.var is not None and "*" in n.type}
+    return written
+
+
+class FastMath:
+    """`expf(x)` -> approximate functions throughout, by the compiler's flag: legal where the error stays within the budget."""
+
+    name = "fast_math"
+    traits = Traits("N")
+    WORDS = re.compile(r"\b(expf?|exp2f?|exp10f?|logf?|log2f?|log10f?|powf?|sinf?|cosf?|tanf?|tanhf?|sincosf?|sqrtf?|rsqrtf?|fdividef?)\s*\(|[^/*]/[^/*]")
+
+    def sites(self, ir: Plan) -> Iterator[Action]:
+        """Yield the action where the text has something to approximate."""
+        if "--use_fast_math" not in ir.flags and any(self.WORDS.search(ir.unit.text[k.head_end : k.end]) for k in ir.unit.kernels.values()):
+            yield Action(self.name)
+
+    def apply(self, ir: Plan, action: Action) -> Plan:
+        """Return the plan with the flag."""
+        if "--use_fast_math" in ir.flags:
+            raise NotApplicable("expected a plan without approximate functions, saw one with")
+        return replace(ir, flags=(*ir.flags, "--use_fast_math"))

@@ -1,0 +1,188 @@
+"""A tree of sums in shared memory -> shuffles in registers; and several elements a thread before it, where only its sum is used.
+
+    s[t] = v; __syncthreads(); for (h = blockDim.x / 2; h > 0; h /= 2) { if (t < h) s[t] += s[t + h]; __syncthreads(); }
+    ->   v = sum of v over the block; if (t == 0) s[0] = v; __syncthreads();
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from warpwright.base import Action
+from warpwright.domains.cuda import helpers, shape, write
+from warpwright.domains.cuda.plan import Plan
+from warpwright.domains.cuda.shape import expect
+from warpwright.domains.cuda.techniques.strided import THREADS, raw, with_parameter
+from warpwright.domains.cuda.unit import Unit
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
+from warpwright.errors import NotApplicable
+from warpwright.space import Traits
+
+EACH = (1, 8, 32)
+MOST_BLOCKS = 1056
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A kernel that ends in a tree: `index; s[t] = value; tree; if (t == 0) atomicAdd(place, s[0])`."""
+
+    unit: Unit
+    function: ir.Function
+    array: ir.Var
+    index: Declare
+    between: tuple[Stmt, ...]
+    """Declarations beside index and array."""
+    value: Expr
+    place: Expr
+    """Where the block's sum goes."""
+
+
+class ShuffleTree:
+    """A tree in shared memory that ends in one atomic -> sums in registers over several elements, then shuffles."""
+
+    name = "shuffle_tree"
+    traits = Traits("S", tried_first=True)
+
+    def sites(self, plan: Plan) -> Iterator[Action]:
+        """Yield the numbers of elements for each kernel of that kind."""
+        for kernel in plan.unit.kernels:
+            try:
+                tree(plan, kernel)
+            except NotApplicable:
+                continue
+            yield from (Action(self.name, kernel, (("each", each),)) for each in EACH)
+
+    def apply(self, plan: Plan, action: Action) -> Plan:
+        """Return the text without the tree."""
+        each = int(dict(action.params).get("each", 0))
+        expect(each in EACH, f"each of {EACH}", str(each))
+        found = tree(plan, action.at)
+        kernel = found.unit.kernels[action.at]
+        kind = found.array.type
+        call = helpers.reducer("block", "sum", kind)
+        var = found.index.var
+        turn: list[Stmt] = [
+            Declare(var, Expr("other", (f"({var.type})ww_index",))),
+            *found.between,
+            Evaluate(Expr("other", ("ww_own += ", ir.paren(found.value)))),
+        ]
+        init = raw("long long ww_index = (long long)blockIdx.x * blockDim.x + threadIdx.x")
+        step = Expr("other", ("ww_index += (long long)gridDim.x * blockDim.x",))
+        body: list[Stmt] = [
+            raw(f"{kind} ww_own = 0;"),
+            For((init,), Expr("other", ("ww_index < ww_threads",)), step, tuple(turn), pragma="unroll 4"),
+            raw(f"ww_own = {call}(ww_own);"),
+            If(Expr("other", ("threadIdx.x == 0",)), (Evaluate(Expr("other", ("atomicAdd(", found.place, ", ww_own)"))),)),
+        ]
+        head = with_parameter(found.unit.text[kernel.start : kernel.head_end], "long long ww_threads")
+        changes = [Edit(kernel.start, kernel.end, write.kernel(head, found.function, body))]
+        for launch in found.unit.launches_of(action.at):
+            grid, block, *rest = launch.configuration
+            threads = f"ww_threads({grid}, {block})"
+            config = [f"ww_fewer({threads}, {THREADS}, {each}, {MOST_BLOCKS if each > 1 else 1 << 30})", str(THREADS), *rest]
+            changes.append(Edit(launch.start, launch.end, f"{launch.kernel}<<<{', '.join(config)}>>>({', '.join([*launch.arguments, threads])})"))
+        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", call}), self.name, action.at)
+
+
+def tree(plan: Plan, name: str) -> Tree:
+    """Return a kernel's tree; raise NotApplicable for a kernel that is not of that form from beginning to end."""
+    unit = plan.unit
+    function = unit.functions.get(name)
+    expect(function is not None and name in unit.kernels and bool(unit.launches_of(name)), f"a kernel {name} that is launched")
+    assert function is not None
+    declared: list[Declare] = []
+    rest = list(function.body)
+    while rest and isinstance(rest[0], Declare):
+        declared.append(rest.pop(0))  # type: ignore[arg-type]
+    arrays = [d.var for d in declared if d.var.space in ("shared", "dynamic")]
+    expect(len(arrays) == 1 and arrays[0].type in helpers.TYPES and len(rest) in (4, 5), "one shared array, a store, a tree and one atomic")
+    [array] = arrays
+    store, meet, loop, *more, last = rest
+    expect(_is_meeting(meet) and all(map(_is_meeting, more)), "a barrier in front of the tree, and nothing but one behind it")
+    if not isinstance(last, If):
+        raise NotApplicable("expected the first thread to add the sum, saw another statement")
+    locals_ = {d.var.key: d for d in declared}
+    indices = [d for d in declared if d.init is not None and shape.axis_of(d.init) == "x"]
+    expect(len(indices) == 1, "one index along x")
+    thread = {d.var.key for d in declared if d.init is not None and ir.text_of(ir.bare(d.init)) == "threadIdx.x"}
+    assign = ir.bare(store.expr) if isinstance(store, Evaluate) else None
+    expect(assign is not None and assign.kind == "assign" and assign.name == "=", "a store into the array")
+    assert assign is not None
+    expect(_element(assign.children[0], array.key, thread) == "t", "a store at the thread's own place")
+    expect(_is_tree(loop, array.key, thread), "a tree of sums")
+    return Tree(unit, function, array, indices[0], _between(declared, indices[0], array, thread), assign.children[1], _place(last, array.key, thread, locals_))
+
+
+def _between(declared: Sequence[Declare], index: Declare, array: ir.Var, thread: set[int]) -> tuple[Stmt, ...]:
+    others = [d for d in declared if d is not index and d.var.key != array.key and d.var.key not in thread]
+    for one in others:
+        expect(one.var.space == "local" and not (one.init is not None and one.init.keys & thread), "declarations that follow from the index")
+        expect(one.init is None or not any(n.kind == "name" and n.name in shape.THREAD_WORDS for n in one.init.walk()), "declarations that follow from the index")
+    return tuple(others)
+
+
+def _is_meeting(stmt: Stmt | None) -> bool:
+    return isinstance(stmt, Evaluate) and ir.text_of(stmt.expr).replace(" ", "") == "__syncthreads()"
+
+
+def _is_thread(expr: Expr, thread: set[int]) -> bool:
+    bare = ir.bare(expr)
+    return bare.var in thread if bare.kind == "name" else ir.text_of(bare) == "threadIdx.x"
+
+
+def _element(expr: Expr, array: int, thread: set[int]) -> str:
+    """Return the place in the array: t, t + half (as the name of half), or a number."""
+    bare = ir.bare(expr)
+    if bare.kind != "index" or ir.bare(bare.children[0]).var != array:
+        return ""
+    place = ir.bare(bare.children[1])
+    if _is_thread(place, thread):
+        return "t"
+    if place.kind == "literal":
+        return ir.text_of(place)
+    if place.kind == "binary" and place.name == "+" and len(place.children) == 2:
+        left, right = place.children
+        other = right if _is_thread(left, thread) else left if _is_thread(right, thread) else None
+        return f"t+{ir.text_of(ir.bare(other))}" if other is not None else ""
+    return ""
+
+
+def _is_tree(stmt: Stmt, array: int, thread: set[int]) -> bool:
+    """Is a loop `for (h = blockDim.x / 2; h > 0; h /= 2) { if (t < h) s[t] += s[t + h]; barrier; }`?"""
+    if not isinstance(stmt, For) or len(stmt.init) != 1 or not isinstance(first := stmt.init[0], Declare) or first.init is None:
+        return False
+    half = first.var.name
+    start, cond = ir.text_of(first.init).replace(" ", ""), ir.text_of(stmt.cond).replace(" ", "") if stmt.cond else ""
+    step = ir.text_of(stmt.step).replace(" ", "").replace("ww::by(1)", "1") if stmt.step else ""
+    if not re.fullmatch(r"\(?blockDim\.x\)?(/2|>>1|>>ww::by\(1\))", start) or cond not in (f"{half}>0", f"{half}>=1", f"{half}!=0", half):
+        return False
+    if step not in (f"{half}/=2", f"{half}>>=1", f"{half}={half}/2", f"{half}={half}>>1") or len(stmt.body) != 2 or not _is_meeting(stmt.body[1]):
+        return False
+    branch = stmt.body[0]
+    if not isinstance(branch, If) or branch.other or len(branch.then) != 1 or not isinstance(add := branch.then[0], Evaluate):
+        return False
+    cond_of = ir.bare(branch.cond)
+    if cond_of.kind != "binary" or cond_of.name != "<" or not _is_thread(cond_of.children[0], thread) or ir.text_of(ir.bare(cond_of.children[1])) != half:
+        return False
+    assign = ir.bare(add.expr)
+    if assign.kind != "assign" or assign.name != "+=":
+        return False
+    return _element(assign.children[0], array, thread) == "t" and _element(assign.children[1], array, thread) == f"t+{half}"
+
+
+def _place(stmt: If, array: int, thread: set[int], declared: object) -> Expr:
+    """Return the address to which the first thread adds the sum."""
+    cond = ir.bare(stmt.cond)
+    zero = cond.kind == "binary" and cond.name == "==" and _is_thread(cond.children[0], thread) and ir.text_of(ir.bare(cond.children[1])) == "0"
+    expect(zero and len(stmt.then) == 1 and not stmt.other, "the first thread alone behind the tree")
+    call = ir.bare(stmt.then[0].expr) if isinstance(stmt.then[0], Evaluate) else None
+    expect(call is not None and call.kind == "call" and call.name == "atomicAdd" and len(call.children) == 3, "atomicAdd of the sum")
+    assert call is not None
+    expect(_element(call.children[2], array, thread) == "0", "the array's first element")
+    address = call.children[1]
+    expect(not any(n.kind == "name" and (n.name in shape.THREAD_WORDS or n.var in thread) for n in address.walk()), "a place that is the same for all blocks")
+    return address

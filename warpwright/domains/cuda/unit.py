@@ -1,0 +1,179 @@
+"""A CUDA text as the techniques see it: its kernels as IR, its launches, and its entries, the host functions that a task calls.
+
+Everything is read from the text alone, by the transpile domain's front end, and kept for each text: a technique takes a text and returns one.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.frontend import edits, scan
+from warpwright.domains.transpile.frontend import source as reading
+from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.parse import parse
+from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite
+from warpwright.errors import NotApplicable, TaskError
+
+ENTRY_CODES: Mapping[str, str] = {
+    "bool": "?", "char": "b", "signed char": "b", "unsigned char": "B", "uint8_t": "B", "int8_t": "b", "short": "h", "unsigned short": "H",
+    "int": "i", "int32_t": "i", "unsigned": "I", "unsigned int": "I", "uint32_t": "I", "long": "l", "long long": "l", "int64_t": "l",
+    "unsigned long": "L", "unsigned long long": "L", "uint64_t": "L", "size_t": "L", "float": "f", "double": "d",
+}  # fmt: skip
+"""C type of an entry's parameter -> its code in ctypes and struct."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch in a host function: `kernel<<<configuration>>>(arguments)`."""
+
+    kernel: str
+    configuration: tuple[str, ...]
+    """Grid, block, and dynamic shared memory and stream where they are given."""
+    arguments: tuple[str, ...]
+    inside: tuple[int, int]
+    """Where the text between <<< and >>> begins and ends."""
+    start: int
+    end: int
+    """Offset after the closing parenthesis of the arguments."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A CUDA text, read."""
+
+    text: str
+    """After the preprocessor: own macros are expanded."""
+    head: str
+    """Include lines of the original."""
+    kernels: Mapping[str, Kernel]
+    functions: Mapping[str, ir.Function]
+    """The kernels, and the device functions, as IR; those that the parser understands."""
+    launches: tuple[Launch, ...]
+    entries: Mapping[str, str]
+    """Host function of C linkage, or the only ones there are -> codes of its parameters."""
+
+    def launches_of(self, kernel: str) -> tuple[Launch, ...]:
+        """Return the launches of a kernel."""
+        return tuple(launch for launch in self.launches if launch.kernel == kernel)
+
+    def changed(self, changes: list[Edit]) -> str:
+        """Return the whole text with edits of `text` made."""
+        return self.head + edits.apply(self.text, changes)
+
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]+>[^\n]*\n", re.M)
+
+
+@functools.lru_cache(maxsize=512)
+def read(text: str) -> Unit:
+    """Return a text, read. Raise NotApplicable where the front end refuses it."""
+    from warpwright.domains.transpile.errors import Refusal
+
+    try:
+        source = reading.read(text, "kernels.cu")
+        functions = {f.name: f for f in parse(source) if not f.problem and not f.template}
+    except Refusal as refusal:
+        raise NotApplicable(f"the CUDA text cannot be read: {refusal}") from refusal
+    kernels = {k.name: k for k in source.kernels if k.defined and not k.template}
+    launches = tuple(_launch(source.text, site) for site in source.launches if not site.inside_kernel)
+    head = "".join(dict.fromkeys(match[0].strip() + "\n" for match in _INCLUDE.finditer(text)))
+    return Unit(source.text, head, kernels, functions, launches, entries(source.text))
+
+
+def _launch(text: str, site: LaunchSite) -> Launch:
+    opening = text.index("<<<", site.start) + 3
+    inside = (opening, opening + len(site.configuration))
+    close = scan.closing(text, site.end)
+    arguments = tuple(scan.split_commas(text[site.end + 1 : close - 1]))
+    return Launch(site.callee.strip(), tuple(scan.split_commas(site.configuration)), arguments, inside, site.start, close)
+
+
+def entries(text: str) -> dict[str, str]:
+    """Return the host functions whose parameters are addresses and numbers, with a code for each; where some have C linkage, those alone."""
+    found: dict[str, str] = {}
+    linked: set[str] = set()
+    tokens = scan.tokens(text)
+    for piece in scan.pieces(tokens):
+        words = [t for t in tokens if piece.start <= t.start < (piece.brace if piece.brace >= 0 else piece.end)]
+        texts = [t.text for t in words]
+        if piece.brace < 0 or "(" not in texts or {"__global__", "__device__", "template", "struct", "class"} & set(texts):
+            continue
+        at = texts.index("(")
+        inside = text[words[at].end : words[scan.matching(words, at)].start]
+        codes = [_code(scan.parameter(p, i).text) for i, p in enumerate(scan.split_commas(inside)) if p and p != "void"]
+        if at > 0 and words[at - 1].kind == "word" and all(codes) and "static" not in texts:
+            found[texts[at - 1]] = "".join(codes)
+            if '"C"' in texts or _in_c_block(text, piece.start):
+                linked.add(texts[at - 1])
+    found.pop("main", None)
+    return {name: codes for name, codes in found.items() if name in linked} if linked else found
+
+
+def _in_c_block(text: str, offset: int) -> bool:
+    return any(start <= offset < end for start, end in scan.c_blocks(scan.tokens(text)))
+
+
+def _code(parameter: str) -> str:
+    """Return the code of a parameter of an entry; "" for a type that no caller from Python can give."""
+    if "*" in parameter or "[" in parameter:
+        return "P" if "&" not in parameter and "(" not in parameter else ""
+    words = re.sub(r"\b(const|restrict|__restrict__|std::)\b|std::", " ", parameter.rpartition(" ")[0])
+    return ENTRY_CODES.get(" ".join(words.split()), "")
+
+
+def expect_entries(text: str, name: str) -> dict[str, str]:
+    """Return the entries of a CUDA source as its author wrote it; raise TaskError where it has none."""
+    try:
+        found = dict(read(text).entries)
+    except NotApplicable as error:
+        raise TaskError(f"{name}: {error.message}", "see docs/cuda.md for what is read") from error
+    if not found:
+        raise TaskError(f"expected a host function in {name} that launches the kernels, saw none", 'write extern "C" void run(float* out, ...)')
+    return found
+
+
+def linked(text: str, wanted: Mapping[str, str]) -> str:
+    """Return the text as a program needs it: entries with C linkage, launches and fills on the caller's stream.
+
+    Raise NotApplicable where an entry is missing or takes other parameters.
+    """
+    seen = entries(text)
+    for entry, codes in wanted.items():
+        if seen.get(entry) != codes:
+            has = f"one with parameters {seen[entry]}" if entry in seen else f"only {', '.join(seen) or 'kernels'}"
+            raise NotApplicable(f"expected the host function {entry} with parameters {codes} (codes of ctypes), saw {has}", "keep its signature")
+    tokens = scan.tokens(text)
+    changes = [*_streams(text, tokens), *_linkage(text, tokens, wanted)]
+    return "#ifndef WW_STREAM\n#define WW_STREAM 0\n#endif\n" + edits.apply(text, changes)
+
+
+def _streams(text: str, tokens: tuple[scan.Token, ...]) -> list[Edit]:
+    changes = []
+    for site in scan.launches(text, tokens, scan.kernels(text, tokens)):
+        parts = scan.split_commas(site.configuration)
+        if len(parts) < 4 and not site.inside_kernel:
+            end = text.index("<<<", site.start) + 3 + len(site.configuration)
+            changes.append(Edit(end, end, (", 0" if len(parts) == 2 else "") + ", WW_STREAM"))
+    for at, token in enumerate(tokens):
+        if token.text in ("cudaMemset", "cudaMemcpy") and tokens[at + 1].text == "(":
+            close = tokens[scan.matching(tokens, at + 1)].start
+            changes += [Edit(token.start, token.end, f"{token.text}Async"), Edit(close, close, ", WW_STREAM")]
+    return changes
+
+
+def _linkage(text: str, tokens: tuple[scan.Token, ...], wanted: Mapping[str, str]) -> list[Edit]:
+    """Return edits that give each entry C linkage, where it has none."""
+    changes = []
+    for piece in scan.pieces(tokens):
+        words = [t for t in tokens if piece.start <= t.start < piece.brace]
+        texts = [t.text for t in words]
+        if "(" not in texts or "__global__" in texts or '"C"' in texts or _in_c_block(text, piece.start):
+            continue
+        at = texts.index("(")
+        if at > 0 and texts[at - 1] in wanted:
+            changes.append(Edit(piece.start, piece.start, 'extern "C" '))
+    return changes
