@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from warpwright import domains, targets
 from warpwright.archive import Archive
@@ -28,6 +28,8 @@ WORTHWHILE = 1.02
 
 OnRecord = Callable[[Record], None]
 
+BudgetOf = Literal["search", "all"]
+
 TIMING_SHARE = 0.3
 """Of a budget's seconds, the most that one program is timed for: a short budget still tries three."""
 
@@ -42,7 +44,9 @@ class Settings:
     device: str = "cpu"
     search: str = "ladder"
     budget: str = "60s"
-    """As on the command line: for one task. Wall time, or in a bench counted from the first proposal."""
+    """As on the command line: for one task."""
+    budget_of: BudgetOf = "search"
+    """What its seconds are of: a bench's search, which begins when all baselines are there, or all, from the start to the result."""
     baselines: tuple[str, ...] = ()
     """Empty: those that the device has."""
     precision: Precision = "strict"
@@ -60,8 +64,8 @@ class Settings:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
         values["budget"] = re.sub(r"\s*proposals?", "", self.budget)  # as it was written when a number alone was one of proposals
-        for name in ("options", "regime"):
-            if not values[name]:
+        for name in ("options", "regime", "budget_of"):
+            if values[name] in ((), "", "search"):
                 del values[name]  # as before there were any: what was finished then is resumed
         return digest("bench", machine, json.dumps(values, sort_keys=True))
 
