@@ -45,8 +45,6 @@ class Settings:
     search: str = "ladder"
     budget: str = "60s"
     """As on the command line: for one task."""
-    budget_of: BudgetOf = "search"
-    """What its seconds are of: a bench's search, which begins when all baselines are there, or all, from the start to the result."""
     baselines: tuple[str, ...] = ()
     """Empty: those that the device has."""
     precision: Precision = "strict"
@@ -59,6 +57,8 @@ class Settings:
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: the target's own."""
     options: Options = ()
     """What the task's domain is told besides."""
+    budget_of: BudgetOf = "search"
+    """What the budget's seconds are of: a bench's search, which begins when all baselines are there, or all, from the start to the result."""
 
     def key(self, machine: str) -> str:
         """Identity of a run's settings on a kind of machine, for `resume`."""
