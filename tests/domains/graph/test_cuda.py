@@ -25,18 +25,22 @@ cache = test_cpp.cache
 class OnCpu:
     """Stands in for CUDA_KERNELS of a generated file: the same text, translated."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, kernels: list[CudaKernel]) -> None:
+        text, self.shapes = source_of(kernels)
         flags = ["-O1" if flag == "-O3" else flag for flag in transpile.FLAGS]
         self.kernels = transpile.compile_text(text, "fused.cu").load(flags)
 
     def usable(self, tensor: torch.Tensor) -> bool:
+        """Say that there are kernels."""
         return True
 
-    def aligned(self, tensor: torch.Tensor, step: int) -> torch.Tensor:
-        return tensor.clone() if tensor.data_ptr() % step else tensor
+    def aligned(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        """Return the tensors where their addresses allow it."""
+        return [tensor.clone() if tensor.data_ptr() % 16 else tensor for tensor in tensors]
 
-    def launch(self, name: str, grid: int, block: int, tensor: torch.Tensor, pointers: tuple[int, ...]) -> None:
-        self.kernels[name][grid, block](*pointers)
+    def launch(self, name: str, tensor: torch.Tensor, *pointers: int) -> None:
+        """Run a kernel."""
+        self.kernels[name][self.shapes[name][1:]](*pointers)
 
 
 def fused(ir: GraphIR, tuning: Tuning = DEFAULT) -> tuple[list[CudaKernel], Any]:
@@ -46,7 +50,7 @@ def fused(ir: GraphIR, tuning: Tuning = DEFAULT) -> tuple[list[CudaKernel], Any]
     kernels = list({n.target.__name__: n.target for n in after.graph.nodes if isinstance(n.target, CudaKernel)}.values())
     names: dict[str, Any] = {"__name__": "generated"}
     exec(compile(lower(after, (), Original("test", TEXT, target="cuda")).source.text, "optimized.py", "exec"), names)
-    names["CUDA_KERNELS"] = OnCpu(source_of(kernels)[0])
+    names["CUDA_KERNELS"] = OnCpu(kernels)
     return kernels, names["optimized"]
 
 
@@ -83,13 +87,16 @@ def test_rows(size: tuple[int, ...]) -> None:
     check(ROWS, size, ("normal", "offset", "heavy"))
 
 
-@pytest.mark.parametrize("full", [2, 1056])
-def test_long_rows_are_read_in_parts_or_again(full: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "FULL", full)  # with fewer blocks than that, rows are split
+def test_long_rows_are_read_twice_at_most() -> None:
     functions = [ROWS[0], ROWS[1], ROWS[2], ROWS[7], ROWS[11], lambda x: torch.softmax(x * 2, -1) * 3]
     kernels = check(functions, (3, 70001), ("normal", "offset", "heavy"))
-    assert {len(kernel.launches) for kernel in kernels} == ({1} if full == 2 else {2})
-    assert not any(kernel.text.count("#pragma unroll 4") > 2 * len(kernel.launches) for kernel in kernels)  # a row is read twice at most
+    assert not any(kernel.text.count("#pragma unroll 4") > 2 for kernel in kernels)
+    assert all(kernel.made.flags for kernel in kernels)  # in parts
+
+
+def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "CHUNK_BYTES", 3 << 18)  # two rows
+    check([ROWS[0], ROWS[7], ROWS[13]], (9, 70001), ("normal",))
 
 
 def test_infinities_in_long_rows() -> None:
