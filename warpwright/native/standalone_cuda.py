@@ -37,9 +37,10 @@ import torch  # noqa: E402
 class _LaunchConfig(_c.Structure):
     """CUlaunchConfig: grid, block, bytes of dynamic shared memory, stream, attributes."""
 
-    _fields_ = [(name, _c.c_uint) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")] + [
+    _fields_ = (
+        *((name, _c.c_uint) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")),
         ("stream", _c.c_void_p), ("attributes", _c.c_void_p), ("count", _c.c_uint),
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 class _CudaKernels:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import fx
 
-from warpwright.domains.graph.ir import GraphIR, Inserter, argument, aten, edit, find, is_op, shape
+from warpwright.domains.graph.ir import GraphIR, Inserter, argument, aten, edit, find, is_op, is_tensor, shape
 
 _LOSSES = (aten.mse_loss.default, aten.l1_loss.default, aten.smooth_l1_loss.default, aten.huber_loss.default, aten.kl_div.default)
 _NORMS = (aten.softmax.int, aten.log_softmax.int, aten.layer_norm.default, aten.rms_norm.default)
@@ -59,8 +59,7 @@ def _applies(node: fx.Node) -> bool:
 
 
 def _fits(arg: fx.Node, sizes: tuple[int, ...]) -> bool:
-    val = arg.meta.get("val")
-    return hasattr(val, "shape") and tuple(val.shape) in (sizes, (*sizes[:-1], 1))
+    return is_tensor(arg) and shape(arg) in (sizes, (*sizes[:-1], 1))
 
 
 def _along_rows(node: fx.Node) -> bool:
