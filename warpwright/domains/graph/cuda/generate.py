@@ -233,9 +233,11 @@ class _Writer(Phases):
 
     def _store(self, v: Value, width: int) -> list[str]:
         t = self.tensor(v)
+        past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
         if width > 1 and v.type != MASK:
-            return [f"*(float{width}*)q{t} = make_float{width}({', '.join(f'y{t}[{i}]' for i in range(width))});"]
-        return [f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]
+            made = f"make_float{width}({', '.join(f'y{t}[{i}]' for i in range(width))})"
+            return [f"__stcs((float{width}*)q{t}, {made});" if past else f"*(float{width}*)q{t} = {made};"]
+        return [f"__stcs(q{t} + {i}, y{t}[{i}]);" if past else f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]
 
     def _touched(self, phase: int, kept: Sequence[Value]) -> list[int]:
         read = {v.operand for v in self.elements_in(phase, kept) if v.kind == "load" and not self.is_kept(v, phase, kept)}
