@@ -115,3 +115,33 @@ def test_infinities_in_long_rows() -> None:
 @pytest.mark.parametrize("size", [(3, 64, 20, 12), (1, 2, 200, 300)], ids=str)
 def test_images(size: tuple[int, ...]) -> None:
     check(IMAGES, size, ("normal", "offset"))
+
+
+class Halves(Several):
+    """Weights and results in bfloat16, one result converted."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__([])
+        self.weight = torch.nn.Parameter((torch.rand(width) + 0.5).bfloat16())
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        scaled = (x.float() * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6)).bfloat16() * self.weight
+        return scaled, torch.softmax(x + y, -1), torch.nn.functional.gelu(x * self.weight) + y, x.sum(-1), (x - y).float(), x.mean(0) > 0
+
+
+@pytest.mark.parametrize("size", [(40, 1024), (65, 130), (3, 70002), (9, 500)], ids=str)
+def test_bfloat16(size: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    model, x, y = Halves(size[-1]), torch.randn(size).bfloat16(), torch.randn(size).bfloat16()
+    ir = captured(model, x, y)
+    kernels, optimized = fused(ir)
+    assert len(kernels) >= 5 and max(n for n in (8, 4, 2) if size[-1] % n == 0) in {kernel.made.vector for kernel in kernels}
+    weight = model.weight.detach()
+    exact = run(ir, [x.double(), y.double()], {"weight": weight.double()}, torch.float64, flat=True)
+    for number, (seen, plain, truth) in enumerate(zip(optimized(x, y, weight), [t.detach() for t in model(x, y)], exact, strict=True)):
+        assert seen.dtype == plain.dtype and seen.shape == plain.shape, number
+        if seen.dtype == torch.bool:
+            assert torch.equal(seen, truth)
+            continue
+        allowed = 1.1 * test_cpp.errors(plain, truth) + (2.0**-9 if seen.dtype == torch.bfloat16 else 1e-6) * float(truth.abs().max())
+        assert test_cpp.errors(seen, truth) <= allowed, number

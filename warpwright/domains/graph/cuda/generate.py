@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
 from warpwright.domains.graph.cpp.layout import Layout, Loop, choose
 from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
@@ -124,12 +126,16 @@ class _Writer(Phases):
         """Has a tensor an element of its own for each element of a vector?"""
         return self.layout.vector.strides[tensor] != 0
 
+    def _kind(self, v: Value) -> torch.dtype:
+        """Return the type of a result."""
+        return value(self.program.outputs[self.results.index(v)][0]).dtype
+
     def _tensors(self) -> range:
         return range(self.inputs + len(self.results))
 
     def _signature(self, name: str, workspace: bool) -> str:
         given = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, (node, _) in enumerate(self.program.operands)]
-        made = [f"{'bool' if v.type == MASK else 'float'}* __restrict__ o{i}" for i, v in enumerate(self.results)]
+        made = [f"{TYPES[self._kind(v)]}* __restrict__ o{i}" for i, v in enumerate(self.results)]
         more = ["double* w", "int* flags"] if workspace else []
         return f'extern "C" __global__ void __launch_bounds__({self.plan.block}) {name}({", ".join([*given, *made, *more])}) {{'
 
@@ -176,7 +182,7 @@ class _Writer(Phases):
             if v not in self.used or v.kind == "const" or v.phase != phase or self.of_elements(v):
                 continue
             if v.kind == "load":
-                lines.append(f"const float v{v.number} = (float)*p{v.operand};")
+                lines.append(f"const float v{v.number} = number(*p{v.operand});")
             elif v.kind == "reduce" and v.text == "Online":
                 continue
             elif v.kind == "reduce" and v.text == "Moments":
@@ -217,13 +223,12 @@ class _Writer(Phases):
 
     def _load(self, v: Value, width: int) -> list[str]:
         t = v.operand
-        wide = width > 1 and TYPES[value(self.program.operands[t][0]).dtype] == "float"
+        kind = TYPES[value(self.program.operands[t][0]).dtype]
         if not self._moves(t):
-            return [f"const float x{v.number} = (float)*q{t};"]
-        if wide:
-            parts = ", ".join(f"x{v.number}_.{'xyzw'[i]}" for i in range(width))
-            return [f"const float{width} x{v.number}_ = *(const float{width}*)q{t};", f"const float x{v.number}[{width}] = {{{parts}}};"]
-        return [f"const float x{v.number}[{width}] = {{{', '.join(f'(float)q{t}[{i}]' for i in range(width))}}};"]
+            return [f"const float x{v.number} = number(*q{t});"]
+        if width > 1 and kind in ("float", "bf16"):
+            return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
+        return [f"const float x{v.number}[{width}] = {{{', '.join(f'number(q{t}[{i}])' for i in range(width))}}};"]
 
     def _element(self, v: Value, phase: int, kept: Sequence[Value]) -> str:
         if self.is_kept(v, phase, kept):
@@ -234,10 +239,9 @@ class _Writer(Phases):
     def _store(self, v: Value, width: int) -> list[str]:
         t = self.tensor(v)
         past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
-        if width > 1 and v.type != MASK:
-            made = f"make_float{width}({', '.join(f'y{t}[{i}]' for i in range(width))})"
-            return [f"__stcs((float{width}*)q{t}, {made});" if past else f"*(float{width}*)q{t} = {made};"]
-        return [f"__stcs(q{t} + {i}, y{t}[{i}]);" if past else f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]
+        if v.type == MASK:
+            return [f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]
+        return [f"{'store_past' if past else 'store'}<{width}>(q{t}, y{t});"]
 
     def _touched(self, phase: int, kept: Sequence[Value]) -> list[int]:
         read = {v.operand for v in self.elements_in(phase, kept) if v.kind == "load" and not self.is_kept(v, phase, kept)}
@@ -417,7 +421,8 @@ class _Writer(Phases):
         return lines + self._group_joined(reductions, "j")
 
     def _row_results(self, test: str) -> list[str]:
-        stores = [f"*p{self.tensor(v)} = v{v.number};" for v in self.results if not self.of_elements(v)]
+        rows = [v for v in self.results if not self.of_elements(v)]
+        stores = [f"*p{self.tensor(v)} = v{v.number};" if v.type == MASK else f"put(p{self.tensor(v)}, v{v.number});" for v in rows]
         return [f"if ({test}) {{", *(f"    {line}" for line in stores), "}"] if stores else []
 
 

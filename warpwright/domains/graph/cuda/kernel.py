@@ -9,13 +9,15 @@ from torch import fx
 
 from warpwright import templates
 from warpwright.domains.graph.cpp.kernel import Fused
-from warpwright.domains.graph.cpp.program import Program
+from warpwright.domains.graph.cpp.program import FLOATS, Program
 from warpwright.domains.graph.cuda.generate import generate
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 
 
 class CudaKernel(Fused):
     """A generated CUDA kernel."""
+
+    floats = FLOATS
 
     def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node], tuning: Tuning = DEFAULT) -> None:
         super().__init__(name, program, nodes)
@@ -29,7 +31,7 @@ class CudaKernel(Fused):
         places = [f"p{i}" for i in range(len(self.names))]
         lines.append(f"    {', '.join(places)} = {', '.join(f'{name}.data_ptr()' for name in self.names)}")
         if self.made.vector > 1:
-            lines.append(f"    if ({' | '.join(places)}) % {4 * self.made.vector}:")
+            lines.append(f"    if ({' | '.join(places)}) % 16:")
             lines.append(f"        return {self.__name__}(*CUDA_KERNELS.aligned({', '.join(self.names)}))")
         lines += [f"    o{i} = a0.new_empty({tuple(sizes)}, dtype={kind})" for i, (sizes, kind) in enumerate(self.outputs)]
         made = [f"o{i}" for i in range(len(self.outputs))]

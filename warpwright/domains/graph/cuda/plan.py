@@ -99,7 +99,7 @@ def chunks(shape: Plan, blocks: int, row_bytes: int) -> Chunks:
 
 def plan(program: Program, layout: Layout, tuning: Tuning, phases: int) -> Plan:
     """Return the plan of a program that goes over its elements `phases` times."""
-    vector = 1 if layout.order == "columns" else _vector(program, layout, tuning.vector)
+    vector = 1 if layout.order == "columns" else _vector(program, layout, 2 * tuning.vector if _halves(program) else tuning.vector)
     if layout.order == "flat":
         return Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
     return _columns(layout, tuning, phases) if layout.order == "columns" else _rows(layout, tuning, vector, phases)
@@ -117,6 +117,13 @@ def _vector(program: Program, layout: Layout, widest: int) -> int:
     while width > 1 and last.size % width:
         width //= 2
     return width
+
+
+def _halves(program: Program) -> bool:
+    """Are all tensors of more than a row of two bytes an element?"""
+    tensors = [value(node) for node, _ in (*program.operands, *program.outputs)]
+    largest = max(t.numel() for t in tensors)
+    return all(t.element_size() <= 2 for t in tensors if 2 * t.numel() > largest)
 
 
 def _power_of_two(n: int) -> int:
@@ -176,4 +183,6 @@ def counted(program: Program) -> str:
     return "int" if largest < 2**31 - 2**20 else "long long"
 
 
-TYPES = {torch.float32: "float", torch.int64: "long long", torch.int32: "int", torch.bool: "bool", torch.uint8: "unsigned char"}
+TYPES = {
+    torch.float32: "float", torch.bfloat16: "bf16", torch.int64: "long long", torch.int32: "int", torch.bool: "bool", torch.uint8: "unsigned char",
+}  # fmt: skip
