@@ -95,7 +95,7 @@ FILES = {
     "graph": {"task.py": MODEL},
     "transpile": {"task.py": MODEL, "kernel.py": WITH_KERNEL},
     "unlearnable": {"job.cwc": '{"images": 8, "side": 16, "classes": 3}'},
-    "rgnn": {"layer.rgnn": '{"graph": "fb15k", "scale": 0.02, "width": 16}'},
+    "rgnn": {"layer.rgnn": '{"graph": "mag", "scale": 0.0003, "width": 16}'},
     "toy": {"sum.powers": "0 2 3"},
 }
 """The files of a small task of each domain, the one that is optimised first."""
