@@ -64,6 +64,7 @@ FILES = {
     "graph": {"task.py": MODEL},
     "transpile": {"task.py": MODEL, "kernel.py": WITH_KERNEL},
     "unlearnable": {"job.cwc": '{"images": 8, "side": 16, "classes": 3}'},
+    "mpi": {"halo.mpi": '{"datatype": ["subarray", [64, 64, 64], [62, 62, 3], [1, 1, 1], "C", "double"]}'},
     "toy": {"sum.powers": "0 2 3"},
 }
 """The files of a small task of each domain, the one that is optimised first."""

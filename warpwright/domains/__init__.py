@@ -43,6 +43,7 @@ NAMES = (
     "cuda",
     "unlearnable",
     "sass",
+    "mpi",
 )
 
 DOMAINS: dict[str, Domain] = {name: Packaged(name) for name in NAMES}
