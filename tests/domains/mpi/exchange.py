@@ -23,9 +23,10 @@ FAKE = ctypes.CDLL(os.environ["FAKE_CUDA"]) if "FAKE_CUDA" in os.environ else No
 if FAKE is not None:
     os.environ["WARPWRIGHT_NVRTC"] = os.environ["FAKE_CUDA"]
 
-import warpwright.mpi  # noqa: E402  before mpi4py
+import warpwright.mpi  # noqa: E402
 
-import specs  # noqa: E402
+# isort: split
+import specs  # noqa: E402  mpi4py comes after warpwright.mpi
 from mpi4py import MPI  # noqa: E402
 
 COMM = MPI.COMM_WORLD
@@ -189,7 +190,8 @@ def main() -> int:
             one.type.Free()
     all_wrong = COMM.gather(wrong)
     if RANK == 0:
-        print(json.dumps({"messages": messages, "wrong": all_wrong, "counts": warpwright.mpi.counts(), "launches": FAKE.fake_launches() if FAKE else 0}))
+        launches = FAKE.fake_launches() if FAKE is not None else 0
+        print(json.dumps({"messages": messages, "wrong": all_wrong, "counts": warpwright.mpi.counts(), "launches": launches}))
     return bool(wrong)
 
 

@@ -191,8 +191,3 @@ WARPWRIGHT_API int MPI_Startall(int count, Handle* handles) {
         if (!prepare(handles[i])) std::abort();
     return startall_(count, handles);
 }
-
-WARPWRIGHT_API int MPI_Finalize() {
-    orphans.poll(true);
-    return finalize_();
-}

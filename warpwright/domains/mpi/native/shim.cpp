@@ -51,6 +51,12 @@ WARPWRIGHT_API int MPI_Type_free(Handle* handle) {
     return type_free(handle);
 }
 
+WARPWRIGHT_API int MPI_Finalize() {
+    orphans.poll(true);
+    report();
+    return finalize_();
+}
+
 WARPWRIGHT_API int MPI_Pack(const void* from, int count, Handle datatype, void* to, int room, int* position, Handle comm) {
     if (!forwarded(datatype) && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
         Counter::add(packs.served);
