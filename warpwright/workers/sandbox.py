@@ -15,7 +15,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from warpwright.workers import caches, device_yield, exchange
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.procfs import descendants, parent_of, state_of, thread_seconds, threads_of
+from warpwright.workers.turns import Turn
 from warpwright.workers.worker_memory import WorkerMemory
 
 Role = Literal["judge", "candidate", "baseline"]
@@ -60,6 +61,8 @@ class Limits:
     """Of standard output and error; the middle of a longer log is dropped."""
     file_bytes: int = 8 << 30
     """Largest file that may be written."""
+    disk_bytes: int = 16 << 30
+    """Of its files together, wherever it may write, in memory too; looked at twice a second."""
     isolation: str = "auto"
     """`auto`: own user, rlimits and system call filter, as far as the machine permits; `limits`: rlimits only; `none`: only the kill."""
 
@@ -135,6 +138,7 @@ class Worker:
         order = {
             "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
+            "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
             "log_bytes": self.limits.log_bytes, "stops": self.freezes, "environment": _environment(self.folder, self.role != "candidate"),
         }  # fmt: skip
         try:
@@ -263,6 +267,19 @@ class Worker:
             self.memory.fill(inputs, reply.get("places"))
             if flush:
                 caches.flush()
+        return reply
+
+    def line_up(self, entry: str, inputs: Any, seeds: Sequence[int], turn: Turn | None, spin: float = 0.0) -> dict[str, Any]:
+        """Make a turn of one call for each of `seeds` ready, each on a variant of the inputs; return the worker's reply.
+
+        As in `lay_out` the worker is told the form alone where its memory can be written to: `turn` has the values. None: it makes them itself.
+        """
+        common = {"entry": entry, "seeds": list(seeds), "spin": spin}
+        if turn is None or not self.reads:
+            return self.with_tensors("line_up", self.limits.build_seconds, inputs=inputs, **common)
+        reply = self.request("line_up", self.limits.build_seconds, inputs=exchange.forms_of(inputs), **common)
+        if "error" not in reply:
+            self.memory.fill_turn(turn, reply.get("places"))
         return reply
 
     def _relayed(self, tree: Any) -> tuple[Any, list[str]]:

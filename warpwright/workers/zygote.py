@@ -52,7 +52,10 @@ def main() -> None:
     gc.freeze()
     global _read_all
     _read_all = not isolation.readable_by_all(isolation.needed_paths())
-    server.sendall(json.dumps({"can_change_user": isolation.can_change_user()}).encode())
+    try:
+        server.sendall(json.dumps({"can_change_user": isolation.can_change_user()}).encode())
+    except BrokenPipeError:  # a run that was over before this was ready
+        return
     while True:
         message, descriptors, _, _ = socket.recv_fds(server, 65536, 3)
         if not message:
@@ -136,6 +139,8 @@ def _isolate(order: dict[str, Any]) -> list[str]:
         data = order["memory"] if order["device"] == "cpu" else None  # CUDA reserves far more address space than it uses
         isolation.limit_resources(data, order["file_bytes"], order["processes"] if own_user else None)
         level.append("limits")
+        if order["filter"] and isolation.refuse_early() == "":
+            level.append("early")
     if user is not None and isolation.change_user(user, _read_all):
         level.append("user")
     return level
@@ -236,6 +241,10 @@ class Guard:
             self.reason = f"it had {len(tree)} processes, {self.order['processes']} are allowed"
         elif memory > self.order["memory"]:
             self.reason = f"it used {memory >> 20} MiB of memory, {self.order['memory'] >> 20} MiB are allowed"
+        else:
+            held = leftovers.held_bytes((self.order["folder"], self.order["exchange"]), self.order["user"], tree)
+            if held > self.order["disk"]:
+                self.reason = f"its files took {min(held, 1 << 50) >> 20} MiB, {self.order['disk'] >> 20} MiB are allowed"
         if self.reason:
             self._kill_tree()
 
