@@ -90,6 +90,22 @@ def daemon():
     os.wait()
 """
 
+MAPPING = "mmap.mmap(-1, 1 << 26)"
+
+SEGMENTS = """
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+
+def segment(size):
+    at = libc.shmat(libc.shmget(0, size, 0o1600), None, 0)
+    ctypes.memset(at, 1, size)
+    libc.shmdt(ctypes.c_void_p(at))
+"""
+
+KERNEL = """
+kernel = ctypes.CDLL(None).syscall
+"""
+
 NOISE = """
 for number in range(3, 256):
     try:
@@ -187,6 +203,80 @@ SURVIVORS: dict[str, Survivor] = {
         "Kills its parent process, which is the one that looks after it, and hangs.",
         ("timeout", "crashed", "cheated"),
         forward="os.kill(os.getppid(), signal.SIGKILL)\n" + SLEEP,
+    ),
+    "group_of_its_own": Survivor(
+        "Leaves a child in a process group of its own, which stops itself.",
+        ("cheated",),
+        top="if os.fork() == 0:\n    os.setpgid(0, 0)\n    os.kill(os.getpid(), signal.SIGSTOP)\n    time.sleep(40)\n    os._exit(0)",
+    ),
+    "hundred_gigabytes": Survivor("Asks for 100 GB at once.", ("crashed",), forward="torch.zeros(25 << 30)", words=("memory", "alloc")),
+    "shared_mapping": Survivor(
+        "Fills memory that is shared with nobody: no limit of its own data counts it.",
+        ("crashed", "timeout"),
+        top="import mmap",
+        forward=f"self.hoard = []\nwhile time.monotonic() < END:\n    self.hoard.append({MAPPING})\n    self.hoard[-1].write(bytes(1 << 26))",
+        words=("memory", "time"),
+    ),
+    "many_files": Survivor(
+        "Fills its work folder with files, each of them small enough.",
+        ("crashed",),
+        forward="for number in range(2000):\n    with open(f'fill-{number}', 'wb') as file:\n        file.write(bytes(1 << 20))\n" + SLEEP,
+        words=("files",),
+    ),
+    "shared_memory_files": Survivor(
+        "Fills /dev/shm.",
+        ("crashed", "cheated"),
+        forward="for n in range(1000):\n    with open(f'/dev/shm/{os.getpid()}-{n}', 'wb') as file:\n        file.write(bytes(1 << 20))\n" + SLEEP,
+        words=("files", "file"),
+    ),
+    "nameless_files": Survivor(
+        "Fills files that have no name.",
+        ("crashed",),
+        forward="self.hoard = [os.memfd_create(str(n)) for n in range(16)]\nfor one in self.hoard:\n    os.write(one, bytes(1 << 26))\n" + SLEEP,
+        words=("files",),
+    ),
+    "system_v": Survivor(
+        "Fills System V segments and lets go of them.",
+        ("crashed",),
+        top=SEGMENTS,
+        forward="for _ in range(16):\n    segment(1 << 26)\n" + SLEEP,
+        words=("files",),
+    ),
+    "three_thousand_threads": Survivor(
+        "Starts 3,000 threads in native code's smallest stacks.",
+        ("crashed", "cheated"),
+        top="threading.stack_size(1 << 16)",
+        forward="for _ in range(3000):\n    threading.Thread(target=lambda: time.sleep(max(0.0, END - time.monotonic())), daemon=True).start()",
+    ),
+    "left_in_open_folders": Survivor(
+        "Leaves files and folders where everybody may write.",
+        ("ok", "cheated"),
+        top="for base in ('/tmp', '/var/tmp', '/dev/shm'):\n    os.makedirs(f'{base}/{os.getpid()}-left/inner')\n"
+        "    open(f'{base}/{os.getpid()}-left/inner/file', 'w').close()",
+    ),
+    "sleeping_destructor": Survivor(
+        "Sleeps when it is thrown away, and when its process ends.",
+        ("ok",),
+        top="import atexit\natexit.register(time.sleep, 30)\n\nclass Sleeper:\n    def __del__(self):\n        time.sleep(30)\n\nkept = Sleeper()",
+    ),
+    "io_uring": Survivor(
+        "Makes a ring whose requests no filter would see, at import and in a call.",
+        ("ok",),
+        top=KERNEL + "\nassert kernel(425, 8, ctypes.create_string_buffer(120)) == -1",
+        forward="assert kernel(425, 8, ctypes.create_string_buffer(120)) == -1",
+    ),
+    "tracing": Survivor(
+        "Traces its parent and reads its memory, at import and in a call.",
+        ("ok",),
+        top=KERNEL + "\ndef attempts():\n    assert kernel(101, 16, os.getppid(), 0, 0) == -1\n"
+        "    assert kernel(310, os.getppid(), 0, 0, 0, 0, 0) == -1\nattempts()",
+        forward="attempts()",
+    ),
+    "pidfd": Survivor(
+        "Takes a descriptor out of its parent, and signals it through a descriptor.",
+        ("ok",),
+        top=KERNEL + "\nparent = os.pidfd_open(os.getppid())\nassert kernel(438, parent, 3, 0) == -1",
+        forward="assert kernel(438, parent, 3, 0) == -1\nassert kernel(424, parent, 9, 0, 0) == -1",
     ),
     "huge_output": Survivor(
         "Returns 64 times as much as the original.", ("wrong", "crashed"), forward="return torch.zeros(x.shape[0] * 64, x.shape[1])"

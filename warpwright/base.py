@@ -150,7 +150,7 @@ def _split_commas(text: str) -> list[str]:
 class Source:
     """Program text: `files` as (name, text) pairs, the first of which holds `entry`."""
 
-    language: Literal["python", "cuda", "cpp", "triton"]
+    language: Literal["python", "cuda", "cpp", "triton", "sass"]
     files: tuple[tuple[str, str], ...]
     entry: str = "ModelNew"
 

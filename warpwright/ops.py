@@ -40,6 +40,9 @@ class Costs:
 
 COSTS = Costs()
 
+SMALL = int(COSTS.launches / COSTS.margin * COSTS.cublas / 2)
+"""m * n * k up to which cuBLAS is faster than the launches of a sliced product: 1,200 cubed. Such a call has no time for checks."""
+
 
 class Prepared:
     """A right factor [k, n], with its slices where slices can be used; `matmul_fp32` cuts it again when it has changed."""
@@ -88,17 +91,35 @@ def matmul_fp32(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
     Raises UsageError for other dtypes, other than two dimensions, unequal inner sizes or devices, for gradients (call it under torch.no_grad()), and
     where slices are wanted and NVIDIA's run-time compiler is missing.
     """
-    right = b.source if isinstance(b, Prepared) else b
+    right = b.source if b.__class__ is Prepared else b
+    if _is_small(a, right):
+        try:
+            return torch.mm(a, right)
+        except RuntimeError:  # other shapes, dtypes or devices, which the checks below put into words; or no memory, as there
+            pass
     _check("a", a)
     _check("b", right)
     if a.shape[1] != right.shape[0] or a.device != right.device:
         raise UsageError(
             f"expected a [m, k] and b [k, n] on one device, saw {tuple(a.shape)} on {a.device} and {tuple(right.shape)} on {right.device}"
         )
-    if a.shape[1] < SHORTEST or not _on_hopper(a) or not worthwhile(a, right, isinstance(b, Prepared)):  # small products feel each microsecond
+    if not _on_hopper(a) or not worthwhile(a, right, isinstance(b, Prepared)):
         return _plain(a, right)
     with torch.cuda.device(a.device):
         return _sliced(a.detach(), b)
+
+
+def _is_small(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Is this a product that torch does at once, and as is? A host needs 5 us for such a call, so the questions are the cheapest that there are."""
+    return (
+        a.dtype is torch.float32
+        and a.layout is torch.strided
+        and b.layout is torch.strided
+        and a.is_meta is b.is_meta
+        and a.numel() * b.numel() <= SMALL * b.shape[0]  # m n k
+        and not torch._C._get_cublas_allow_tf32()
+        and not (torch.is_grad_enabled() and (a.requires_grad or b.requires_grad))
+    )
 
 
 def worthwhile(a: torch.Tensor, b: torch.Tensor, prepared: bool, costs: Costs = COSTS) -> bool:

@@ -48,6 +48,8 @@ class Settings:
     seed: int = 0
     timing_seconds: float = 10.0
     """At most this long is one candidate timed beside its baselines; most are decided sooner."""
+    regime: str = ""
+    """The way of calling that the verdict is given in (`timing/regimes.py`); empty: the target's own."""
     options: Options = ()
     """What the task's domain is told besides."""
     model: str = ""
@@ -58,10 +60,9 @@ class Settings:
     def key(self, machine: str) -> str:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
-        if not self.options:
-            del values["options"]  # as before there were any: what was finished then is resumed
-        if not self.model:
-            del values["model"], values["model_options"]
+        for name in ("options", "regime", "model", "model_options"):
+            if not values[name]:
+                del values[name]  # as before there were any: what was finished then is resumed
         return digest("bench", machine, json.dumps(values, sort_keys=True))
 
     @classmethod
@@ -144,7 +145,12 @@ def open_space(task: Task, device: str) -> Space[Any]:
 
 def open_evaluator(settings: Settings, task: Task) -> AbstractContextManager[Evaluator]:
     """Return the evaluator of a task on the settings' device."""
-    return targets.evaluator(task, settings.device, Measuring(settings.baselines, settings.timing_seconds, settings.seed, WORTHWHILE))
+    return targets.evaluator(task, settings.device, measuring(settings))
+
+
+def measuring(settings: Settings) -> Measuring:
+    """Return how the settings have programs measured."""
+    return Measuring(settings.baselines, settings.timing_seconds, settings.seed, WORTHWHILE, settings.regime)
 
 
 def kind_of_machine(device: str) -> str:

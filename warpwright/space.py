@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from random import Random
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
-from warpwright.base import Action, Candidate, Record, Scalar, Task
+from warpwright.base import Action, Candidate, Measurement, Record, Scalar, Task
 from warpwright.errors import NotApplicable, UsageError
 
 IR = TypeVar("IR")
@@ -108,6 +109,12 @@ class Space(Generic[IR]):
     limited: str = ""
     """Why the program could not be read, so that only changes to it as a whole are in this space; "" for a program that was."""
 
+    draw: Callable[[IR, Random], Action | None] | None = None
+    """Draws one legal action, None where it finds none soon: for spaces whose legal actions are too many to list at each step."""
+
+    resolution: float = 1.01
+    """Ratio of two times from which they can be told apart."""
+
     def actions(self, ir: IR) -> list[Action]:
         """Return the legal actions on `ir`, in a fixed order."""
         return [action for technique in self.techniques for action in technique.sites(ir)]
@@ -152,7 +159,9 @@ class Measuring:
     worthwhile: float = 0.0
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
     regime: str = ""
-    """The way of calling that the verdict is given in (`timing/regimes.py`); empty: single calls. Only "stream" has both timed."""
+    """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream on CUDA, single calls on a CPU."""
+    resident: bool = False
+    """More candidates will come: the evaluator may hold processes ready for them."""
 
 
 class Evaluator(Protocol):
@@ -172,6 +181,15 @@ class Evaluator(Protocol):
 
     def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
         """Yield one record for each candidate, in their order, each as soon as it is known."""
+        ...
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """An evaluator that can time two programs beside one another."""
+
+    def compare(self, first: Candidate, second: Candidate) -> Measurement | None:
+        """Return how much faster `first` is than `second`, which both have passed; None when one fails this time."""
         ...
 
 
@@ -203,4 +221,4 @@ class Target(Protocol):
         ...
 
 
-__all__ = ["IR", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Traits", "Writing"]
+__all__ = ["IR", "Comparing", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Traits", "Writing"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from warpwright.verifier.ledger import Ledger, hidden_work
+from warpwright.verifier.ledger import Ledger, hidden_work, still_more
 
 
 def ledger(device: str, preparing: list[float]) -> Ledger:
@@ -38,3 +38,10 @@ def test_only_a_turn_after_another_process_counts_on_a_gpu() -> None:
         book.before_preparing(switched)
         book.after_preparing()
     assert len(book.preparing) == 2
+
+
+def test_an_alarm_holds_only_where_preparations_that_take_turns_differ() -> None:
+    noisy = [0.010, 0.030, 0.012, 0.025, 0.011, 0.028, 0.015, 0.013, 0.027, 0.012, 0.026, 0.014]
+    assert not still_more(noisy, noisy[::-1], 0.004)
+    assert still_more([one + 0.040 for one in noisy], noisy[::-1], 0.004)
+    assert not still_more([one + 0.040 for one in noisy], noisy[::-1], 0.004, spare=0.060)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import struct
 import time
 from collections.abc import Iterator
@@ -82,28 +83,38 @@ def test_what_came_out_is_described(worker: Worker) -> None:
     assert numbers == {"dict": {"n": {"value": 7}, "x": {"float": (0.5).hex()}, "none": {"value": None}}}
 
 
-def test_a_stop_that_comes_late_is_paid_off() -> None:
-    """A worker that was stopped before it stopped itself does so at the start of its next turn; that is no hang."""
+def ended(seconds: float, stops: bool) -> tuple[bool, bool]:
+    """Let a process stop itself after `seconds`, or sleep for good; return whether its turn ended, and whether late."""
     child = os.fork()
     if child == 0:
-        os.kill(os.getpid(), 19)
-        os.kill(os.getpid(), 19)
-        time.sleep(20)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            pass
+        if stops:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(60)
         os._exit(0)
     freezer = Freezer(child)
     try:
-        deadline = time.monotonic() + 10
-        while not freezer.stopped() and time.monotonic() < deadline:
-            time.sleep(0.001)
-        assert freezer.end_turn() and not freezer.owes
-        freezer.owes = True
-        freezer.thaw()
-        while freezer.owes and time.monotonic() < deadline:
-            freezer.pay()
-        assert not freezer.owes
+        ended = freezer.end_turn()
+        assert not ended or freezer.stopped()
+        return ended, freezer.late
     finally:
-        os.kill(child, 9)
+        os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+
+def test_a_process_that_takes_long_to_stop_itself_is_waited_for_and_late() -> None:
+    assert ended(0.2, stops=True) == (True, True)
+
+
+def test_a_process_that_was_sent_on_past_its_own_stop_is_stopped() -> None:
+    assert ended(0.0, stops=False)[0]
+
+
+def test_a_process_that_does_not_stop_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpwright.workers.freezer.LONGEST", 0.1)
+    assert not ended(5.0, stops=True)[0]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_a_place_is_one_of_the_cores_that_may_be_used() -> None:
 
 
 @pytest.mark.parametrize("place", [0.0, 0.999])
-def test_the_main_thread_goes_to_the_place_and_the_others_keep_off_it(place: float) -> None:
+def test_the_main_thread_goes_to_the_place_and_the_others_keep_off_it(place: float, monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen([sys.executable, "-c", TWO_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None and child.stdout.readline() == b"up\n"
         (other,) = threads_of(child.pid) - {child.pid}
@@ -36,11 +36,22 @@ def test_the_main_thread_goes_to_the_place_and_the_others_keep_off_it(place: flo
         assert os.sched_getaffinity(child.pid) == chosen
         assert os.sched_getaffinity(other) == (usable - chosen or chosen)
         placement.release(child.pid)
-        assert [os.sched_getaffinity(thread) for thread in (child.pid, other)] == [usable, usable]
+        assert [os.sched_getaffinity(thread) for thread in (child.pid, other)] == [usable, usable - chosen or chosen]
+        monkeypatch.setattr(placement, "TEAMS", 0)
+        placement.release(child.pid)
+        assert os.sched_getaffinity(other) == usable, "more threads than a team on the other cores go where they like"
         with placement.started_at(child.pid, place):
             assert os.sched_getaffinity(child.pid) == chosen
         assert os.sched_getaffinity(child.pid) == usable
         child.kill()
+
+
+def test_whoever_wakes_a_program_stays_off_its_core() -> None:
+    usable = os.sched_getaffinity(0)
+    others = usable - {placement.core(0.0)} or usable
+    with placement.aside(0.0):
+        assert os.sched_getaffinity(0) == others
+    assert os.sched_getaffinity(0) == usable
 
 
 def test_where_one_may_not_be_moved_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:

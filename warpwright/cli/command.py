@@ -15,7 +15,7 @@ from rich.text import Text
 
 import warpwright
 from warpwright import api, doctor
-from warpwright.cli import bench_transpile, pairs, programs, records, transpile, unlearnable
+from warpwright.cli import bench_transpile, pairs, programs, records, serving, transpile, unlearnable
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 
@@ -105,6 +105,7 @@ def parser() -> argparse.ArgumentParser:
 
     programs.register(verb)
     records.register(verb, verbs)
+    serving.register(verb)
     verb("doctor", doctor_verb)
     transpile.register(verb)
     unlearnable.register(verbs)

@@ -20,6 +20,7 @@ from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
 from warpwright.search import MODEL_SEARCHES, SEARCHES
+from warpwright.timing.regimes import REGIMES
 
 TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
 """At most this long, and at most this share of the budget, is one program timed: a short budget still tries three of them."""
@@ -131,6 +132,7 @@ def _settings(given: Arguments) -> Settings:
         seed=getattr(given, "seed", 0),
         model=getattr(given, "model", ""),
         model_options=getattr(given, "model_options", ""),
+        regime=given.regime or "",
         options=_options(given),
     )
 
@@ -250,6 +252,7 @@ def _task_options() -> argparse.ArgumentParser:
     options.add_argument("--target", choices=("cpu", "cuda"), help="where to run (cuda where there is a GPU)")
     options.add_argument("--precision", choices=PRECISIONS, default="strict", help="how far from the original's own error (%(default)s)")
     options.add_argument("--mode", choices=("as_is", "train", "eval"), default="as_is", help="training flag (%(default)s: as constructed)")
+    options.add_argument("--regime", choices=REGIMES, help="way of calling that the verdict is given in (stream on a GPU, single on a CPU)")
     options.add_argument("--scale", type=float, default=1.0, help="share of the full-size work, by smaller sizes (%(default)s: as written)")
     options.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="what the task's domain reads; may be given again")
     options.add_argument("--baselines", metavar="NAME,...", help="programs to be faster than (all that the device has)")

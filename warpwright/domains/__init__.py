@@ -37,7 +37,15 @@ class Packaged:
         return space
 
 
-DOMAINS: dict[str, Domain] = {name: Packaged(name) for name in ("graph", "transpile", "cuda", "unlearnable")}
+NAMES = (
+    "graph",
+    "transpile",
+    "cuda",
+    "unlearnable",
+    "sass",
+)
+
+DOMAINS: dict[str, Domain] = {name: Packaged(name) for name in NAMES}
 """In the order in which they are asked whether a file is theirs."""
 
 

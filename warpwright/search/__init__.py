@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.errors import UsageError
-from warpwright.search import beam, evolve, greedy, ladder, random
+from warpwright.search import anneal, beam, evolve, greedy, ladder, random
 from warpwright.search.moves import Proposer, Recipe, Search
 
 SEARCHES: dict[str, Search] = {
@@ -11,6 +11,7 @@ SEARCHES: dict[str, Search] = {
     "greedy": greedy.search,
     "beam": beam.search,
     "evolve": evolve.search,
+    "anneal": anneal.search,
     "random": random.search,
 }
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import islice
 from random import Random
 from typing import Any
 
 from warpwright.base import Record
 from warpwright.search.moves import Moves, Proposer, Recipe, ask
 from warpwright.space import Space
-
-GAIN = 1.01
-"""A neighbour is better from this ratio on: within 1 % two timings cannot be told apart."""
 
 RESTART_STEPS = 6
 
@@ -26,7 +24,7 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
 
 def climb(moves: Moves, rng: Random, batch: int, recipe: Recipe, speedup: float) -> Proposer:
     """Climb from `recipe`, whose speed-up is known, and go on from random recipes for ever; end where there is nothing but baselines."""
-    while moves.additions(()):
+    while moves.space.draw is not None or moves.additions(()):
         while (better := (yield from _step(moves, rng, batch, recipe, speedup))) is not None:
             recipe, speedup = better
         recipe = moves.walk(rng, rng.randint(0, RESTART_STEPS))
@@ -36,12 +34,10 @@ def climb(moves: Moves, rng: Random, batch: int, recipe: Recipe, speedup: float)
 
 def _step(moves: Moves, rng: Random, batch: int, recipe: Recipe, speedup: float) -> Step:
     """Propose the neighbours in random order; return the best of the first batch that holds a better one, with its speed-up."""
-    neighbours = [*moves.additions(recipe), *moves.removals(recipe)]
-    rng.shuffle(neighbours)
-    for start in range(0, len(neighbours), batch):
-        asked = neighbours[start : start + batch]
+    neighbours = moves.neighbours(rng, recipe)
+    while asked := list(islice(neighbours, batch)):
         records = yield from ask(asked, batch)
         best, found = max(zip(records, asked, strict=True), key=lambda pair: pair[0].speedup)
-        if best.speedup > GAIN * speedup:
+        if best.speedup > moves.space.resolution * speedup:
             return found, best.speedup
     return None

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from warpwright.base import Record
-from warpwright.search.greedy import GAIN, climb
+from warpwright.search.greedy import climb
 from warpwright.search.moves import Moves, Proposer, Recipe, ask, distinct
 from warpwright.space import Space
 
@@ -28,6 +28,9 @@ Rung = Generator[list[Recipe], list[Record], tuple[Recipe, float]]
 def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
     """Climb the ladder, then search greedily around its top."""
     moves = Moves(space)
+    if space.draw is not None:  # nothing but schedules, too many for rungs
+        yield from climb(moves, rng, batch, (), 1.0)
+        return
     recipe, speedup = yield from _rewrites(moves, batch)
     if recipe and not speedup:
         recipe, speedup = yield from _more_exact(moves, batch, recipe)
@@ -69,7 +72,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     scheduled += [pair for start in distinct([recipe, _plain(moves)]) for pair in _pairs(moves, start)]
     scheduled.sort(key=lambda longer: _expense(moves.space, longer, recipe))  # stable
     records = yield from ask(scheduled, batch)
-    gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > GAIN * speedup]
+    gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > moves.space.resolution * speedup]
     for longer, gain in gained:
         if gain == gained[0][1]:
             recipe, speedup = longer, gain
@@ -78,7 +81,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
         if joined == recipe:
             continue
         [record] = yield [joined]
-        if record.speedup > GAIN * speedup:
+        if record.speedup > moves.space.resolution * speedup:
             recipe, speedup = joined, record.speedup
     return recipe, speedup
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -20,6 +20,9 @@ Search = Callable[[Space[Any], Random, int], Proposer]
 
 LONGEST = 64
 """Actions in a recipe at most: ends a chain of rewrites that undo one another."""
+
+NEAR = 1000
+"""Neighbours that are drawn before a recipe counts as a local best, in a space whose actions are drawn."""
 
 _REMEMBERED = 256
 """IRs kept by `Moves`, the newest ones: replaying a recipe copies the graph once for each action."""
@@ -76,11 +79,40 @@ class Moves:
     def walk(self, random: Random, steps: int, recipe: Recipe = ()) -> Recipe:
         """Return `recipe` with up to `steps` legal actions more, each drawn at random."""
         for _ in range(steps):
+            if self.space.draw is not None:
+                drawn = self.drawn(random, recipe)
+                if drawn is None:
+                    break
+                recipe = drawn
+                continue
             legal = [longer for longer in self.additions(recipe) if self.legal(longer)]
             if not legal:
                 break
             recipe = random.choice(legal)
         return recipe
+
+    def drawn(self, random: Random, recipe: Recipe) -> Recipe | None:
+        """Return `recipe` with one legal action more, as the space draws it; None where it draws none, or after the longest recipe."""
+        assert self.space.draw is not None
+        action = self.space.draw(self.ir(recipe), random) if len(recipe) < LONGEST else None
+        return None if action is None else (*recipe, action)
+
+    def neighbours(self, random: Random, recipe: Recipe) -> Iterator[Recipe]:
+        """Yield the recipes of one action more or less, in random order; in a space that draws, what it tries first and then as many draws as NEAR."""
+        if self.space.draw is None:
+            listed = [*self.additions(recipe), *self.removals(recipe)]
+            random.shuffle(listed)
+            yield from listed
+            return
+        first = [technique for technique in self.space.techniques if technique.traits.tried_first]
+        if not recipe:
+            yield from ((action,) for technique in first for action in technique.sites(self.space.start))
+        elif len(recipe) > 1:
+            yield self.repair(recipe[:-1])
+        for _ in range(NEAR):
+            drawn = self.drawn(random, recipe)
+            if drawn is not None:
+                yield drawn
 
     def fixpoint(self, recipe: Recipe, classes: str, enabling: bool = True) -> Recipe:
         """Return `recipe` with rewrites of the legality `classes` (letters) applied, the first legal one each time, until none is left.

@@ -20,14 +20,30 @@ class Local:
 
     def evaluator(self, task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:
         """Return a LocalEvaluator; the server that forks its processes is started at once, to load while the task is read."""
-        from warpwright.targets.local import LocalEvaluator
         from warpwright.workers.fork_server import start_fork_server
 
-        start_fork_server()
+        start_fork_server()  # first: it loads torch, as the next line does, which takes 1.5 s on one core
+        from warpwright.targets.local import LocalEvaluator
+
         return LocalEvaluator(task, device, measuring)
 
 
-TARGETS: dict[str, Target] = {"cpu": Local(), "cuda": Local()}
+@dataclass(frozen=True)
+class MachineCode:
+    """Schedules of machine code on a GPU (`cubin:0`), or in the simulator of the sass domain (`cubin:sim`)."""
+
+    def evaluator(self, task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:
+        """Return the evaluator that the device asks for."""
+        if device.partition(":")[2] == "sim":
+            from warpwright.targets.cubin.simulated import SimulatedEvaluator
+
+            return SimulatedEvaluator(task, device, measuring)
+        from warpwright.targets.cubin.evaluator import CubinEvaluator
+
+        return CubinEvaluator(task, device, measuring)
+
+
+TARGETS: dict[str, Target] = {"cpu": Local(), "cuda": Local(), "cubin": MachineCode()}
 
 
 def evaluator(task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:

@@ -5,10 +5,12 @@
 
 What is cheap comes first: the judge alone verifies a program; the baselines are built, verified and timed when the first has passed, or when their
 records are asked for. When a trusted process fails, all are started again, once, for the candidate at hand.
+A resident evaluator (`Measuring.resident`) starts the next candidate's process in advance: on a GPU it takes a second to come up.
 """
 
 from __future__ import annotations
 
+import ast
 import platform
 import random
 import time
@@ -28,7 +30,7 @@ from warpwright.tasks import taskfile
 from warpwright.timing import facts, measure, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
-from warpwright.verifier.ledger import hidden_work
+from warpwright.verifier.ledger import CONFIRMING_ROUNDS, hidden_work, still_more
 from warpwright.verifier.rejections import Rejected, rejection, verdict_of
 from warpwright.workers.sandbox import Limits, Worker
 
@@ -50,7 +52,7 @@ class LocalEvaluator:
         """`folder`: where measured peaks are kept."""
         self.task, self.device = task, device
         measuring = measuring or Measuring()
-        self._regime = regimes.declared(measuring.regime)
+        self._regime = regimes.declared(measuring.regime, device)
         self.versions: Mapping[str, str] = {**versions(device), "regime": self._regime} if self._regime != "single" else versions(device)
         place = "cuda:0" if device == "cuda" else device
         self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder or native.cache_folder())
@@ -58,6 +60,7 @@ class LocalEvaluator:
         self._random = random.Random(self._measuring.seed)
         self._trusted: Trusted | None = None
         self._sources: Mapping[str, Source] | None = None
+        self._spare: Worker | None = None
 
     # --- the Evaluator protocol -------------------------------------------------------------------------------------------------------
 
@@ -87,10 +90,19 @@ class LocalEvaluator:
         for candidate in candidates:
             began = time.monotonic()
             record = self._evaluate(candidate)
+            if self._measuring.resident:
+                self._hold_spare()
             yield replace(record, seconds=time.monotonic() - began)
+
+    def compare(self, first: Candidate, second: Candidate) -> Measurement | None:
+        """Return how much faster `first` is than `second`, timed beside one another; None when one fails this time. Both have passed before."""
+        return self._twice(lambda: self._beside_one_another(self._ready(), first, second))  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End every process."""
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
         if self._trusted is not None:
             self._trusted.close()
             self._trusted = None
@@ -116,7 +128,8 @@ class LocalEvaluator:
         if self._trusted is not None and not self._trusted.alive:
             self.close()
         if self._trusted is None:
-            self._trusted = trust(lambda: start(self._bench, self.baselines(), self._regime))
+            both = regimes.always_both(self._measuring.regime, self.device)
+            self._trusted = trust(lambda: start(self._bench, self.baselines(), self._regime, both))
         return self._trusted
 
     def _ready(self) -> Trusted:
@@ -145,10 +158,25 @@ class LocalEvaluator:
         self._ready()
         return False
 
+    def _hold_spare(self) -> None:
+        """Start the process of the next candidate, if there is none that waits."""
+        if self._spare is None or not self._spare.alive:
+            self._spare = Worker("candidate", self._bench.place, self._bench.limits)
+
+    def _worker(self) -> Worker:
+        """Return a process for a candidate: the one that waits, or a new one."""
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.alive:
+            return spare
+        return Worker("candidate", self._bench.place, self._bench.limits)
+
     # --- candidates -------------------------------------------------------------------------------------------------------------------
 
     def _evaluate(self, candidate: Candidate) -> Record:
         """Return the candidate's record, whatever happens: with `base.failed` the place where exceptions become statuses."""
+        problem = unreadable(candidate.source)
+        if problem:
+            return self._record(candidate, "not_built", Verdict(False, "not_built", problem, check="build"), build=Build(False, problem))
         try:
             return self._twice(lambda: self._attempt(self._judging(), candidate))  # type: ignore[no-any-return]
         except HARNESS_ERRORS as error:
@@ -159,7 +187,7 @@ class LocalEvaluator:
     def _attempt(self, trusted: Trusted, candidate: Candidate) -> Record:
         if trusted.unscored:
             return self._record(candidate, "unscored", detail=trusted.unscored)
-        with Worker("candidate", self._bench.place, self._bench.limits) as worker:
+        with self._worker() as worker:
             with self._bench.building(candidate.source):
                 build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
             with self._bench.beside_others():
@@ -193,6 +221,33 @@ class LocalEvaluator:
             return rejection("background", hidden), None
         return verdict, trusted.annotated(measurement)
 
+    def _beside_one_another(self, trusted: Trusted, first: Candidate, second: Candidate) -> Measurement | None:
+        """Build and verify both, each in a process of its own, and time them; neither may work outside its calls."""
+        judge, bench = trusted.judge, self._bench
+        with self._worker() as one, Worker("candidate", bench.place, bench.limits) as other:
+            for worker, candidate in ((one, first), (other, second)):
+                with bench.building(candidate.source):
+                    _, rejected = verify.build(judge, worker, "candidate", candidate.source)
+                with bench.beside_others():
+                    if rejected or not verify.verify(judge, worker, "candidate", self.task).ok:
+                        return None
+            programs = [timed.TimedProgram(judge, worker, "candidate", name) for worker, name in ((one, "first"), (other, "second"))]
+            try:
+                with bench.lock.exclusive():
+                    measured = measure.compare(
+                        programs[0], {"second": programs[1]}, judge.fresh, seconds=self._measuring.seconds, floor_seconds=0.0,
+                        overhead_seconds=trusted.overhead, rng=self._random, check_share=0.1, hidden_inputs=judge.hidden,
+                    )  # fmt: skip
+                seconds = {"first": measured.candidate.median, "second": measured.baselines["second"].median}
+                last = programs[1].check()
+            except (Rejected, measure.WrongDuringTiming, WorkerError):
+                return None
+        saved = seconds["second"] - seconds["first"]
+        ledgers = [program.ledger for program in programs]
+        if (last is not None and not last.ok) or hidden_work(ledgers[0], ledgers[1:], saved) or hidden_work(ledgers[1], ledgers[:1], -saved):
+            return None
+        return measured
+
     def _hidden_work(
         self, trusted: Trusted, measurement: Measurement, single: timed.TimedProgram, turns: streamed.StreamedProgram | None
     ) -> str:
@@ -200,10 +255,25 @@ class LocalEvaluator:
         for name, regime in measurement.regimes.items():
             saved = regime.baselines[regime.best_baseline] - regime.candidate
             program, calls, spare = (single, 1, 0.0) if turns is None or name == "single" else (turns, turns.calls, turns.spare)
-            hidden = hidden_work(program.ledger, [other.ledger for other in trusted.timed(name)], saved * calls, spare)
-            if hidden:
+            beside = trusted.timed(name)
+            hidden = hidden_work(program.ledger, [other.ledger for other in beside], saved * calls, spare)
+            if hidden and self._still_works(trusted, program, beside[0], saved * calls, spare):
                 return f"{hidden} (regime: {name})"
         return ""
+
+    def _still_works(self, trusted: Trusted, program: timed.TimedProgram, beside: timed.TimedProgram, saved: float, spare: float) -> bool:
+        """Whether the candidate works more than a baseline before its calls when the two take turns, each on inputs of its own."""
+        taken: dict[timed.TimedProgram, list[float]] = {program: [], beside: []}
+        try:
+            with self._bench.lock.exclusive():
+                for number in range(CONFIRMING_ROUNDS):
+                    for one in (program, beside) if number % 2 else (beside, program):
+                        one.prepare(trusted.judge.fresh(), self._random.random())
+                        one.go()
+                        taken[one].append(one.ledger.preparing[-1])
+        except (Rejected, WorkerError):
+            return True
+        return still_more(taken[program], taken[beside], saved, spare)
 
     # --- records ----------------------------------------------------------------------------------------------------------------------
 
@@ -224,6 +294,18 @@ class LocalEvaluator:
         measurement = trusted.standing(name) if name in trusted.timings else None
         record = self._record(baseline.candidate, verdict.status, verdict, measurement, baseline.build, baseline.note)
         return replace(record, seconds=baseline.seconds)
+
+
+def unreadable(source: Source) -> str:
+    """Return why a Python program's text is no program, or "": what needs no process to be found out."""
+    if source.language != "python":
+        return ""
+    try:
+        ast.parse(source.text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        return f"{type(error).__name__}: {source.files[0][0]}{where}: {error.msg if isinstance(error, SyntaxError) else error}"
+    return ""
 
 
 def versions(device: str) -> dict[str, str]:

@@ -27,8 +27,9 @@ from warpwright.workers.sandbox import Limits, Worker
 ORIGINAL = "eager"
 """The baseline that is the original itself: it is always among those that a candidate is timed beside."""
 
-BASELINE_SECONDS = 5.0
-"""For the run that times the baselines beside one another, before the first candidate."""
+BASELINE_SECONDS = 2.0
+"""For the run that times the baselines beside one another, before the first candidate: it gives their records, and the length of a turn. What a
+candidate is compared with is timed again, beside it."""
 
 
 class TrustedFailed(WarpwrightError):
@@ -124,6 +125,8 @@ class Trusted:
     """For the record: the bytes and flops of the task, the peaks of the device, or why they are not known."""
     regime: str = "single"
     """The one that verdicts are given in."""
+    both: bool = False
+    """Is every program timed in both?"""
     calls: int = 0
     """In a turn of a stream; 0: the task has no stream."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -179,15 +182,24 @@ class Trusted:
         if streamed is not None:
             ways["stream"] = (streamed, self.streams(), self.overhead / self.calls)
         chosen = self.regime if self.regime in ways else "single"
-        measured = {}
+        measured: dict[str, Measurement] = {}
+        left_out = dict(self.left_out)
         for name in sorted(ways, key=lambda name: name != chosen):
+            if measured and not self.both and measured[chosen].verdict != "FASTER":
+                left_out[name] = "only a program that is FASTER is timed in it"
+                continue
             way, beside, overhead = ways[name]
-            measured[name] = measure.compare(
-                way, beside, self.judge.fresh, seconds=seconds * (1.0 if name == chosen else regimes.OTHER_SHARE),
-                floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=self.eligible,
-                hidden_inputs=hidden if name == "single" else None, check_share=check_share, worthwhile=worthwhile,
-            )  # fmt: skip
-        return regimes.joined(measured, chosen, self.left_out)
+            try:
+                measured[name] = measure.compare(
+                    way, beside, self.judge.fresh, seconds=seconds * (1.0 if name == chosen else regimes.OTHER_SHARE),
+                    floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=self.eligible,
+                    hidden_inputs=hidden if name == "single" else None, check_share=check_share, worthwhile=worthwhile,
+                )  # fmt: skip
+            except TrustedFailed as error:
+                if not measured or not self.alive:
+                    raise
+                left_out[name] = f"the baselines cannot be called so: {str(error)[:200]}"
+        return regimes.joined(measured, chosen, left_out)
 
     def annotated(self, measurement: Measurement) -> Measurement:
         """Return `measurement` with every baseline: those that are not eligible, or were not built, say why. And the roofline's facts."""
@@ -255,7 +267,7 @@ def trust(step: Callable[[], Any]) -> Any:
 # --- start ------------------------------------------------------------------------------------------------------------------------------
 
 
-def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "single") -> Trusted:
+def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "single", both: bool = False) -> Trusted:
     """Start a judge that can verify; `candidates` are the baselines, which are not built yet.
 
     Raise one of HARNESS_ERRORS when a process does not do as it should. A task that gives no score says so in `unscored`.
@@ -269,7 +281,7 @@ def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "sing
         judge.close()
         raise
     baselines = {candidate.proposer.removeprefix(BASELINE): Baseline(candidate) for candidate in candidates}
-    return Trusted(judge, baselines, regime=regime, unscored="" if certificate.scored else certificate.reason)
+    return Trusted(judge, baselines, regime=regime, both=both, unscored="" if certificate.scored else certificate.reason)
 
 
 def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: random.Random) -> None:
@@ -341,16 +353,15 @@ def _time_baselines(bench: Workbench, trusted: Trusted, work: roofline.Work, sec
         trusted.floor, trusted.roof = _roof(bench, work)
         trusted.overhead = timed.call_overhead(trusted.worker)
         trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
-        if trusted.regime == "stream":
-            _time_streams(bench, trusted, first, seconds, rng)
+        _time_streams(bench, trusted, first, seconds, rng)
     trusted.release_memory()
 
 
 def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float, rng: random.Random) -> None:
-    """The same in turns of calls. A task that has none, or whose baselines cannot make them, says why in `left_out`."""
+    """The same in turns of calls, where every program is timed so. Why a task has none, or its baselines cannot make them, is in `left_out`."""
     median = min(timing.median for name, timing in trusted.by_regime["single"].items() if name in trusted.eligible)
     trusted.calls, why = streamed.calls_of(trusted.judge, trusted.judge.fresh(), median, bench.place)
-    if trusted.calls:
+    if trusted.calls and trusted.both:
         programs = trusted.streams()
         try:
             trusted.by_regime["stream"] = measure.compare(

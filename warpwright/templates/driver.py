@@ -21,6 +21,8 @@ from warpwright.base import digest
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.native import BuildError, cache_folder
 
+# --- generated programs hold what follows
+
 
 class DriverError(WarpwrightError):
     """A call of the CUDA driver failed."""

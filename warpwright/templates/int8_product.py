@@ -5,13 +5,22 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from warpwright.errors import UsageError
 from warpwright.templates import driver
+
+
+def text(name: str) -> str:
+    """Return the CUDA text of a template with its own headers in place."""
+    folder = Path(__file__).parent
+    return re.sub(r'#include "(\w+\.h)"', lambda match: (folder / match[1]).read_text(), (folder / name).read_text())
+
+
+# --- generated programs hold what follows
 
 LONGEST = 24576
 """Of a row: past it an int32 sum of order 4 could overflow."""
@@ -23,8 +32,7 @@ MATRIX = "PqqPPPPPPPii"
 NO_MATRIX = bytes(struct.calcsize(MATRIX))
 
 
-@dataclass(frozen=True)
-class Tiles:
+class Tiles(NamedTuple):
     """Parameters of the product's kernel (their meaning is in int8_product.cu)."""
 
     columns: int = 128
@@ -45,14 +53,10 @@ class Tiles:
         return self.slots * (128 + self.columns) * 128 + 1024
 
 
-def text(name: str) -> str:
-    """Return the CUDA text of a template with its own headers in place."""
-    folder = Path(__file__).parent
-    return re.sub(r'#include "(\w+\.h)"', lambda match: (folder / match[1]).read_text(), (folder / name).read_text())
+TILES = Tiles()
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """Where the parts of a sliced matrix lie in its memory: offsets in bytes, in the order of `struct Matrix`."""
 
     slices: int
@@ -78,8 +82,8 @@ class SlicedMatrix:
     The last two slices are written when a product first needs them, on the device, without the host knowing.
     """
 
-    def __init__(self, source: torch.Tensor) -> None:
-        """Allocate. A copy of `source` is kept where neither its rows nor its columns are contiguous."""
+    def __init__(self, source: torch.Tensor, memory: torch.Tensor | None = None) -> None:
+        """Allocate, or take the memory of slices that are there. A copy of `source` is kept where neither its rows nor its columns are contiguous."""
         if source.dim() != 2 or source.dtype != torch.float32 or not source.is_cuda:
             raise UsageError(f"expected a float32 matrix on a GPU, saw {source.dtype} of shape {tuple(source.shape)} on {source.device}")
         rows, k = source.shape
@@ -90,7 +94,7 @@ class SlicedMatrix:
         self.by_rows = self.source.stride(1) == 1
         """Whether rows are contiguous; else columns are."""
         self.layout = Layout.of(rows, self.padded)
-        self.memory = torch.empty(self.layout.end, dtype=torch.uint8, device=source.device)
+        self.memory = torch.empty(self.layout.end, dtype=torch.uint8, device=source.device) if memory is None else memory
 
     @property
     def record(self) -> bytes:
@@ -142,7 +146,7 @@ def cut(source: torch.Tensor) -> SlicedMatrix:
     return matrix
 
 
-def product(a: SlicedMatrix, b: SlicedMatrix, out: torch.Tensor, tiles: Tiles = Tiles(), level: int = 0) -> torch.Tensor:
+def product(a: SlicedMatrix, b: SlicedMatrix, out: torch.Tensor, tiles: Tiles = TILES, level: int = 0) -> torch.Tensor:
     """Write a @ b.T into out [m, n], rows contiguous, and return it; `level` (3, 4 or 5) replaces the rule that chooses one for each tile."""
     m, n, k, device = a.rows, b.rows, a.k, a.device
     stream, sms, kernels, left, right = torch.cuda.current_stream().cuda_stream, _multiprocessors(device), passes(device), a.record, b.record
@@ -179,3 +183,10 @@ def passes(device: int) -> dict[str, driver.Kernel]:
 @functools.cache
 def _multiprocessors(device: int) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def linear(x: torch.Tensor, rows: torch.Tensor, memory: torch.Tensor | None = None) -> torch.Tensor:
+    """Return x @ rows.T for x [..., k] and rows [n, k]. `memory`: that of the slices of `rows`, where they are there."""
+    left, right = SlicedMatrix(x.reshape(-1, x.shape[-1])), SlicedMatrix(rows, memory)
+    fill(left, right if memory is None else None)
+    return product(left, right, torch.empty(left.rows, right.rows, device=x.device)).view(*x.shape[:-1], right.rows)

@@ -20,14 +20,19 @@ OTHER_SHARE = 0.3
 """Of the time of the declared regime: what the other one is timed for."""
 
 
-def declared(regime: str = "") -> str:
-    """Return the regime that a task is judged in; single calls unless it says otherwise. Raise UsageError for one that does not exist.
+def declared(regime: str = "", device: str = "cpu") -> str:
+    """Return the regime that a task is judged in; raise UsageError for one that does not exist.
 
-    A stream is what suits a GPU, whose single call is mostly a wait. It is not the rule yet: docs/measurement.md says why.
+    Unless it says otherwise that is a stream on a GPU, whose single call is mostly a wait, and single calls on a CPU.
     """
     if regime and regime not in REGIMES:
         raise UsageError(f"expected the regime {' or '.join(REGIMES)}, saw {regime!r}")
-    return regime or "single"
+    return regime or ("stream" if device.startswith("cuda") else "single")
+
+
+def always_both(regime: str, device: str) -> bool:
+    """Whether every program is timed in both regimes. Else, on a CPU, only one that is FASTER is timed in the other, which may speak against it."""
+    return bool(regime) or device.startswith("cuda")
 
 
 def joined(measured: Mapping[str, Measurement], chosen: str, left_out: Mapping[str, str] | None = None) -> Measurement:

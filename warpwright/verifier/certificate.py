@@ -25,37 +25,37 @@ from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
 from warpwright.verifier.checks import Certificate
-from warpwright.verifier.reference import Answer, Original, as_tensor, clone, leaves_of
+from warpwright.verifier.reference import Original, as_tensor, clone, leaves_of
 
 PARAMETER_MUTANTS = 6
 ADVISORY_BYTES = 1 << 30  # beyond this size of output only the decisive mutants are tried
 
-Judgement = Callable[[list[Any], Answer], str]
-"""Judges output leaves against an answer: "" if accepted, else the name of the check that rejected."""
+Check = Callable[[list[Any], Case, int], str]
+"""Judges output leaves against the answer to a case in a state: "" if accepted, else the name of the check that rejected."""
 
 
-def certify(original: Original, cases: tuple[Case, ...], judge: Judgement) -> Certificate:
+def certify(original: Original, cases: tuple[Case, ...], check: Check) -> Certificate:
     """Try the mutants on `cases` (first the nominal one) in state 0; a mutant counts as rejected if any case rejects it."""
     first = cases[0]
     own = _leaves(original, first, 0)
-    if original.random or judge(own, original.answer(first, 0)):
+    if original.random or check(own, first, 0):
         return Certificate(False, "the original differs from itself: two runs on the same input and state do not agree (randomness)", (), ())
     rejected: list[str] = []
     for name, make in _decisive(original, cases).items():
-        if not any(_rejects(judge, original, make, case) for case in cases):
+        if not any(_rejects(check, original, make, case) for case in cases):
             return Certificate(False, f"the check accepts {_MEANING[name]}, on every case", tuple(rejected), (name,))
         rejected.append(name)
     accepted: list[str] = []
     if original.answer(first, 0).bytes <= ADVISORY_BYTES:
         for name, output in _advisory(original, first, own):
-            (rejected if judge(output, original.answer(first, 0)) else accepted).append(name)
+            (rejected if check(output, first, 0) else accepted).append(name)
     return Certificate(True, "", tuple(rejected), tuple(accepted))
 
 
-def _rejects(judge: Judgement, original: Original, make: Callable[[Case], list[Any]], case: Case) -> bool:
+def _rejects(check: Check, original: Original, make: Callable[[Case], list[Any]], case: Case) -> bool:
     """Whether the check rejects a mutant on a case; where the original raises on the mutant's input, the case says nothing."""
     try:
-        return bool(judge(make(case), original.answer(case, 0)))
+        return bool(check(make(case), case, 0))
     except RAISED:
         original.current = None
         return False

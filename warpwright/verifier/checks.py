@@ -75,6 +75,7 @@ CHECKS: Mapping[str, Check] = {
 DISTRIBUTIONS: Mapping[str, str] = {
     "nominal": "as the task's own input function draws them",
     "normal": "standard normal",
+    "strided": "standard normal, at other strides and off the start of their memory",
     "large": "nominal times 3",
     "small": "nominal times 0.01",
     "negated": "nominal times -1",

@@ -54,6 +54,7 @@ def _permuted(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     "nominal": lambda tensor, generator: tensor,
     "normal": _random,
+    "strided": _random,
     "large": lambda tensor, generator: tensor * 3,
     "small": lambda tensor, generator: tensor * 0.01,
     "huge": lambda tensor, generator: tensor * 1e4,
@@ -102,6 +103,23 @@ def perturb(inputs: Any, seed: int) -> Any:
         generator = torch.Generator(value.device).manual_seed(seed)
         eps = torch.finfo(value.dtype).eps
         return value * (1 + eps * (torch.rand(value.shape, generator=generator, device=value.device).to(value.dtype) * 2 - 1))
+
+    return tree_map(change, inputs)
+
+
+def move(inputs: Any, ulps: float, seed: int | None = None) -> Any:
+    """Return inputs with every value moved by `ulps` units in the last place: all of them away from zero, or with signs drawn from `seed`."""
+    from torch.utils._pytree import tree_map
+
+    def change(value: Any) -> Any:
+        if not _is_real(value):
+            return value
+        step = ulps * torch.finfo(value.dtype).eps
+        if seed is None:
+            return value * (1 + step)
+        generator = torch.Generator(value.device).manual_seed(seed)
+        up = torch.randint(2, value.shape, generator=generator, device=value.device).to(torch.bool)
+        return torch.where(up, value * (1 + step), value * (1 - step))
 
     return tree_map(change, inputs)
 

@@ -13,11 +13,9 @@ from weakref import WeakSet
 from warpwright.base import Case, Errors, Task, to_json
 from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerProtocol, WorkerTimeout
 from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
+from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
 from warpwright.workers.sandbox import Limits, Worker
 
-VARIATIONS = ("edited", "permuted")  # of the first nominal input
-STRIDED = ("negated", "offset")
-"""Distributions whose inputs lie in memory otherwise than the task's own: their values are the plainest."""
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
 SEEDS = 1 << 31
@@ -64,15 +62,11 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     """Return the cases of a task: nominal inputs of two seeds, then one case a distribution, `special` only if the task declares it."""
     generator = random.Random(seed)
     first = generator.randrange(SEEDS)
-    hidden = [name for name in DISTRIBUTIONS if name != "nominal" and (name != "special" or task.special_values)]
+    hidden = [name for name in DISTRIBUTIONS if name != "nominal" and (name != "special" or task.special_values)] + [STRIDED]
     generator.shuffle(hidden)
     names = ["nominal", *hidden]
-    made = (Case(name, generator.randrange(SEEDS), _params(name, first)) for name in names)
-    return (Case("nominal", first), *made)
-
-
-def _params(name: str, first: int) -> dict[str, Any]:
-    return {"of": first} if name in VARIATIONS else {"strided": 1} if name in STRIDED else {}
+    made = (Case(name, generator.randrange(SEEDS)) for name in names)
+    return (Case("nominal", first), *(with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case for case in made))
 
 
 class Judge:
@@ -162,9 +156,8 @@ class Judge:
 
     def hidden(self) -> Shipment:
         """Return inputs of a hidden distribution that nobody has seen, for a call between the timed ones."""
-        case = replace(self._random.choice(self.cases), seed=self._random.randrange(SEEDS))
-        if case.params.get("strided"):  # a program may raise there, and a compiler may start anew
-            case = replace(case, params={})
+        plain = [case for case in self.cases if case.name != STRIDED]  # a program may raise there, and a compiler may start anew
+        case = replace(self._random.choice(plain), seed=self._random.randrange(SEEDS))
         return self.ship(case) if self.viable(case, TIMED_STATE) else self.fresh()
 
     def kinds_of_call(self) -> list[Case]:
@@ -172,8 +165,8 @@ class Judge:
 
         A program that compiles for each kind of call may do so at these, before its build phase ends.
         """
-        strided = [replace(case, params={"strided": 1, "layout": case.seed}) for case in self.cases if case.params.get("strided")]
-        varied = [case for case in self.cases if case.name not in ("nominal", *VARIATIONS, *STRIDED)][:VARIED_WARM_UPS]
+        strided = [with_draw(case, Draw(layout=case.seed)) for case in self.cases if case.name == STRIDED]
+        varied = [case for case in self.cases if case.name not in ("nominal", STRIDED, *VARIATIONS)][:VARIED_WARM_UPS]
         return [replace(case, seed=self._random.randrange(SEEDS)) for case in (*strided, *varied)]
 
     def forget(self) -> None:

@@ -15,8 +15,9 @@ from warpwright.base import Case, Task, from_json
 from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks import footprint
 from warpwright.verifier.certificate import certify
-from warpwright.verifier.oracle import Scale, describe, errors_of, excess, same_non_finite, tolerance
-from warpwright.verifier.reference import MIXED, Answer, Leaf, Original, as_tensor, clone, key_of, leaves_of, widen
+from warpwright.verifier.draw import STRIDED, Draw, with_draw
+from warpwright.verifier.judgement import Judgement, identical, near, within
+from warpwright.verifier.reference import MIXED, Answer, Original, clone, key_of, leaves_of
 from warpwright.workers import exchange
 from warpwright.workers.channel import serve_requests
 
@@ -82,6 +83,7 @@ class JudgeWorker:
         budget = _budget_bytes(self.device)
         _limit_memory(from_json(Task, task), self.device)
         original = self.original = Original(from_json(Task, task), self.device, int(secret, 16) % (1 << 62), budget)
+        self.judgement = Judgement(original)
         facts = self._behaviour(original)
         init = exchange.encode(original.reference.init_inputs, lambda tensor: self.shelf.put(tensor, "init"), trusted=True)
         return {"init": init, "training": bool(original.model.training), "source": original.reference.source_text, **facts}
@@ -97,10 +99,10 @@ class JudgeWorker:
             output = original.model(*inputs)
             consumes = not torch.equal(generator, torch.get_rng_state())
             after = original.model.state_dict()
-            mutated = [name for name in before if not _identical(before[name], after[name])]
+            mutated = [name for name in before if not identical(before[name], after[name])]
             aliases = _aliases(_tensors(output), _tensors(inputs), original.model.state_dict(keep_vars=True))
             fresh = original.inputs(case)
-            changed = [not _identical(new, old) for new, old in zip(_tensors(inputs), _tensors(fresh), strict=True)]
+            changed = [not identical(new, old) for new, old in zip(_tensors(inputs), _tensors(fresh), strict=True)]
             original.mutates_state, original.mutates_inputs, original.current = bool(mutated), any(changed), None
             stateful = self._differs_again(original, case, output) if mutated or consumes else False
         original.random = consumes and stateful
@@ -117,7 +119,7 @@ class JudgeWorker:
     def _differs_again(self, original: Original, case: Case, output: Any) -> bool:
         """Whether a second call on the same input, in the state that the first one left, gives another answer."""
         second = _tensors(original.model(*original.inputs(case)))
-        return any(not _near(new, old) for new, old in zip(second, _tensors(output), strict=True))
+        return any(not near(new, old) for new, old in zip(second, _tensors(output), strict=True))
 
     def _sound_answer(self, original: Original, case: Case) -> Answer:
         """Return the answer to a case, with the state weakened until the original's own error on it is small."""
@@ -173,6 +175,7 @@ class JudgeWorker:
         """Let go of answers that can be made again, and of cached memory."""
         self._original.answers.clear()
         self._original.held = None
+        self.judgement.forget()
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
         return {}
@@ -180,14 +183,10 @@ class JudgeWorker:
     def viable(self, case: dict[str, Any], which: int) -> dict[str, Any]:
         """Say why a hidden case cannot be used, or ""; and with which of its parameters it can: what varies is left out where it must be."""
         made = from_json(Case, case)
-        problem = self._problem(made, which)
-        for fewer in ("as it lies", "as it is"):
-            if problem == "":
-                break
-            params = {key: value for key, value in made.params.items() if key != "strided"} | ({"fixed": 1} if fewer == "as it is" else {})
-            if params != made.params:
-                made = replace(made, params=params)
-                problem = self._problem(made, which)
+        problem, draw = self._problem(made, which), Draw.of_case(made)
+        if problem and made.name != STRIDED and not draw.fixed:
+            made = with_draw(made, replace(draw, fixed=1))
+            problem = self._problem(made, which)
         return {"problem": problem, "params": dict(made.params)}
 
     def _problem(self, made: Case, which: int) -> str:
@@ -217,13 +216,7 @@ class JudgeWorker:
         usable = [from_json(Case, case) for case in cases]
         replies = [{"problem": "", "params": case.params} if number == 0 else self.viable(asdict(case), 0) for number, case in enumerate(usable)]
         usable = [replace(case, params=reply["params"]) for case, reply in zip(usable, replies, strict=True) if not reply["problem"]]
-        return asdict(certify(self._original, tuple(usable), self._judge_leaves))
-
-    def _judge_leaves(self, values: list[Any], answer: Answer) -> str:
-        """Return the check that rejects output leaves, or ""."""
-        if len(values) != len(answer.leaves):
-            return "structure"
-        return next((found["check"] for pair in zip(values, answer.leaves, strict=True) if (found := _judge_leaf(*pair))["check"]), "")
+        return asdict(certify(self._original, tuple(usable), self.judgement.check))
 
     def compare(self, tree: Any, case: dict[str, Any], which: int, folder: str, previous: list[list[Any]]) -> dict[str, Any]:
         """Judge an exported output against the original's answer to `case` in state `which`.
@@ -245,11 +238,7 @@ class JudgeWorker:
         elsewhere = self._elsewhere(tree, answer)
         if elsewhere:
             return {"check": "device", "reason": elsewhere}
-        free = bool(made.params.get("strided"))
-        slack = COARSE_SLACK if free or made.name == "huge" else 1.0
-        results = [_judge_leaf(leaf, wanted_leaf, free, slack) for leaf, wanted_leaf in zip(self.last, answer.leaves, strict=True)]
-        result = max(results, key=lambda item: item["excess"], default={"check": "", "excess": 0.0})
-        result = next((item for item in results if item["check"] not in ("", "values")), result)
+        result = self.judgement.judge(self.last, made, which)
         if result["check"] == "values":
             earlier = self._earlier(made, which, previous)
             if earlier:
@@ -272,7 +261,7 @@ class JudgeWorker:
             key = key_of(old, state)
             if key == key_of(case, which) or old.name == "zeros":
                 continue
-            if self._judge_leaves(self.last, self._original.answer(old, state)) == "":
+            if self.judgement.accepts(self.last, old, state):
                 return f"{old.name} inputs" + ("" if state == which else ", under earlier parameters")
         return ""
 
@@ -281,7 +270,7 @@ class JudgeWorker:
         value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
         leaves = [leaf for _, leaf in leaves_of(value)]
         same = len(leaves) == len(self.last) and all(
-            (_identical(new, old) if isinstance(new, torch.Tensor) else new == old) for new, old in zip(leaves, self.last, strict=True)
+            (identical(new, old) if isinstance(new, torch.Tensor) else new == old) for new, old in zip(leaves, self.last, strict=True)
         )
         return {"same": same}
 
@@ -304,28 +293,14 @@ class JudgeWorker:
             before = _tensors(inputs)
         after = _tensors(exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder)))
         for number, (new, old) in enumerate(zip(after, before, strict=True)):
-            if not (_identical(new, old) or (original.mutates_inputs and _near(new, old))):
+            if not (identical(new, old) or (original.mutates_inputs and near(new, old))):
                 return {"check": "input_mutated", "reason": f"input {number} was changed by the call, the original leaves it alone"}
         return {"check": ""}
 
     def compare_state(self, tree: Any, case: dict[str, Any], which: int, folder: str) -> dict[str, Any]:
         """Judge a worker's state after one call on `case` from state `which`."""
-        original = self._original
-        inputs = original.inputs(from_json(Case, case))
-        original.run_own(inputs, which)
-        own = {name: tensor.clone() for name, tensor in original.model.state_dict().items()}
-        wide = own
-        if original.wide is not None and not original.wide_problem:
-            original.run_wide(inputs, which)
-            wide = {name: tensor.clone() for name, tensor in original.wide.state_dict().items()}
-        original.current = None
         seen = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
-        for name, tensor in own.items():
-            if name not in seen or tuple(seen[name].shape) != tuple(tensor.shape):
-                return {"check": "state_names", "reason": f"after a call the state has no {name!r} of shape {tuple(tensor.shape)}"}
-            if not _identical(seen[name], tensor) and not _within(seen[name], tensor, wide[name]):
-                return {"check": "buffers", "reason": f"after one call {name!r} differs from the original's"}
-        return {"check": ""}
+        return self.judgement.judge_state(seen, from_json(Case, case), which)
 
 
 WRITES = ("index_put", "index_copy", "scatter", "masked_scatter", "put", "index_fill")
@@ -354,95 +329,6 @@ def _writes_by_index(original: Original, case: Case) -> bool:
         original.model(*inputs)
     original.current = None
     return seen.writing
-
-
-COARSE_SLACK = 16.0
-"""On inputs with other strides wrong elements are looked for, not digits: torch's own functions add up in a plainer order there. On huge values
-overflows are: a softmax of them is one and zeros but for rare near ties, whose rounding made honest programs err up to 3.6 times the original."""
-
-
-def _judge_leaf(value: Any, leaf: Leaf, any_layout: bool = False, slack: float = 1.0) -> dict[str, Any]:
-    """Compare one output tensor with the original's answer. `any_layout`: its inputs lie in memory in an unusual way, which outputs may follow."""
-    tensor = as_tensor(value)
-    problem = _form_problem(value, tensor, leaf)
-    if any_layout and problem is not None and problem[0] == "layout":
-        problem = None
-    base = {"excess": float("inf"), "errors": None, "original": asdict(leaf.original), "leaf": leaf.path}
-    if problem:
-        return {**base, "check": problem[0], "reason": f"{leaf.path}: {problem[1]}"}
-    if not leaf.is_real:
-        return {**base, **_exact(tensor, leaf)}
-    if leaf.own is not None and not same_non_finite(tensor, leaf.own, leaf.exact):
-        return {**base, "check": "non_finite", "reason": f"{leaf.path}: Inf and NaN do not stand where the original has them"}
-    errors = errors_of(tensor, leaf.exact)
-    ratio = excess(errors, leaf.allowed) / slack
-    reason = ""
-    if ratio > 1:
-        limits = f"allowed {_show(leaf.allowed)}, the original's own {_show(leaf.original)}"
-        reason = f"{leaf.path}: error {_show(errors)}, {limits}: {describe(errors, leaf.scale)}"
-    return {**base, "excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}
-
-
-def _finite(numbers: dict[str, float]) -> dict[str, float]:
-    return {name: min(value, 1e300) for name, value in numbers.items()}
-
-
-def _show(errors: Any) -> str:
-    return f"max {errors.max:.2e}, RMS {errors.rms:.2e}, centred {errors.centred:.2e}"
-
-
-def _form_problem(value: Any, tensor: torch.Tensor, leaf: Leaf) -> tuple[str, str] | None:
-    """Return the check and the words for an output of another form than the original's."""
-    if isinstance(value, torch.Tensor) != leaf.is_tensor:
-        return "structure", f"expected a {'tensor' if leaf.is_tensor else 'number'}, saw a {type(value).__name__}"
-    if tuple(tensor.shape) != leaf.shape:
-        return "shape", f"expected shape {leaf.shape}, saw {tuple(tensor.shape)}"
-    if tensor.dtype != leaf.dtype:
-        return "dtype", f"expected dtype {leaf.dtype}, saw {tensor.dtype}"
-    if leaf.is_tensor and not tensor.is_contiguous() and not _same_strides(tensor, leaf):
-        return "layout", f"expected contiguous memory or the original's strides {leaf.stride}, saw strides {tuple(tensor.stride())}"
-    return None
-
-
-def _same_strides(tensor: torch.Tensor, leaf: Leaf) -> bool:
-    return all(one == other for one, other, size in zip(tensor.stride(), leaf.stride, leaf.shape, strict=True) if size > 1)
-
-
-TIES = 2
-
-
-def _exact(tensor: torch.Tensor, leaf: Leaf) -> dict[str, Any]:
-    """Integers and bools: each element as in the original's own answer, or (a tie within rounding) as in the float64 run."""
-    assert leaf.own is not None
-    exact = leaf.exact.to(tensor.dtype)
-    wrong = int(((tensor != leaf.own) & (tensor != exact)).sum())
-    if wrong <= TIES * int((leaf.own != exact).sum()):  # indices of values that rounding makes equal: the original's own differ as often
-        wrong = 0
-    reason = f"{leaf.path}: {wrong} of {tensor.numel()} elements differ; {leaf.dtype} outputs are compared exactly" if wrong else ""
-    return {"check": "values" if wrong else "", "reason": reason, "excess": float(wrong) if wrong == 0 else 1e300}
-
-
-def _identical(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Bit for bit, so that NaN equals NaN."""
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    return torch.equal(exchange.flat_bytes(one.contiguous()), exchange.flat_bytes(other.contiguous()))
-
-
-def _within(seen: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bool:
-    if not own.is_floating_point() or seen.dtype != own.dtype:
-        return False
-    from warpwright.verifier.oracle import scale_of
-
-    wide = exact.double()
-    scale: Scale = scale_of(wide)
-    return excess(errors_of(seen, wide), tolerance(errors_of(own, wide), scale, own.dtype)) <= 1
-
-
-def _near(one: torch.Tensor, other: torch.Tensor) -> bool:
-    if _identical(one, other):
-        return True
-    return one.shape == other.shape and one.dtype == other.dtype and _within(one, other, widen(other))
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from warpwright.timing.sequential import LOOK_ERROR, bound, median_interval
@@ -70,6 +71,23 @@ def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float, spare:
     if usual is None or worked - (1 + SHARE) * usual <= spare + max(LEAST_SECONDS, GAIN_SHARE * saved):
         return ""
     return f"it worked {worked * 1e3:.1f} ms before each timed call, while it was made ready for it; the originals {usual * 1e3:.1f} ms"
+
+
+CONFIRMING_ROUNDS = 12
+"""Of a candidate's and a baseline's turn, after an alarm."""
+
+
+def still_more(candidate: Sequence[float], baseline: Sequence[float], saved: float, spare: float = 0.0) -> bool:
+    """Whether preparations that took turns, the two programs' one after the other, still differ by more than is usual.
+
+    The first suspicion compares preparations with unlike histories: who had the device before, and how long ago.
+    """
+    more = [one - (1 + SHARE) * other for one, other in zip(candidate, baseline, strict=True)]
+    return bound(more, CONFIRM_ERROR, upper=False) > spare + max(LEAST_SECONDS, GAIN_SHARE * saved)
+
+
+CONFIRM_ERROR = 0.05
+"""One-sided, of the median difference: the alarm was raised before, with an error of its own."""
 
 
 def _late(seconds: list[float]) -> float:

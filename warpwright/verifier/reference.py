@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,16 +18,17 @@ from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.verifier import discrete, distributions, oracle, tf32
 from warpwright.verifier.compensated import Compensated
+from warpwright.verifier.draw import STRIDED, Draw
 from warpwright.workers import variants
 
 MIXED = 1000
 """From here on a state is state 1 with one tensor changed: MIXED + 2 k + 1 takes the k-th from state 2, MIXED + 2 k moves one element of it."""
 
-SMALL_ELEMENTS = 4096  # below this many elements in the largest output, one run's error says little about the next
-PERTURBED_RUNS = 2
 ILL_CONDITIONED = 1e-2  # an original that is itself off by 1 % (RMS) on a hidden input says nothing about candidates
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
 
+
+NO_ERROR = Errors(0.0, 0.0, 0.0)
 
 Key = tuple[Any, ...]
 """Distribution, seed, parameters and state of an answer."""
@@ -55,6 +56,12 @@ class Leaf:
     original: Errors
     scale: oracle.Scale
     allowed: Errors
+    sensitive: torch.Tensor | None = None
+    """Elements that are compared apart from the others (`conditioning.py`), if the answer was examined and there are any."""
+    allowed_there: Errors = NO_ERROR
+    """How far they may be off, if they are real."""
+    seen: tuple[torch.Tensor, ...] = ()
+    """What they may be besides `own` and `exact`, if they are integers."""
 
     @property
     def is_real(self) -> bool:
@@ -76,11 +83,14 @@ class Answer:
     """Both runs gave finite numbers only."""
     conditioned: bool
     """The original's own error is below 1 % of its output."""
+    after: Mapping[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    """Parameters and buffers after the call, in the program's own precision and in float64, if they are to be compared."""
 
     @property
     def bytes(self) -> int:
         """Memory held."""
-        return sum(leaf.bytes for leaf in self.leaves)
+        after = sum(tensor.numel() * tensor.element_size() for pair in self.after.values() for tensor in pair)
+        return sum(leaf.bytes for leaf in self.leaves) + after
 
 
 def leaves_of(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
@@ -254,14 +264,15 @@ class Original:
         if self.held is not None and self.held[0] == key:
             return self.held[1]
         self.held = None
-        nominal = self.reference.make_inputs(int(case.params.get("of", case.seed)), self.device)
+        draw = Draw.of_case(case)
+        nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
         made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
-        if case.name != "nominal" and not case.params.get("fixed") and not case.params.get("strided"):
+        if case.name == STRIDED:
+            made = discrete.restride(made, (case.seed if draw.layout is None else draw.layout) + 3)
+        elif case.name != "nominal" and not draw.fixed:
             made = discrete.vary(made, case.name, case.seed + 2, self.writes_by_index)
-        if case.params.get("strided"):
-            made = discrete.restride(made, int(case.params.get("layout", case.seed)) + 3)
-        if "variant" in case.params:
-            made = variants.vary(made, int(case.params["variant"]), variants.like(made))
+        if draw.variant is not None:
+            made = variants.vary(made, draw.variant, variants.like(made))
         if not self.mutates_inputs:
             self.held = (key, made)
         return made
@@ -321,7 +332,7 @@ class Original:
             self.answers.move_to_end(key)
             return self._with_usual_error(self.answers[key])
         self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))  # the next is about as large
-        made = self._answer(self.inputs(case), which, case.seed)
+        made = self._answer(self.inputs(case), which)
         for leaf in made.leaves:
             if leaf.is_real and made.finite and made.conditioned and leaf.scale.rms > 0:
                 self.usual.setdefault(leaf.path, []).append(oracle.relative(leaf.original, leaf.scale))
@@ -341,62 +352,60 @@ class Original:
         (One output that is a sum of 8,192 terms may be off by 0.1 ulp on one input and by 20 on the next. The median over the cases keeps one
         ill-conditioned case from loosening the others.)
         """
-        leaves = []
-        for leaf in answer.leaves:
-            seen = self.usual.get(leaf.path)
-            if leaf.is_real and seen and leaf.scale.rms > 0:
-                expected = oracle.worst(leaf.original, oracle.absolute(oracle.median(seen), leaf.scale))
-                leaf = replace(leaf, allowed=oracle.tolerance(expected, leaf.scale, leaf.dtype))
-            leaves.append(leaf)
-        return replace(answer, leaves=tuple(leaves))
 
-    def _answer(self, inputs: Any, which: int, seed: int) -> Answer:
+        def usual(leaf: Leaf) -> Leaf:
+            return replace(leaf, allowed=self.allowed(leaf.path, leaf.original, leaf.scale, leaf.dtype)) if leaf.is_real else leaf
+
+        return replace(answer, leaves=tuple(usual(leaf) for leaf in answer.leaves))
+
+    def allowed(self, path: str, original: Errors, scale: oracle.Scale, dtype: torch.dtype) -> Errors:
+        """Return the error allowed to an output where the original's own is this: its usual one, if that is larger."""
+        seen = self.usual.get(path)
+        expected = oracle.worst(original, oracle.absolute(oracle.median(seen), scale)) if seen and scale.rms > 0 else original
+        return oracle.tolerance(expected, scale, dtype)
+
+    def _answer(self, inputs: Any, which: int) -> Answer:
         exact = [(path, as_tensor(value)) for path, value in leaves_of(self.run_wide(inputs, which))]
+        wide_after = self._state_now(self.wide if self.wide is not None and not self.wide_problem else None)
         own_value = self.run_own(inputs, which)
+        own_after = self._state_now(self.model)
         own = [(path, value) for path, value in leaves_of(own_value)]
         if [path for path, _ in exact] != [path for path, _ in own]:
             raise TaskError("the original returns other outputs in float64 than in its own precision", "it cannot be checked")
         leaves = [self._leaf(path, value, wide) for (path, value), (_, wide) in zip(own, exact, strict=True)]
         del own_value, own
-        if self.may_use_tf32 and not self.wide_problem and not self.is_double(inputs):
-            leaves = self._with_permitted(leaves, inputs, which)
-        if leaves and (self.wide_problem or max(leaf.scale.elements for leaf in leaves) <= SMALL_ELEMENTS):
-            leaves = self._with_perturbed(leaves, inputs, which, seed)
+        for number, value in enumerate(self.permitted(inputs, which)):
+            leaf = leaves[number]
+            if leaf.is_real:
+                original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
+                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
         finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
         conditioned = all(not leaf.is_real or leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms or leaf.scale.rms == 0 for leaf in leaves)
-        return Answer(tuple(leaves), finite, conditioned)
+        after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
+        return Answer(tuple(leaves), finite, conditioned, after)
+
+    def _state_now(self, model: torch.nn.Module | None) -> dict[str, torch.Tensor]:
+        """Return copies of parameters and buffers, if calls change some."""
+        return {name: tensor.clone() for name, tensor in model.state_dict().items()} if model is not None and self.mutates_state else {}
 
     def _leaf(self, path: str, value: Any, wide: torch.Tensor) -> Leaf:
         own = as_tensor(value)
         real = own.dtype.is_floating_point or own.dtype.is_complex
-        zero = Errors(0.0, 0.0, 0.0)
         scale = oracle.scale_of(wide) if real else oracle.Scale(0.0, 0.0, 0.0, own.numel())
-        original = oracle.errors_of(own, wide) if real else zero
+        original = oracle.errors_of(own, wide) if real else NO_ERROR
         keep = not real or not bool(torch.isfinite(own).all() and torch.isfinite(wide).all())
-        allowed = oracle.tolerance(original, scale, own.dtype) if real else zero
+        allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
         return Leaf(
             path, tuple(own.shape), tuple(own.stride()), own.dtype, str(own.device), isinstance(value, torch.Tensor),
             wide, own.clone() if keep else None, original, scale, allowed,
         )  # fmt: skip
 
-    def _with_permitted(self, leaves: list[Leaf], inputs: Any, which: int) -> list[Leaf]:
-        """Take the larger of the original's error and that of TF32 operands, where the program's flags permit those."""
+    def permitted(self, inputs: Any, which: int) -> list[torch.Tensor]:
+        """Return the outputs with TF32 operands, where the program's flags permit those and it has such operators; else none."""
+        if not self.may_use_tf32 or self.wide_problem or self.is_double(inputs):
+            return []
         rounding = tf32.RoundedOperands(tf32.permitted())
         with rounding:
             values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which))]
         self.may_use_tf32 = rounding.count > 0
-        for number, (leaf, value) in enumerate(zip(leaves, values, strict=True)):
-            if rounding.count and leaf.is_real:
-                original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
-                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
-        return leaves
-
-    def _with_perturbed(self, leaves: list[Leaf], inputs: Any, which: int, seed: int) -> list[Leaf]:
-        """Take the worst of the original's error on these inputs and on inputs moved by one ulp."""
-        for run in range(PERTURBED_RUNS):
-            values = [as_tensor(value) for _, value in leaves_of(self.run_own(distributions.perturb(inputs, seed + 31 * (run + 1)), which))]
-            for number, (leaf, value) in enumerate(zip(leaves, values, strict=True)):
-                if leaf.is_real and value.shape == leaf.exact.shape:
-                    original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
-                    leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
-        return leaves
+        return values if rounding.count else []

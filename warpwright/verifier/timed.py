@@ -43,17 +43,18 @@ class TimedProgram:
     def prepare(self, inputs: Shipment, place: float) -> None:
         """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew.
 
-        On a CPU it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core. The program that had
-        the turn before is waited for until its threads sleep: not in `go`, after which an output that is not yet complete has to be seen.
+        On a CPU it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core. The program is let run
+        until its threads sleep, before its inputs are there: a thread of OpenMP waits busily for milliseconds after a call, and one that was
+        stopped in it would go on with it in the next.
         """
         self._case = inputs.case
         before, TimedProgram._turn = TimedProgram._turn, (self.worker, inputs)
-        if before is not None:
-            before[0].calm()
+        self._place = place
         switched = before is None or before[0] is not self.worker or before[1] is not inputs
         with placement.started_at(self.worker.pid, place) if self.worker.device == "cpu" else nullcontext():
             self._lay_out(inputs, switched)
 
+    _place = 0.0
     _went_on = 0
 
     def _lay_out(self, inputs: Shipment, switched: bool) -> None:
@@ -68,7 +69,8 @@ class TimedProgram:
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""
-        return self.worker.go(spin=self._waits[1])
+        with placement.aside(self._place) if self.worker.device == "cpu" else nullcontext():
+            return self.worker.go(spin=self._waits[1])
 
     def check(self) -> Verdict | None:
         """Return the verdict on the call just made."""

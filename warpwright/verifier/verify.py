@@ -24,6 +24,7 @@ from typing import Any
 from warpwright.base import Build, Case, Source, Task, Verdict
 from warpwright.verifier import aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
+from warpwright.verifier.draw import STRIDED, Draw, with_draw
 from warpwright.verifier.judge_client import MIXED, TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, write_state
 from warpwright.workers.sandbox import Activity, CallRaised, Limits, Worker
@@ -180,7 +181,7 @@ class _Verification:
     def run(self) -> Verdict:
         first, second, *others = self.judge.cases
         if self.worker.role != "candidate":  # a baseline is ours: at unusual strides a compiler would only start anew
-            others = [case for case in others if not case.params.get("strided")]
+            others = [case for case in others if case.name != STRIDED]
         self.random.shuffle(others)
         load_state(self.judge, self.worker, self.entry, 0)
         self.first_call(first)
@@ -258,7 +259,7 @@ class _Verification:
                 raise Rejected(rejection("background", went_on, case.name))
             comparison = self.judge.compare(self.export(), case, which, self.seen)
             comparison = aftermath.explained(self.judge, self.worker, comparison)
-            if self.judge.facts["mutated_state"] and case.name == "nominal" and not comparison.check:
+            if self.judge.facts["mutated_state"] and not comparison.check:
                 self.judged(self.judge.compare_state(self.export("state"), case, which), case)
             if watched and not comparison.check:
                 self.idle(case.name)
@@ -276,7 +277,7 @@ class _Verification:
         try:
             self.once(shipment, slot)
         except CallRaised:
-            if shipment.case.params.get("strided"):
+            if shipment.case.name == STRIDED:
                 return False
             raise
         return True
@@ -297,9 +298,9 @@ class _Verification:
 
     def check_of(self, case: Case, which: int) -> str:
         """Return the check that wrong values fall under: are they right where the inputs lie in memory as the task's own do?"""
-        if not case.params.get("strided"):
+        if case.name != STRIDED:
             return "values"
-        plain = replace(case, params={"fixed": 1})
+        plain = with_draw(replace(case, name="normal"), Draw(fixed=1))
         self.once(self.judge.ship(plain), "new")
         return "values" if self.judge.compare(self.export(), plain, which).check else "input_layout"
 

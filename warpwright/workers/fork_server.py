@@ -27,7 +27,12 @@ class ForkServer:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-m", "warpwright.workers.zygote", str(theirs.fileno())]
+        root = SHARED_MEMORY if _free_bytes(SHARED_MEMORY) >= SHARED_MEMORY_WANTED else Path(tempfile.gettempdir())
+        self.exchange = tempfile.mkdtemp(prefix="warpwright-", dir=root)
+        self.folder = tempfile.mkdtemp(prefix="warpwright-")
+        for folder in (self.exchange, self.folder):
+            os.chmod(folder, 0o711)
+        command = [sys.executable, "-m", "warpwright.workers.zygote", str(theirs.fileno()), self.exchange, self.folder]
         self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL)
         theirs.close()
         self.socket = ours
@@ -36,11 +41,6 @@ class ForkServer:
             raise WorkerDied(f"the fork server ended with exit code {self.process.wait()}", "see its message above; is torch installed?")
         self.can_change_user = bool(json.loads(answer)["can_change_user"])
         self.owner = os.getpid()
-        root = SHARED_MEMORY if _free_bytes(SHARED_MEMORY) >= SHARED_MEMORY_WANTED else Path(tempfile.gettempdir())
-        self.exchange = tempfile.mkdtemp(prefix="warpwright-", dir=root)
-        self.folder = tempfile.mkdtemp(prefix="warpwright-")
-        for folder in (self.exchange, self.folder):
-            os.chmod(folder, 0o711)
         self.count = 0
 
     def close(self) -> None:

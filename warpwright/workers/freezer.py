@@ -1,7 +1,7 @@
 """Stops a worker's process, every thread of it, whenever it has not been asked for anything.
 
-A worker that has answered stops itself at once, so that no thread of it gets on with anything until the parent has woken up. The parent looks
-whether it has, and stops it if not: then the worker's own stop may still be to come, and the next turn begins with it (`owes`).
+A worker that has answered stops itself at once, so that no thread of it gets on with anything until the parent has woken up. The parent waits for
+that, and gives up its core meanwhile: where it polled busily instead, the worker's main thread had no core left to stop itself on.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import time
 
 from warpwright.workers.procfs import state_of, threads_of
 
-SELF_SECONDS = 2e-3
-"""How long the parent waits for a worker to stop itself. What passes until it has stopped counts as time of the call."""
+SELF_SECONDS = 5e-4
+"""A worker that takes longer than this to stop itself had time to go on with something: what passes until then counts as time of the call."""
 
 LONGEST = 2.0
 """Seconds that a stop may take: a thread that waits for a disk or a page stops when it has it."""
@@ -25,25 +25,23 @@ class Freezer:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.frozen = False
-        self.owes = False
-        """The process was stopped from outside before it came to stop itself."""
+        self.late = False
+        """The process took longer than SELF_SECONDS to stop after its last answer."""
 
     def end_turn(self) -> bool:
-        """Wait until the process, which has answered, has stopped itself, or else stop it. False if a thread does not stop."""
-        deadline = time.monotonic() + SELF_SECONDS
-        while not self.stopped():
-            if time.monotonic() > deadline:
-                self.freeze()
-                self.owes = True
-                return self.settle()
-        self.frozen, self.owes = True, False
-        return True
+        """Wait until the process, which has answered, has stopped itself. False if a thread does not stop.
 
-    def pay(self) -> None:
-        """Let a process run on that has only now stopped itself for its last answer."""
-        if self.owes and self.stopped():
-            self.owes = False
-            self._send(signal.SIGCONT)
+        Somebody else's timing may have sent it on past its own stop (`device_yield`): then it sleeps, awaiting a request, and is stopped here.
+        """
+        began = time.monotonic()
+        while not self.stopped():
+            if time.monotonic() - began > LONGEST:
+                return False
+            if state_of(f"/proc/{self.pid}") == "S":
+                self.freeze()
+            os.sched_yield()
+        self.frozen, self.late = True, time.monotonic() - began > SELF_SECONDS
+        return True
 
     def stopped(self) -> bool:
         """Whether every thread has stopped, or the process has ended."""

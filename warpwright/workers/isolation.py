@@ -3,6 +3,7 @@
 Every step that this machine does not permit is left out, and the level that was reached is told to the parent, which records it:
     user       an own unprivileged user id (started as root), so that limits and kills reach all its processes and only those
     limits     rlimits: data segment, file size, processes, no core files
+    early      from the start: no io_uring, whose requests no filter sees, no tracing and no memory of other processes (seccomp)
     filter     after `lock()`: no new process, no program start, no internet socket, no tracing, no signal to others and no change
                of their priority or limits (seccomp)
 """
@@ -137,20 +138,26 @@ def needed_paths() -> list[str]:
 # --- the system call filter ---------------------------------------------------------------------------------------------------------
 
 
+LOAD, JUMP_EQUAL, JUMP_FROM, JUMP_SET, GIVE = 0x20, 0x15, 0x35, 0x45, 0x06
+NUMBER, ARCH, FIRST = 0, 4, 16
+"""Offsets in struct seccomp_data: the call, the architecture, the first argument."""
+
+
+def _step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
+    """Return one instruction of classic BPF."""
+    return struct.pack("=HBBI", code, yes, no, value)
+
+
 def _program(machine: str) -> bytes | None:
     """Return the classic BPF program of the filter, or None for a machine whose call numbers are not listed here."""
     if machine not in _ARCHITECTURES:
         return None
     calls = _ARCHITECTURES[machine]
-    load, jump_equal, jump_set, give = 0x20, 0x15, 0x45, 0x06
-
-    def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
-        return struct.pack("=HBBI", code, yes, no, value)
-
-    number, arch, first = 0, 4, 16  # offsets in struct seccomp_data
+    load, jump_equal, jump_set, give, step = LOAD, JUMP_EQUAL, JUMP_SET, GIVE, _step
+    number, arch, first = NUMBER, ARCH, FIRST
     steps = [step(load, arch), step(jump_equal, calls.architecture, 1, 0), step(give, ERRNO | EPERM), step(load, number)]
     if machine == "x86_64":  # the x32 numbers, by which every call below could be made too
-        steps += [step(0x35, 0x40000000, 0, 1), step(give, ERRNO | EPERM)]
+        steps += [step(JUMP_FROM, 0x40000000, 0, 1), step(give, ERRNO | EPERM)]
     for call in calls.refused:
         steps += [step(jump_equal, call, 0, 1), step(give, ERRNO | EPERM)]
     for call in calls.absent:
@@ -165,11 +172,37 @@ def _program(machine: str) -> bytes | None:
     return b"".join(steps)
 
 
+EARLY_ABSENT = (425, 426, 427)
+"""io_uring_setup, io_uring_enter, io_uring_register; the same on every architecture."""
+
+EARLY_REFUSED = {"x86_64": (101, 310, 311, 438), "aarch64": (117, 270, 271, 438)}
+"""ptrace, process_vm_readv, process_vm_writev, pidfd_getfd."""
+
+
+def refuse_early() -> str:
+    """Refuse, before a candidate is imported, what nothing needs to be built with. Returns "" or why it could not be done."""
+    machine = platform.machine()
+    if machine not in EARLY_REFUSED:
+        return f"no filter for {machine}"
+    steps = [_step(LOAD, ARCH), _step(JUMP_EQUAL, _ARCHITECTURES[machine].architecture, 1, 0), _step(GIVE, ERRNO | EPERM), _step(LOAD, NUMBER)]
+    if machine == "x86_64":  # the x32 numbers
+        steps += [_step(JUMP_FROM, 0x40000000, 0, 1), _step(GIVE, ERRNO | EPERM)]
+    for numbers, answer in ((EARLY_ABSENT, ENOSYS), (EARLY_REFUSED[machine], EPERM)):
+        for number in numbers:
+            steps += [_step(JUMP_EQUAL, number, 0, 1), _step(GIVE, ERRNO | answer)]
+    return _install(b"".join([*steps, _step(GIVE, ALLOW)]))
+
+
 def lock() -> str:
     """Refuse new processes, programs, internet sockets and signals to others from here on, in all threads. Returns "" or why it could not be done."""
     program = _program(platform.machine())
     if program is None:
         return f"no filter for {platform.machine()}"
+    return _install(program)
+
+
+def _install(program: bytes) -> str:
+    """Have the kernel judge this process's system calls by a program from here on, in all threads."""
     buffer = ctypes.create_string_buffer(program, len(program))
     descriptor = struct.pack("HxxxxxxP" if ctypes.sizeof(ctypes.c_void_p) == 8 else "HxxP", len(program) // 8, ctypes.addressof(buffer))
     holder = ctypes.create_string_buffer(descriptor, len(descriptor))

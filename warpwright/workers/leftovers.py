@@ -1,4 +1,7 @@
-"""Removes what an own user's processes have left in the machine: files in folders open to all, System V memory, semaphores and queues."""
+"""What an own user's processes put into the machine beside their own memory: how much it is while they live, and its removal when they have ended.
+
+Files in their folders and in those open to all, files without a name that are open still, System V memory, semaphores and queues.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,83 @@ import contextlib
 import ctypes
 import os
 import shutil
+import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 OPEN_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
 IPC_RMID = 0
 KINDS = {"shm": ("shmid", "shmctl"), "sem": ("semid", "semctl"), "msg": ("msqid", "msgctl")}
+
+
+MOST_FILES = 50_000
+"""That are counted: a tree with more is over any quota, for the time that it takes to walk."""
+
+
+def held_bytes(folders: Iterable[str], user: int | None, pids: Iterable[int]) -> int:
+    """Return the bytes of files in `folders`, of `user` in folders open to all, of nameless files that `pids` hold open, and of System V memory."""
+    count = [0]
+    total = sum(_tree_bytes(folder, count) for folder in folders)
+    if user is not None:
+        total += sum(_tree_bytes(path, count) for path in _open_to_all(user)) + _shared_bytes(user)
+    return total + _nameless_bytes(pids)
+
+
+def _tree_bytes(path: str, count: list[int]) -> int:
+    """Return the bytes that a file, or the files below a folder, take; links are not followed. Whatever vanishes meanwhile counts nothing."""
+    total, waiting = 0, [path]
+    while waiting:
+        place = waiting.pop()
+        count[0] += 1
+        if count[0] > MOST_FILES:
+            return 1 << 62
+        try:
+            found = os.lstat(place)
+            total += found.st_blocks * 512
+            if stat.S_ISDIR(found.st_mode):
+                waiting += [entry.path for entry in os.scandir(place)]
+        except OSError:
+            continue
+    return total
+
+
+def _open_to_all(user: int) -> Iterator[str]:
+    """Yield what belongs to a user in the folders open to all. Below them lies nothing that another user could write to."""
+    for folder in OPEN_FOLDERS:
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(folder):
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_uid == user:
+                        yield entry.path
+
+
+def _nameless_bytes(pids: Iterable[int]) -> int:
+    """Return the bytes of files that have no name, or none any more, and that processes hold open: memfd_create, O_TMPFILE, unlinked ones."""
+    seen: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        try:
+            handles = os.listdir(f"/proc/{pid}/fd")
+        except OSError:
+            continue
+        for handle in handles[:MOST_HANDLES]:
+            with contextlib.suppress(OSError):
+                found = os.stat(f"/proc/{pid}/fd/{handle}")
+                if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                    seen[found.st_dev, found.st_ino] = found.st_blocks * 512
+    return sum(seen.values())
+
+
+MOST_HANDLES = 4096
+
+
+def _shared_bytes(user: int) -> int:
+    """Return the bytes of a user's System V segments, as far as they are in memory."""
+    try:
+        head, *rows = (line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines())
+        owner, resident = head.index("cuid"), head.index("rss")
+        return sum(int(row[resident]) for row in rows if row[owner] == str(user))
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def remove(user: int) -> list[str]:
@@ -19,22 +94,14 @@ def remove(user: int) -> list[str]:
 
 
 def _remove_files(user: int) -> list[str]:
-    """Files in the open folders themselves: below them lies nothing that another user could write to."""
     found = []
-    for folder in map(Path, OPEN_FOLDERS):
-        try:
-            entries = list(os.scandir(folder))
-        except OSError:
-            continue
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                if entry.stat(follow_symlinks=False).st_uid != user:
-                    continue
-                found.append(entry.path)
-                if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path, ignore_errors=True)
-                else:
-                    os.unlink(entry.path)
+    for path in list(_open_to_all(user)):
+        found.append(path)
+        with contextlib.suppress(OSError):
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
     return found
 
 

@@ -54,6 +54,11 @@ def write(pid: int, address: int, data: bytes) -> bool:
     return _move(_writev, pid, ctypes.addressof(buffer), address, len(data))
 
 
+def write_from(pid: int, address: int, ours: int, size: int) -> bool:
+    """Write `size` bytes at an address of this process at `address` of another; False where that is not permitted or not mapped."""
+    return _move(_writev, pid, ours, address, size)
+
+
 def read_to_file(pid: int, address: int, size: int, path: str) -> bool:
     """Copy bytes of a process into a file, which is made as long as that; False where that is not permitted or not mapped."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -209,8 +209,8 @@ class Runner:
     def line_up(self, entry: str | None, inputs: Any, seeds: list[int], graph: bool = False, spin: float = 0.0) -> dict[str, Any]:
         """Lay out a turn of one call for each of `seeds`, on variants of `inputs`, each in memory of its own (`variants.py`).
 
-        Turns of one form keep their memory. `graph`: the calls are captured as one CUDA graph, which the turn launches; {"refused"} says why they
-        cannot be. Without an entry, the turn is one of nothing.
+        Turns of one form keep their memory. On a CPU the addresses are answered, for inputs that come without values. `graph`: the calls are captured
+        as one CUDA graph, which the turn launches; {"refused"} says why they cannot be. Without an entry, the turn is one of nothing.
         """
         self._end_turn(spin)
         if entry is None:
@@ -219,7 +219,8 @@ class Runner:
         self.turn, self.program = True, self.programs[entry]
         if not self.device.startswith("cuda"):
             self.malloc_options(0)  # as before a single timed call: memory is not filled
-        self._fill_line(inputs, seeds)
+        empty = not any(kind in item for item in exchange.descriptors(inputs) for kind in ("data", "file", "cuda"))
+        self._fill_line(inputs, seeds, filled=not empty)
         if graph:
             try:
                 self.graph = self.graphs.get(entry) or Graph.of(self.program, self.line)
@@ -229,16 +230,21 @@ class Runner:
             self.graphs[entry] = self.graph
             self.graph.poison()
         self.synchronize()
-        return {}
+        placed: list[torch.Tensor] = []
+        if self.device == "cpu":
+            exchange.encode(self.line, placed.append)
+        return {"places": [tensor.data_ptr() for tensor in placed]}
 
-    def _fill_line(self, inputs: Any, seeds: list[int]) -> None:
-        """Write the variants of the inputs over those of the last turn, if they have the same form."""
+    def _fill_line(self, inputs: Any, seeds: list[int], filled: bool = True) -> None:
+        """Write the variants of the inputs over those of the last turn, if they have the same form. `filled`: the inputs come with values."""
         base = self._place(inputs, "same")
         form = [self.slot_form, len(seeds)]
         if form != self.line_form:
             self.line, self.graphs = [], {}
             self.line = [variants.like(base) for _ in seeds]
             self.line_form = form
+        if not filled:
+            return
         for slot, seed in zip(self.line, seeds, strict=True):
             variants.vary(base, seed, slot)
 

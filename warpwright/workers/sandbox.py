@@ -15,7 +15,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from warpwright.workers import caches, device_yield, exchange
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.procfs import descendants, parent_of, state_of, thread_seconds, threads_of
+from warpwright.workers.turns import Turn
 from warpwright.workers.worker_memory import WorkerMemory
 
 Role = Literal["judge", "candidate", "baseline"]
@@ -60,6 +61,8 @@ class Limits:
     """Of standard output and error; the middle of a longer log is dropped."""
     file_bytes: int = 8 << 30
     """Largest file that may be written."""
+    disk_bytes: int = 16 << 30
+    """Of its files together, wherever it may write, in memory too; looked at twice a second."""
     isolation: str = "auto"
     """`auto`: own user, rlimits and system call filter, as far as the machine permits; `limits`: rlimits only; `none`: only the kill."""
 
@@ -135,6 +138,7 @@ class Worker:
         order = {
             "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
+            "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
             "log_bytes": self.limits.log_bytes, "stops": self.freezes, "environment": _environment(self.folder, self.role != "candidate"),
         }  # fmt: skip
         try:
@@ -204,7 +208,7 @@ class Worker:
         start, away = time.perf_counter_ns(), self.away
         self._send(token)
         self.thaw()
-        slow = device_yield.held() or self.freezer.owes
+        slow = device_yield.held()
         while spin and not slow and not poll.poll(0) and time.perf_counter_ns() - start < spin * 1e9:
             pass
         ready = self._wait(poll, time.monotonic() + limit) if slow else bool(poll.poll(limit * 1000))
@@ -233,13 +237,13 @@ class Worker:
         return answer[:1] != b"d" or (len(answer) >= 9 + LENGTH.size and len(answer) >= 9 + LENGTH.size + LENGTH.unpack_from(answer, 9)[0])
 
     def _end_turn(self) -> bool:
-        """The process has answered: see that it stops. Whether it had to be made to, which counts as time of the call."""
+        """The process has answered: see that it stops. Whether that took so long that it counts as time of the call."""
         if not self.freezes:
             return False
         if not self.freezer.end_turn():
             self.close()
             raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
-        return self.freezer.owes
+        return self.freezer.late
 
     def lay_out(
         self, entry: str | None, inputs: Any, slot: str = "new", poison: int = 0, flush: bool = False, spin: float = 0.0
@@ -258,9 +262,24 @@ class Worker:
             return reply
         reply = self.request("prepare", self.limits.build_seconds, inputs=exchange.forms_of(inputs), flush=False, **common)
         if "error" not in reply:
+            if flush:
+                self.calm()
             self.memory.fill(inputs, reply.get("places"))
             if flush:
                 caches.flush()
+        return reply
+
+    def line_up(self, entry: str, inputs: Any, seeds: Sequence[int], turn: Turn | None, spin: float = 0.0) -> dict[str, Any]:
+        """Make a turn of one call for each of `seeds` ready, each on a variant of the inputs; return the worker's reply.
+
+        As in `lay_out` the worker is told the form alone where its memory can be written to: `turn` has the values. None: it makes them itself.
+        """
+        common = {"entry": entry, "seeds": list(seeds), "spin": spin}
+        if turn is None or not self.reads:
+            return self.with_tensors("line_up", self.limits.build_seconds, inputs=inputs, **common)
+        reply = self.request("line_up", self.limits.build_seconds, inputs=exchange.forms_of(inputs), **common)
+        if "error" not in reply:
+            self.memory.fill_turn(turn, reply.get("places"))
         return reply
 
     def _relayed(self, tree: Any) -> tuple[Any, list[str]]:
@@ -300,9 +319,8 @@ class Worker:
             self.away += away
             deadline += away
             left = max(0.0, deadline - time.monotonic())
-            if poll.poll(min(left, GLANCE_SECONDS if device_yield.held() or self.freezer.owes else left) * 1000):
+            if poll.poll(min(left, GLANCE_SECONDS if device_yield.held() else left) * 1000):
                 return True
-            self.freezer.pay()
             if time.monotonic() >= deadline:
                 return False
 
@@ -482,16 +500,18 @@ class Worker:
         return threads_of(self.pid)
 
     def calm(self) -> None:
-        """On a CPU, wait until all threads sleep, for CALM_SECONDS at most.
+        """On a CPU, let the process run until all its threads sleep, for CALM_SECONDS at most, and stop it again.
 
         OpenMP's wait busily after a call, and take a core from the next program: calls of 2 ms on two cores varied by 100 %, and by 8 % with this.
         """
         if self.device != "cpu":
             return
+        self.thaw()
         deadline = time.monotonic() + CALM_SECONDS
         folders = [f"/proc/{self.pid}/task/{thread}" for thread in self.threads()]
         while any(state_of(folder) == "R" for folder in folders) and time.monotonic() < deadline:
             time.sleep(0.0005)
+        self.freeze()
 
     def settle(self) -> float:
         """Wait until the main thread sleeps, for at most a tenth of a second; return the CPU time that it still used."""

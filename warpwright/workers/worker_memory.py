@@ -11,6 +11,7 @@ from typing import Any
 from warpwright.errors import WorkerProtocol
 from warpwright.workers import answer, exchange, memory
 from warpwright.workers.answer import Place
+from warpwright.workers.turns import Turn
 
 
 class WorkerMemory:
@@ -48,6 +49,17 @@ class WorkerMemory:
             if size and not self._write(item, place):
                 raise WorkerProtocol(f"the worker has no memory for an input of {size} bytes where it says that it has")
             self.inputs.append((item, place))
+
+    def fill_turn(self, turn: Turn, places: Any) -> None:
+        """Write the inputs of every call of a turn to where the worker has made room for them."""
+        tensors = turn.tensors
+        if not isinstance(places, list) or len(places) != len(tensors) or not all(type(address) is int and address >= 0 for address in places):
+            raise WorkerProtocol(f"expected the addresses of {len(tensors)} inputs, saw {str(places)[:200]}")
+        self.inputs, self._input_tree = [], []
+        for tensor, address in zip(tensors, places, strict=True):
+            data = exchange.flat_bytes(tensor)
+            if not memory.write_from(self.pid, address, data.data_ptr(), data.numel()):
+                raise WorkerProtocol(f"the worker has no memory for an input of {data.numel()} bytes where it says that it has")
 
     def _write(self, item: exchange.Descriptor, place: Place) -> bool:
         if "data" in item:

@@ -6,7 +6,7 @@
 
 The guard (one per worker, trusted) drains the worker's output, watches its memory and process count, reports its end, and kills
 everything that descends from the worker: it is the subreaper of the tree, so a double fork does not escape. If the parent dies, its
-end of the control socket closes and the guard kills the tree.
+end of the control socket closes and the guard kills the tree; and the fork server, whose socket closes too, removes the folders that it was given.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -34,7 +35,7 @@ _read_all = False
 
 
 def main() -> None:
-    """Serve fork requests on the socket whose number is the first argument, until the parent closes it."""
+    """Serve fork requests on the socket whose number is the first argument, until the parent closes it; then remove the folders named next."""
     server = socket.socket(fileno=int(sys.argv[1]))
     import torch
 
@@ -55,12 +56,22 @@ def main() -> None:
     while True:
         message, descriptors, _, _ = socket.recv_fds(server, 65536, 3)
         if not message:
+            _clear_away(sys.argv[2:])
             return
         if os.fork() == 0:
             server.close()
             _guard(json.loads(message), *descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _clear_away(folders: list[str]) -> None:
+    """Remove what the parent, which may have been killed, has left; the guards have ended every worker by then, or do not end at all."""
+    deadline = time.monotonic() + KILL_SECONDS
+    while descendants(os.getpid()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _guard(order: dict[str, Any], control_fd: int, request_fd: int, reply_fd: int) -> None:
@@ -125,6 +136,8 @@ def _isolate(order: dict[str, Any]) -> list[str]:
         data = order["memory"] if order["device"] == "cpu" else None  # CUDA reserves far more address space than it uses
         isolation.limit_resources(data, order["file_bytes"], order["processes"] if own_user else None)
         level.append("limits")
+        if order["filter"] and isolation.refuse_early() == "":
+            level.append("early")
     if user is not None and isolation.change_user(user, _read_all):
         level.append("user")
     return level
@@ -225,6 +238,10 @@ class Guard:
             self.reason = f"it had {len(tree)} processes, {self.order['processes']} are allowed"
         elif memory > self.order["memory"]:
             self.reason = f"it used {memory >> 20} MiB of memory, {self.order['memory'] >> 20} MiB are allowed"
+        else:
+            held = leftovers.held_bytes((self.order["folder"], self.order["exchange"]), self.order["user"], tree)
+            if held > self.order["disk"]:
+                self.reason = f"its files took {min(held, 1 << 50) >> 20} MiB, {self.order['disk'] >> 20} MiB are allowed"
         if self.reason:
             self._kill_tree()
 

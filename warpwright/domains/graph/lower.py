@@ -19,10 +19,11 @@ from torch import fx
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.graph import results, template
 from warpwright.domains.graph.cpp.kernel import Kernel, head
+from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
 from warpwright.domains.graph.emit import expression
 from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, placeholders, role, type_text, value, written
 from warpwright.errors import NotApplicable
-from warpwright.native import standalone
+from warpwright.native import standalone, standalone_cuda
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,9 @@ def _kernels(ir: GraphIR) -> list[str]:
     if compiled:
         source = head() + "\n" + "\n".join(kernel.text for kernel in compiled)
         parts.append(standalone.loader(source, {kernel.__name__: kernel.pointers for kernel in compiled}))
+    on_gpu = [target for target in targets.values() if isinstance(target, CudaKernel)]
+    if on_gpu:
+        parts.append(standalone_cuda.loader(*source_of(on_gpu)))
     return [*parts, *(target.python_text().strip("\n") + "\n\n" for target in targets.values())]
 
 

@@ -1,6 +1,6 @@
 """Torch extensions with CUDA kernels, on the CPU: `compile_extension(text, functions)` gives callables that take and return tensors.
 
-Host code is kept; it sees a small part of torch's C++ interface (runtime/torch.hpp) and believes that its tensors lie on a GPU. Torch's own headers
+Host code is kept; it sees a small part of torch's C++ interface (runtime/pytorch) and believes that its tensors lie on a GPU. Torch's own headers
 are not read: they take a minute to compile, this takes seconds. What the small part lacks is an error of the C++ compiler, shown with its line.
 """
 
@@ -36,13 +36,13 @@ TYPES = (
 NONE, TENSOR, INTEGER, NUMBER, BOOLEAN, INTEGERS, TENSORS, TEXT, OBJECT = range(9)
 
 MODULE = re.compile(r"\bnn::(LSTM|GRU|MultiheadAttention)\b")
-"""Modules of torch's C++ library that runtime/modules.hpp has."""
+"""Modules of torch's C++ library that runtime/pytorch/modules.hpp has."""
 
 CUBLAS = re.compile(r"\bcublas\w+")
 
 
 class Value(ctypes.Structure):
-    """One argument or result: ww::Value of runtime/torch.hpp."""
+    """One argument or result: ww::Value of runtime/pytorch/torch.hpp."""
 
     _fields_ = (
         ("kind", ctypes.c_int), ("type", ctypes.c_int), ("rank", ctypes.c_int), ("unused", ctypes.c_int),
@@ -134,7 +134,7 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     ".contains": operator.contains, ".hasattr": hasattr, ".isinstance": lambda one, kind: isinstance(one, _KINDS[kind]),
     ".as": lambda one, kind: _KINDS[kind]() if one is None else _KINDS[kind](one),
 }  # fmt: skip
-"""What host code does with Python objects: `object` of runtime/binding.hpp."""
+"""What host code does with Python objects: `object` of runtime/pytorch/binding.hpp."""
 
 
 def _asked(name: str, arguments: list[Any]) -> Any:

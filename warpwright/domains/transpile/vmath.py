@@ -1,4 +1,4 @@
-"""Which calls of elementary functions tier vectors inlines, and by what: runtime/vmath.hpp, vtrig.hpp and vcalls.hpp have them without branches."""
+"""Which calls of elementary functions tier vectors inlines, and by what: runtime/math has them without branches."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _pointers(w: _Writer) -> list[str]:
 
 def _phase(w: _Writer, phase: int, tile: int) -> list[str]:
     """Return the loops of one phase."""
-    values = w._elements_of(phase, w.buffered)
+    values = w.elements_in(phase, w.buffered)
     reductions = [r for r in w.reductions if r.args[0].phase == phase]
     if not values:
         return []
@@ -106,12 +106,12 @@ def _accumulate(w: _Writer, r: Value) -> str:
 def _value(w: _Writer, v: Value, phase: int) -> str:
     lanes = w.layout.lanes
     assert lanes is not None
-    if w._is_kept(v, phase, w.buffered):
+    if w.is_kept(v, phase, w.buffered):
         return f"const vf v{v.number} = load(b{w.buffered.index(v)} + f + j, n);"
     if v.kind == "load":
         return f"const vf v{v.number} = " + (f"load(q{v.operand} + j, n);" if lanes.strides[v.operand] else f"splat((float)*q{v.operand});")
     line = w._op(v)
-    if v in w.buffered and any(v in w._elements_of_cached(p) for p in range(phase + 1, w.last + 1)):
+    if v in w.buffered and any(v in w.elements_alone(p) for p in range(phase + 1, w.last + 1)):
         line += f" store(b{w.buffered.index(v)} + f + j, v{v.number}, n);"
     return line
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from warpwright.domains.graph.cpp.layout import Layout, choose
+from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
 from warpwright.domains.graph.ir import value
 
@@ -32,32 +33,18 @@ def function(program: Program, name: str) -> str:
 
 
 @dataclass
-class _Writer:
+class _Writer(Phases):
     program: Program
     layout: Layout
     name: str
 
     def __post_init__(self) -> None:
-        self.reduced = self.program.reduced or frozenset()
-        self.inputs = len(self.program.operands)
-        self.reductions = [v for v in self.program.values if v.kind == "reduce"]
-        self.results = [made for _, made in self.program.outputs]
-        self.last = max([v.phase for v in self.results] + [r.phase for r in self.reductions])
-        self.used = _closure([*self.results])
-        self.reductions = [r for r in self.reductions if r in self.used]
+        self.analyse(self.program)
         self.elements = self.layout.rows * self.layout.length * (self.layout.lanes.size if self.layout.lanes else 1)
         self.shared = self._threads_share_rows()
         self.buffered = self._choose_buffers()
 
     # --- what is where ---
-
-    def of_elements(self, v: Value) -> bool:
-        """Does the value run over a reduced axis (or, in a flat program, at all)?"""
-        return not self.reduced or bool(v.over & self.reduced)
-
-    def tensor(self, v: Value) -> int:
-        """Return a result's number among the tensors."""
-        return self.inputs + self.results.index(v)
 
     def _threads_share_rows(self) -> bool:
         if self.layout.order != "rows" or self.layout.rows >= FEW_ROWS or self.layout.length < SMALL:
@@ -70,38 +57,12 @@ class _Writer:
             return []
         seen: dict[Value, set[int]] = {}
         for phase in range(self.last + 1):
-            for v in self._elements_of(phase, ()):
+            for v in self.elements_in(phase, ()):
                 seen.setdefault(v, set()).add(phase)
         wanted = [v for v, phases in seen.items() if len(phases) > 1 and v.kind == "op" and v.cost >= BUFFER_COST and v.type != MASK]
-        outermost = [v for v in wanted if not any(v in _closure([w]) for w in wanted if w is not v)]
+        outermost = [v for v in wanted if not any(v in closure([w]) for w in wanted if w is not v)]
         tile = self.layout.length * 4 * (64 if self.layout.lanes else 1)
         return outermost[: BUFFER_BYTES // tile]
-
-    def _roots(self, phase: int) -> list[Value]:
-        roots = [r.args[0] for r in self.reductions if r.args[0].phase == phase]
-        return roots + [v for v in self.results if v.phase == phase and self.of_elements(v)]
-
-    def _elements_of(self, phase: int, kept: Sequence[Value]) -> list[Value]:
-        """Return the element values to compute in a phase, in order; those in `kept` of an earlier phase are read from their buffer."""
-        found: set[Value] = set()
-        todo = self._roots(phase)
-        while todo:
-            v = todo.pop()
-            if v in found or v.kind == "const" or not self.of_elements(v):
-                continue
-            found.add(v)
-            if not self._is_kept(v, phase, kept):
-                todo += v.args
-        return sorted(found, key=lambda v: v.number)
-
-    def _is_kept(self, v: Value, phase: int, kept: Sequence[Value]) -> bool:
-        return v in kept and any(v in self._elements_of_cached(earlier) for earlier in range(phase))
-
-    def _elements_of_cached(self, phase: int) -> set[Value]:
-        table = self.__dict__.setdefault("_plain", {})
-        if phase not in table:
-            table[phase] = set(self._elements_of(phase, ()))
-        return table[phase]  # type: ignore[no-any-return]
 
     # --- text ---
 
@@ -221,7 +182,7 @@ class _Writer:
 
     def _row_phase(self, phase: int) -> list[str]:
         """Return the loop of one phase."""
-        values = self._elements_of(phase, self.buffered)
+        values = self.elements_in(phase, self.buffered)
         reductions = [r for r in self.reductions if r.args[0].phase == phase]
         if not values:
             return []
@@ -263,14 +224,14 @@ class _Writer:
         return f"splat({v.text})" if v.kind == "const" else f"v{v.number}"
 
     def _row_value(self, v: Value, phase: int) -> str:
-        if self._is_kept(v, phase, self.buffered):
+        if self.is_kept(v, phase, self.buffered):
             return f"const vf v{v.number} = load(b{self.buffered.index(v)} + f + k, n);"
         if v.kind == "load":
             stride = self.layout.inner[-1].strides[v.operand]
             return f"const vf v{v.number} = " + (f"load(q{v.operand} + k, n);" if stride else f"splat((float)*q{v.operand});")
         line = self._op(v)
         later = range(phase + 1, self.last + 1)
-        if v in self.buffered and any(v in self._elements_of_cached(p) for p in later):
+        if v in self.buffered and any(v in self.elements_alone(p) for p in later):
             line += f" store(b{self.buffered.index(v)} + f + k, v{v.number}, n);"
         return line
 
@@ -310,14 +271,3 @@ def _rest(loops: Sequence[Any], depth: int) -> int:
     for loop in loops[depth + 1 :]:
         product *= loop.size
     return product
-
-
-def _closure(roots: Sequence[Value]) -> set[Value]:
-    found: set[Value] = set()
-    todo = list(roots)
-    while todo:
-        v = todo.pop()
-        if v not in found:
-            found.add(v)
-            todo += v.args
-    return found

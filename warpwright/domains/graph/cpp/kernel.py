@@ -53,16 +53,18 @@ def _groups(node: fx.Node) -> int:
     return int(argument(node, "num_groups")) if is_op(node, aten.group_norm) else shape(node)[1]
 
 
-class Kernel:
-    """A generated C++ kernel. `inputs` are the placeholders of `calls`, a graph of the calls that it replaces."""
+class Fused:
+    """Calls in one kernel, whatever it is written in. `inputs` are the placeholders of `calls`, a graph of the calls that it replaces."""
 
     def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node]) -> None:
         self.__name__ = name
         self.sources = tuple(dict.fromkeys(node for node, _ in program.operands))
         self.calls = _subgraph(nodes, self.sources, [node for node, _ in program.outputs])
-        self.text = function(program, name)
         self.operands = tuple(self.sources.index(node) for node, _ in program.operands)
         self.outputs = tuple((shape(node), value(node).dtype) for node, _ in program.outputs)
+
+    text: str
+    """The source."""
 
     def __repr__(self) -> str:
         return self.__name__
@@ -75,14 +77,34 @@ class Kernel:
             made = [t.contiguous() for t in _interpret(self.calls, inputs)]
         return made[0] if len(made) == 1 else tuple(made)
 
-    def python_text(self) -> str:
-        """Return the Python function that allocates the results and calls the kernel."""
-        names = [f"a{i}" for i in range(len(self.sources))]
+    @property
+    def names(self) -> list[str]:
+        """The parameters of the generated function."""
+        return [f"a{i}" for i in range(len(self.sources))]
+
+    def opening(self, unavailable: str) -> list[str]:
+        """Return the function's first lines, with the same calls in torch where there is no kernel (`unavailable`, in Python)."""
         called = [node.target for node in self.calls.nodes if node.op == "call_function"]
         ops = ", ".join(str(getattr(target, "overloadpacket", target)).split(".")[-1] for target in called)
-        lines = [f"def {self.__name__}({', '.join(names)}):", f'    """{ops}: one pass over memory."""', "    if KERNELS is None:"]
-        lines += [f"        {line}" for line in _fallback(self.calls)]
-        lines += [f"    {name} = {name}.contiguous()" for name in names]
+        lines = [f"def {self.__name__}({', '.join(self.names)}):", f'    """{ops}: one pass over memory."""', f"    if {unavailable}:"]
+        return [*lines, *(f"        {line}" for line in _fallback(self.calls))]
+
+    def python_text(self) -> str:
+        """Return the Python function that calls the kernel."""
+        raise NotImplementedError
+
+
+class Kernel(Fused):
+    """A generated C++ kernel."""
+
+    def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node]) -> None:
+        super().__init__(name, program, nodes)
+        self.text = function(program, name)
+
+    def python_text(self) -> str:
+        """Return the Python function that allocates the results and calls the kernel."""
+        lines = self.opening("KERNELS is None")
+        lines += [f"    {name} = {name}.contiguous()" for name in self.names]
         lines += [f"    o{i} = torch.empty({tuple(sizes)}, dtype={kind})" for i, (sizes, kind) in enumerate(self.outputs)]
         made = [f"o{i}" for i in range(len(self.outputs))]
         pointers = [f"{text}.data_ptr()" for text in [*(f"a{i}" for i in self.operands), *made]]

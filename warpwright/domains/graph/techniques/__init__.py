@@ -16,6 +16,7 @@ from warpwright.domains.graph.techniques import (
     fourier,
     fuse,
     identity,
+    int8,
     lattice,
     library,
     linear_reduce,
@@ -48,7 +49,7 @@ convolution, which hide it from the rules that look for one.
 """
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES)
-_KERNELS: tuple[Any, ...] = (*precision.TECHNIQUES, *direct_convolution.TECHNIQUES)
+_KERNELS: tuple[Any, ...] = (*int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *fuse.CUDA_TECHNIQUES)
 ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""
 

@@ -1,25 +1,30 @@
-"""Fuse: element-wise chains, softmax, norms and row reductions as generated C++ kernels, for the CPU."""
+"""Fuse: element-wise chains, softmax, norms and row reductions as generated kernels, in C++ for a CPU and in CUDA C++ for a GPU."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import fx
 
 from warpwright.base import Action
 from warpwright.domains.graph.cpp.batch_norm import expand
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
-from warpwright.domains.graph.cpp.kernel import Kernel, Unsupported, build
+from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
+from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import Edit, GraphIR, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, written
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
 LEAST_ELEMENTS = 4096
 """Below this a kernel's call costs more than its work."""
+
+Maker = Callable[[str, Any, Sequence[fx.Node]], Fused]
+"""Writes the kernel of a name, a program and its calls; raises Unsupported."""
 
 
 @dataclass(frozen=True)
@@ -35,35 +40,72 @@ class FuseCpp:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all kernels together, for each least number of calls that makes a difference."""
-        if ir.unreadable or ir.scheduled(self.name) or ir.scheduled("compile"):
-            return
-        found = _plan(ir)[1]
-        counts = [sum(_weight(region) >= least for region in found) for least in self.least]
-        for i, least in enumerate(self.least):
-            if counts[i] and counts[i] not in counts[:i]:
-                yield Action(self.name, params=(("calls", least),))
+        return [Action(self.name, params=(("calls", least),)) for least in _leasts(ir, self.name, self.least, Kernel)]
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every region that is large enough replaced by a kernel."""
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
-        expanded, found = _plan(ir)
-        least = int(dict(action.params)["calls"])
-        e = edit(expanded)
-        twin = {node.name: node for node in e.graph.nodes}
-        kernels: dict[str, Kernel] = {}
-        for region in found:
-            if _weight(region) >= least:
-                _replace(e, [twin[node.name] for node in region], kernels)
-        sort(e.graph)  # a kernel stands where its last call stood, after readers of its first results
-        return e.finish().with_schedule(action)
+        return _fused(ir, action, Kernel, Kernel)
+
+
+@dataclass(frozen=True)
+class FuseCuda:
+    """y = mul(gelu(add(x, b)), c)  ->  y = kernel(x, b), one CUDA kernel: one pass over memory, a row that fits registers read once.
+
+    `calls` is how many calls a kernel has to replace at least; block, vector and unroll are those of `cuda/plan.py`. Sums are formed in double and
+    in another order.
+    """
+
+    name: str = "fuse_cuda"
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("cuda_graph"),))
+    """Nothing that torch.compile does replaces it; what is left between kernels is launches."""
+    least: tuple[int, ...] = (1, 2)
+    tunings: tuple[Tuning, ...] = (DEFAULT, Tuning(block=512), Tuning(unroll=1), Tuning(block=128, unroll=4))
+    """The first is right for most; the others were better for some program on an H200."""
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield one action for all kernels together, for each least number of calls that makes a difference and each tuning."""
+        leasts = _leasts(ir, self.name, self.least, CudaKernel)
+        pairs = [(least, tuning) for tuning in self.tunings for least in leasts if tuning == self.tunings[0] or least == leasts[0]]
+        for least, tuning in pairs:
+            yield Action(self.name, params=(("calls", least), ("block", tuning.block), ("vector", tuning.vector), ("unroll", tuning.unroll)))
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with every region that is large enough replaced by a kernel."""
+        if action not in list(self.sites(ir)):
+            raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
+        given = dict(action.params)
+        tuning = Tuning(int(given["block"]), int(given["vector"]), int(given["unroll"]))
+        return _fused(ir, action, CudaKernel, lambda name, program, nodes: CudaKernel(name, program, nodes, tuning))
+
+
+def _leasts(ir: GraphIR, name: str, least: Sequence[int], kind: Maker) -> list[int]:
+    """Return the least numbers of calls that make a difference."""
+    if ir.unreadable or ir.scheduled(name) or ir.scheduled("compile") or ir.scheduled("cuda_graph"):
+        return []
+    counts = [sum(_weight(region) >= n for region in _plan(ir, kind)[1]) for n in least]
+    return [n for i, n in enumerate(least) if counts[i] and counts[i] not in counts[:i]]
+
+
+def _fused(ir: GraphIR, action: Action, kind: Maker, make: Maker) -> GraphIR:
+    expanded, found = _plan(ir, kind)
+    least = int(dict(action.params)["calls"])
+    e = edit(expanded)
+    twin = {node.name: node for node in e.graph.nodes}
+    kernels: dict[str, Fused] = {}
+    for region in found:
+        if _weight(region) >= least:
+            _replace(e, [twin[node.name] for node in region], kernels, make)
+    sort(e.graph)  # a kernel stands where its last call stood, after readers of its first results
+    return e.finish().with_schedule(action)
 
 
 @functools.lru_cache(maxsize=4)
-def _plan(ir: GraphIR) -> tuple[GraphIR, list[list[fx.Node]]]:
+def _plan(ir: GraphIR, kind: Maker) -> tuple[GraphIR, list[list[fx.Node]]]:
     """Return the IR with batch norms written out, and its regions; a search asks for sites again and again."""
     expanded = expand(ir)
-    return expanded, regions(expanded)
+    return expanded, regions(expanded, kind)
 
 
 def _weight(region: Sequence[fx.Node]) -> int:
@@ -71,7 +113,7 @@ def _weight(region: Sequence[fx.Node]) -> int:
     return sum(node.target not in VIEWS for node in region)
 
 
-def regions(ir: GraphIR) -> list[list[fx.Node]]:
+def regions(ir: GraphIR, kind: Maker = Kernel) -> list[list[fx.Node]]:
     """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets."""
     fixed = ir.scheduled("fold_parameters") is not None
     found: list[list[fx.Node]] = []
@@ -86,7 +128,7 @@ def regions(ir: GraphIR) -> list[list[fx.Node]]:
         else:
             if node.target not in VIEWS and _buildable([node]):
                 found.append([node])
-    return [trimmed for region in found if (trimmed := _trimmed(region)) and _worthwhile(trimmed)]
+    return [trimmed for region in found if (trimmed := _trimmed(region)) and _worthwhile(trimmed, kind)]
 
 
 def _absorb(found: list[list[fx.Node]], region: list[fx.Node], node: fx.Node) -> None:
@@ -136,27 +178,27 @@ def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
     return region if region and _buildable(region) else []
 
 
-def _worthwhile(region: list[fx.Node]) -> bool:
+def _worthwhile(region: list[fx.Node], kind: Maker) -> bool:
     if all(node.target in VIEWS or node.target in COPIES for node in region):
         return False
     sizes = [math.prod(shape(n)) for node in region for n in (node, *node.all_input_nodes) if is_tensor(n)]
     try:
-        Kernel("trial", build(region, _results(region)), region)
+        kind("trial", build(region, _results(region)), region)
     except Unsupported:
         return False
     return max(sizes) >= LEAST_ELEMENTS
 
 
-def _replace(e: Edit, region: list[fx.Node], kernels: dict[str, Kernel]) -> None:
+def _replace(e: Edit, region: list[fx.Node], kernels: dict[str, Fused], make: Maker) -> None:
     """Put a kernel in place of the region. `kernels` holds those made so far: two of one text are one function."""
     results = _results(region)
     program = build(region, results)
     shown = [node.target.overloadpacket.__name__ for node in region if node.target not in VIEWS]  # type: ignore[union-attr]
     words = "_".join(dict.fromkeys(shown[:1] + shown[-1:]))
-    trial = Kernel("kernel", program, region)
+    trial = make("kernel", program, region)
     text = f"{words} {trial.text} {trial.python_text()}"
     if text not in kernels:
-        kernels[text] = Kernel(f"kernel_{len(kernels)}_{words}", program, region)
+        kernels[text] = make(f"kernel_{len(kernels)}_{words}", program, region)
     at = e.before(max(region))
     made = at.call(kernels[text], *trial.sources)
     for i, node in enumerate(results):
@@ -164,3 +206,4 @@ def _replace(e: Edit, region: list[fx.Node], kernels: dict[str, Kernel]) -> None
 
 
 TECHNIQUES = (FuseCpp(),)
+CUDA_TECHNIQUES = (FuseCuda(),)

@@ -1,4 +1,4 @@
-"""Tier F: the kernel's own text, run by one fiber for each CUDA thread (runtime/fibers.hpp).
+"""Tier F: the kernel's own text, run by one fiber for each CUDA thread (runtime/run/fibers.hpp).
 
 Little is rewritten: launches become calls, dynamic shared memory becomes a pointer, and each kernel is followed by a function `NAME_launch`
 with the kernel's own parameters. Everything else is C++ already.

@@ -1,4 +1,4 @@
-"""`--sanitize`: kernels on fibers in which every access to memory is checked (runtime/shadow.hpp), with its line of the CUDA source.
+"""`--sanitize`: kernels on fibers in which every access to memory is checked (runtime/run/shadow.hpp), with its line of the CUDA source.
 
 Found are races between threads of a block and between blocks, accesses out of bounds (buffers of known size, arrays), shared memory that is
 read before it is written, and barriers that not all threads reach.

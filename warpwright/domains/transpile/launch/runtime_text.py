@@ -16,8 +16,9 @@ ORDER = (
 
 @functools.cache
 def header(name: str) -> str:
-    """Return the text of one header of the runtime."""
-    return (FOLDER / f"{name}.hpp").read_text()
+    """Return the text of one header of the runtime, in whichever of its folders it is."""
+    (path,) = FOLDER.rglob(f"{name}.hpp")
+    return path.read_text()
 
 
 def runtime(names: tuple[str, ...]) -> str:

@@ -1,0 +1,25 @@
+"""Residual and RMS norm of a language model's block: both the sum and its norm are results."""
+
+import torch
+from torch import nn
+
+ROWS, WIDTH = 8192, 4096
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(WIDTH) + 0.5)
+
+    def forward(self, x, residual):
+        total = x + residual
+        scale = torch.rsqrt(total.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return total * scale * self.weight, total
+
+
+def get_inputs():
+    return [torch.randn(ROWS, WIDTH), torch.randn(ROWS, WIDTH)]
+
+
+def get_init_inputs():
+    return []

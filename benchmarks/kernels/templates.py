@@ -1,0 +1,259 @@
+"""Fused kernels beside torch and torch.compile, one row a case and tuning: time, bytes a second, share of the copy bandwidth, error.
+
+    python -m benchmarks.kernels.templates --out OUT [--cases softmax,layer_norm] [--seconds 100] [--dry]
+
+Every case moves 64 MB or more, several times an L2 of 50 MB, so that warm caches hold little of it. Bytes are those that the case has to move: each
+input read once, each result written once. Errors are against float64, over torch's own. `--dry` runs all paths at small sizes on the CPU, with
+the kernels translated (domains/transpile) and no torch.compile. rows.jsonl is written as rows are made; a case that fails is a row with its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from warpwright.base import Action, Task
+from warpwright.domains import transpile
+from warpwright.domains.graph import capture
+from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
+from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques.fuse import FuseCuda
+from warpwright.tasks import taskfile
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function of tensors of these sizes; it must be an expression in Python, since it becomes a task file."""
+
+    text: str
+    sizes: tuple[tuple[int, ...], ...]
+
+
+CASES: dict[str, Case] = {
+    "copy-like chain": Case("F.gelu(a) * 0.5 + 1.0", ((8192, 8192),)),
+    "bias, gelu, residual": Case("F.gelu(a + c) + b", ((8192, 4096), (8192, 4096), (4096,))),
+    "swiglu": Case("F.silu(a) * b", ((8192, 11008), (8192, 11008))),
+    "channel scale, hardswish": Case("F.hardswish(a * b + c)", ((64, 256, 56, 56), (1, 256, 1, 1), (1, 256, 1, 1))),
+    "mask, scale": Case("(a * 0.125).masked_fill(b < 0, -1e9)", ((16, 8, 1024, 1024), (1, 1, 1024, 1024))),
+    "softmax 4096": Case("torch.softmax(a, -1)", ((16384, 4096),)),
+    "softmax 1023": Case("torch.softmax(a, -1)", ((65536, 1023),)),
+    "softmax 64": Case("torch.softmax(a, -1)", ((1 << 20, 64),)),
+    "softmax 32768": Case("torch.softmax(a, -1)", ((2048, 32768),)),
+    "softmax 393216": Case("torch.softmax(a, -1)", ((512, 393216),)),
+    "softmax, few long rows": Case("torch.softmax(a, -1)", ((16, 4194304),)),
+    "log softmax, columns": Case("torch.log_softmax(a, 1)", ((256, 512, 1024),)),
+    "softmax over 64 channels": Case("torch.softmax(a, 1)", ((64, 64, 128, 128),)),
+    "layer norm": Case("F.layer_norm(a, (4096,), b, c)", ((16384, 4096), (4096,), (4096,))),
+    "residual, rms norm": Case("F.rms_norm(a + b, (4096,), c)", ((16384, 4096), (16384, 4096), (4096,))),
+    "layer norm, large": Case("F.layer_norm(a, (64, 256, 256))", ((16, 64, 256, 256),)),
+    "group norm, silu": Case("F.silu(F.group_norm(a, 32, b, c))", ((16, 320, 64, 64), (320,), (320,))),
+    "instance norm": Case("F.instance_norm(a)", ((112, 64, 128, 128),)),
+    "norm over batch and places": Case(
+        "(a - a.mean((0, 2, 3), keepdim=True)) * torch.rsqrt(a.var((0, 2, 3), correction=0, keepdim=True) + 1e-5)", ((64, 64, 128, 128),)
+    ),
+    "sum of rows": Case("a.sum(-1)", ((16384, 8192),)),
+    "sum of columns": Case("a.sum(1)", ((64, 2048, 1024),)),
+    "mean of all": Case("a.mean()", ((16384, 8192),)),
+    "mse": Case("F.mse_loss(a, b)", ((8192, 8192), (8192, 8192))),
+    "distillation": Case("F.kl_div(torch.log_softmax(a, 1), torch.softmax(b, 1), reduction='sum')", ((4096, 16384), (4096, 16384))),
+    "L2 norm of rows": Case("a / torch.linalg.vector_norm(a, dim=1, keepdim=True)", ((16384, 8192),)),
+    "maximum, columns": Case("torch.amax(a, 1)", ((128, 512, 1024),)),
+    "small chain": Case("torch.tanh(a * 2 + 1) * a", ((256, 1024),)),
+    "small softmax": Case("torch.softmax(a, -1)", ((256, 1024),)),
+}
+
+FILE = """import torch
+from torch.nn import functional as F
+
+class Model(torch.nn.Module):
+    def forward(self, {names}):
+        return {text}
+
+def get_inputs():
+    return [{inputs}]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def main() -> None:
+    """Write rows.jsonl, and print each row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--cases", default="")
+    parser.add_argument("--seconds", type=float, default=100.0, help="no case is begun after that many")
+    parser.add_argument("--tunings", type=int, default=4, help="how many tunings of each kernel are tried")
+    parser.add_argument("--dry", action="store_true")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("WARPWRIGHT_CACHE", tempfile.mkdtemp())
+    chosen = [name for name in CASES if not options.cases or any(part in name for part in options.cases.split(","))]
+    end = time.monotonic() + options.seconds
+    peak = 0.0 if options.dry else copy_rate()
+    with (options.out / "rows.jsonl").open("a") as file:
+        if not options.dry:
+            write(file, {"table": "conditions", "device": torch.cuda.get_device_name(), "torch": torch.__version__, "copy GB/s": round(peak / 1e9)})
+        for name in chosen:
+            if time.monotonic() > end:
+                write(file, {"table": "left out", "case": name})
+                continue
+            for row in guarded(name, options.dry, options.tunings, peak):
+                write(file, row)
+
+
+def write(file: Any, row: dict[str, Any]) -> None:
+    """Write a row and show it."""
+    file.write(json.dumps(row) + "\n")
+    file.flush()
+    print(row, flush=True)
+
+
+def guarded(name: str, dry: bool, tunings: int, peak: float) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a case; what fails is a row."""
+    try:
+        yield from rows(name, dry, tunings, peak)
+    except Exception as error:  # one case must not end the others
+        yield {"table": "failed", "case": name, "reason": f"{type(error).__name__}: {error}"[:500]}
+
+
+def rows(name: str, dry: bool, tunings: int, peak: float) -> Iterator[dict[str, Any]]:
+    """Yield one row a tuning, and one for the best."""
+    case = CASES[name]
+    sizes = smaller(case.sizes) if dry else list(case.sizes)
+    text = case.text.replace("(4096,)", f"({sizes[0][-1]},)").replace("(64, 256, 256)", str(tuple(sizes[0][1:])))
+    torch.manual_seed(0)
+    device = "cpu" if dry else "cuda"
+    inputs = [torch.randn(size, device=device) for size in sizes]
+    letters = "abc"[: len(sizes)]
+    function = eval(f"lambda {', '.join(letters)}: {text}", {"torch": torch, "F": F})
+    ir, task_text = captured(text, sizes)
+    technique = FuseCuda()
+    plain, exact = function(*inputs), reference(function, inputs)
+    moved = 4 * (sum(t.numel() for t in inputs) + plain.numel())
+    limits = rms(plain, exact)
+    found = []
+    for action in list(technique.sites(ir))[:tunings]:
+        if dict(action.params)["calls"] != 1:
+            continue
+        optimized, launches = program(ir, action, task_text, dry)
+        seen = optimized(*inputs)
+        error = rms(seen, exact) / max(limits, 1e-12)
+        seconds = 0.0 if dry else timed(lambda f=optimized: f(*inputs))
+        found.append((seconds, action))
+        shown = {"us": round(1e6 * seconds, 1), "error of torch's": round(error, 3)}
+        yield {"table": "tunings", "case": name, "tuning": str(action), "launches": launches, **shown}
+    if dry:
+        return
+    eager = timed(lambda: function(*inputs))
+    compiled = torch.compile(function, dynamic=False)
+    inductor = timed(lambda: compiled(*inputs))
+    best, action = min(found, key=lambda pair: pair[0])
+    yield {
+        "table": "templates", "case": name, "MB": round(moved / 1e6, 1), "us": round(1e6 * best, 1), "GB/s": round(moved / best / 1e9),
+        "of copy": round(moved / best / peak, 3), "torch us": round(1e6 * eager, 1), "torch.compile us": round(1e6 * inductor, 1),
+        "of the best of both": f"{min(eager, inductor) / best:.2f}x", "default tuning us": round(1e6 * found[0][0], 1), "tuning": str(action),
+    }  # fmt: skip
+
+
+def smaller(sizes: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
+    """Return sizes for a dry run."""
+    longest = {2: 500, 3: 64, 4: 32}[len(sizes[0])]
+    return [tuple(min(n, longest + n % 4) for n in size) for size in sizes]
+
+
+def captured(text: str, sizes: list[tuple[int, ...]]) -> tuple[Any, str]:
+    """Return the graph of a case and its task file's text."""
+    inputs = ", ".join(f"torch.randn({size})" for size in sizes)
+    file = FILE.format(names=", ".join("abc"[: len(sizes)]), text=text, inputs=inputs)
+    path = Path(tempfile.mkdtemp()) / "case.py"
+    path.write_text(file)
+    task: Task = taskfile.describe(path)  # type: ignore[assignment]
+    return capture.capture(taskfile.load(task)), file
+
+
+def reference(function: Function, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """Return the result in float64, of as much as memory holds."""
+    return function(*(t.double() for t in inputs))  # type: ignore[no-any-return]
+
+
+def rms(seen: torch.Tensor, exact: torch.Tensor) -> float:
+    """Return the root mean square of the error."""
+    return float((seen.double() - exact).square().mean().sqrt())
+
+
+def program(ir: Any, action: Action, text: str, dry: bool) -> tuple[Function, int]:
+    """Return the generated function and how many launches it is."""
+    after = FuseCuda().apply(ir, action)
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(after, (action,), Original("case", text, target="cuda")).source.text, "optimized.py", "exec"), names)
+    kernels = list({n.target.__name__: n.target for n in after.graph.nodes if isinstance(n.target, CudaKernel)}.values())
+    if dry:
+        names["CUDA_KERNELS"] = OnCpu(source_of(kernels)[0])
+    return names["optimized"], sum(len(kernel.launches) for kernel in kernels)
+
+
+class OnCpu:
+    """Stands in for CUDA_KERNELS of a generated file: the same text, translated."""
+
+    def __init__(self, text: str) -> None:
+        flags = ["-O1" if flag == "-O3" else flag for flag in transpile.FLAGS]
+        self.kernels = transpile.compile_text(text, "fused.cu").load(flags)
+
+    def usable(self, tensor: torch.Tensor) -> bool:
+        """Say that there are kernels."""
+        return True
+
+    def aligned(self, tensor: torch.Tensor, step: int) -> torch.Tensor:
+        """Return the tensor where its address allows it."""
+        return tensor.clone() if tensor.data_ptr() % step else tensor
+
+    def launch(self, name: str, grid: int, block: int, tensor: torch.Tensor, pointers: tuple[int, ...]) -> None:
+        """Run a kernel."""
+        self.kernels[name][grid, block](*pointers)
+
+
+def copy_rate() -> float:
+    """Return the bytes a second of a copy of 2 GB, read and written."""
+    source = torch.ones(1 << 28, device="cuda")
+    target = torch.empty_like(source)
+    return 8 * source.numel() / timed(lambda: target.copy_(source))
+
+
+def timed(call: Callable[[], object], batches: int = 7) -> float:
+    """Return the seconds of a call: the median of batches of calls back to back, by events."""
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    once = _batch(call, 3)
+    count = max(3, min(200, int(8e-3 / once)))
+    return statistics.median(_batch(call, count) for _ in range(batches))
+
+
+def _batch(call: Callable[[], object], count: int) -> float:
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first.record()
+    for _ in range(count):
+        call()
+    last.record()
+    torch.cuda.synchronize()
+    return float(first.elapsed_time(last)) / 1e3 / count
+
+
+if __name__ == "__main__":
+    with torch.no_grad():
+        main()
+

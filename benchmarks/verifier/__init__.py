@@ -1,0 +1,1 @@
+"""How reliable the verifier's verdicts are."""

@@ -1,0 +1,68 @@
+"""Products replaced by INT8 slices: which ones, and that the generated file is complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.domains.graph.techniques.exactness import captured
+from warpwright.base import Action
+from warpwright.domains.graph.ir import find
+from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques.int8 import INT8_CUT, INT8_LINEAR, Int8Slices
+
+TEXT = """import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2048, 2048)
+    def forward(self, x):
+        return torch.relu(self.layer(x))
+def get_inputs():
+    return [torch.randn(2048, 2048)]
+def get_init_inputs():
+    return []
+"""
+
+
+class Layer(nn.Module):
+    def __init__(self, k: int, n: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(k, n)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.layer(x))
+
+
+class Two(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.matmul(a, b)
+
+
+def test_a_layers_weight_is_cut_once() -> None:
+    ir = captured(Layer(2048, 2048), torch.empty(2048, 2048))
+    technique = Int8Slices()
+    assert list(technique.sites(ir)) == [Action("int8_slices")]
+    after = technique.apply(ir, Action("int8_slices"))
+    assert after.scheduled("fold_parameters") and len(find(after, INT8_CUT)) == len(find(after, INT8_LINEAR)) == 1
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(after, (), Original("test", TEXT)).source.text, "optimized.py", "exec"), names)
+    model, x = names["ModelNew"](), torch.randn(2048, 2048)
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), torch.relu(model.layer(x)), rtol=0, atol=1e-5)  # without a Hopper GPU: torch's product
+    assert callable(names["_int8"].linear) and "slice_rows" in names["_int8"].text("int8_slices.cu")
+    assert names["_int8"].Layout.of(10, 128).end > 5 * 10 * 128
+
+
+def test_two_inputs_are_cut_in_the_call() -> None:
+    ir = captured(Two(), torch.empty(4096, 4096), torch.empty(4096, 4096))
+    after = Int8Slices().apply(ir, Action("int8_slices"))
+    assert not find(after, INT8_CUT) and len(find(after, INT8_LINEAR)) == 1
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(64, 4096, 4096), (4096, 256, 4096), (512, 512, 512), (2048, 32768, 2048)])
+def test_what_would_not_gain_stays(m: int, k: int, n: int) -> None:
+    assert not list(Int8Slices().sites(captured(Layer(k, n), torch.empty(m, k))))

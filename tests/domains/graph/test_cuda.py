@@ -1,0 +1,87 @@
+"""Fused CUDA kernels, translated for the CPU: every function, reduction, layout and special value against float64 and against torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.domains.graph import test_cpp
+from tests.domains.graph.techniques.exactness import captured, draw
+from tests.domains.graph.test_cpp import ELEMENTWISE, IMAGES, ROWS, TEXT, Function, Several
+from warpwright.domains import transpile
+from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
+from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
+from warpwright.domains.graph.ir import GraphIR, run
+from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques.fuse import FuseCuda
+
+pytestmark = pytest.mark.compiler
+cache = test_cpp.cache
+
+
+class OnCpu:
+    """Stands in for CUDA_KERNELS of a generated file: the same text, translated."""
+
+    def __init__(self, text: str) -> None:
+        flags = ["-O1" if flag == "-O3" else flag for flag in transpile.FLAGS]
+        self.kernels = transpile.compile_text(text, "fused.cu").load(flags)
+
+    def usable(self, tensor: torch.Tensor) -> bool:
+        return True
+
+    def aligned(self, tensor: torch.Tensor, step: int) -> torch.Tensor:
+        return tensor.clone() if tensor.data_ptr() % step else tensor
+
+    def launch(self, name: str, grid: int, block: int, tensor: torch.Tensor, pointers: tuple[int, ...]) -> None:
+        self.kernels[name][grid, block](*pointers)
+
+
+def fused(ir: GraphIR, tuning: Tuning = DEFAULT) -> tuple[list[CudaKernel], Any]:
+    """Return the kernels and the generated `optimized`, whose kernels run on the CPU."""
+    technique = FuseCuda(tunings=(tuning,))
+    after = technique.apply(ir, next(iter(technique.sites(ir))))
+    kernels = list({n.target.__name__: n.target for n in after.graph.nodes if isinstance(n.target, CudaKernel)}.values())
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(after, (), Original("test", TEXT, target="cuda")).source.text, "optimized.py", "exec"), names)
+    names["CUDA_KERNELS"] = OnCpu(source_of(kernels)[0])
+    return kernels, names["optimized"]
+
+
+def check(functions: list[Function], size: tuple[int, ...], kinds: tuple[str, ...], more: tuple[torch.Tensor, ...] = (),
+          tuning: Tuning = DEFAULT, specials: bool = False) -> list[CudaKernel]:  # fmt: skip
+    """Compare the fused kernels with torch and with float64, result by result."""
+    model = Several(functions)
+    kernels, optimized = fused(captured(model, torch.randn(size), *more), tuning)
+    ir = captured(model, torch.randn(size), *more)
+    for seed, kind in enumerate(kinds):
+        x = draw(kind, size, seed)
+        if specials:
+            x.view(-1)[100:107] = torch.tensor([float("inf"), -float("inf"), float("nan"), 0.0, -0.0, 1e-42, 3e38])
+        given = (x, *more)
+        truth = run(ir, [t.double() if t.is_floating_point() else t for t in given], {}, torch.float64, flat=True)
+        for number, (seen, plain, exact) in enumerate(zip(optimized(*given), model(*given), truth, strict=True)):
+            where = f"result {number}, {kind}"
+            assert seen.shape == plain.shape and seen.dtype == plain.dtype, where
+            if specials:
+                plain = torch.where(plain.isnan() & ~exact.isnan(), exact.to(plain.dtype), plain)  # AVX-512's gelu of inf
+                assert torch.equal(seen.isnan(), plain.isnan()), where
+            scale = float(exact[exact.isfinite()].abs().max()) if exact.isfinite().any() else 0.0
+            allowed = 2 * test_cpp.errors(plain, exact) + 4 * torch.finfo(torch.float32).eps * min(scale, 3e38)
+            assert test_cpp.errors(seen, exact) <= allowed, f"{where}: {test_cpp.errors(seen, exact)} {allowed}"
+    return kernels
+
+
+def test_elementwise_functions() -> None:
+    check(ELEMENTWISE, (37, 131), ("normal", "scaled", "offset", "negated", "zeros", "heavy"))
+
+
+@pytest.mark.parametrize("size", [(33, 257), (40, 1024), (3, 70001), (701, 12)], ids=str)
+def test_rows(size: tuple[int, ...]) -> None:
+    check(ROWS, size, ("normal", "offset", "heavy"))
+
+
+@pytest.mark.parametrize("size", [(3, 64, 20, 12), (1, 2, 200, 300)], ids=str)
+def test_images(size: tuple[int, ...]) -> None:
+    check(IMAGES, size, ("normal", "offset"))

@@ -1,0 +1,153 @@
+// The core's C interface, as Python calls it (../core.py). A null pointer stands for a layout that does not fit 64 bits.
+#include <cstring>
+
+#include "device.hpp"
+#include "layout.hpp"
+#include "pack_cpu.hpp"
+
+#define WARPWRIGHT_API extern "C" __attribute__((visibility("default")))
+
+using warpwright::mpi::Bytes;
+using warpwright::mpi::Direction;
+using warpwright::mpi::Layout;
+using warpwright::mpi::Node;
+
+namespace {
+
+template <class Make>
+Layout* owned(Make make) {
+    try {
+        return new Layout(make());
+    } catch (const warpwright::mpi::Overflow&) {
+        return nullptr;
+    }
+}
+
+struct Runs {
+    Bytes* offsets;
+    Bytes* lengths;
+    Bytes room, count;
+    void add(Bytes offset, Bytes bytes) {
+        if (count < room) offsets[count] = offset, lengths[count] = bytes;
+        ++count;
+    }
+    void walk(const Node& node, Bytes offset) {
+        if (node.kind == warpwright::mpi::Kind::dense) return add(offset, node.bytes);
+        if (node.kind == warpwright::mpi::Kind::strided) {
+            for (Bytes i = 0; i < node.count; ++i) walk(*node.child, offset + i * node.step);
+            return;
+        }
+        for (const auto& part : node.parts) walk(*part.node, offset + part.offset);
+    }
+};
+
+} // namespace
+
+WARPWRIGHT_API Layout* warpwright_dense(Bytes bytes) {
+    return owned([&] { return warpwright::mpi::dense(bytes); });
+}
+
+WARPWRIGHT_API Layout* warpwright_strided(Bytes count, Bytes step, const Layout* child) {
+    return owned([&] { return warpwright::mpi::strided(count, step, *child); });
+}
+
+WARPWRIGHT_API Layout* warpwright_concat(Bytes count, const Bytes* offsets, const Layout* const* children) {
+    return owned([&] {
+        std::vector<Layout> parts;
+        for (Bytes i = 0; i < count; ++i) parts.push_back({warpwright::mpi::plus(children[i]->offset, offsets[i]), children[i]->node});
+        return warpwright::mpi::concat(parts);
+    });
+}
+
+WARPWRIGHT_API void warpwright_free(Layout* layout) { delete layout; }
+
+WARPWRIGHT_API Bytes warpwright_bytes(const Layout* layout) { return layout->bytes(); }
+
+WARPWRIGHT_API void warpwright_span(const Layout* layout, Bytes* low, Bytes* high) {
+    *low = layout->node ? layout->offset + layout->node->low : 0;
+    *high = layout->node ? layout->offset + layout->node->high : 0;
+}
+
+WARPWRIGHT_API int warpwright_equal(const Layout* a, const Layout* b) {
+    if (!a->node || !b->node) return !a->node && !b->node;
+    return a->offset == b->offset && warpwright::mpi::same(a->node, b->node);
+}
+
+// The text's length; it is written as far as there is room.
+WARPWRIGHT_API std::size_t warpwright_describe(const Layout* layout, char* text, std::size_t room) {
+    const std::string described = warpwright::mpi::describe(*layout);
+    if (room) {
+        const std::size_t fits = std::min(room - 1, described.size());
+        std::memcpy(text, described.data(), fits);
+        text[fits] = 0;
+    }
+    return described.size();
+}
+
+// The number of runs, in typemap order; the first `room` are written.
+WARPWRIGHT_API Bytes warpwright_runs(const Layout* layout, Bytes* offsets, Bytes* lengths, Bytes room) {
+    Runs runs{offsets, lengths, room, 0};
+    if (layout->node) runs.walk(*layout->node, layout->offset);
+    return runs.count;
+}
+
+WARPWRIGHT_API void warpwright_copy(const Layout* layout, void* base, void* packed, Bytes from, Bytes to, int unpack) {
+    if (unpack) warpwright::mpi::copy<Direction::unpack>(*layout, base, packed, from, to);
+    else warpwright::mpi::copy<Direction::pack>(*layout, base, packed, from, to);
+}
+
+// Pack or unpack where either side may be on a GPU; 0 on success, 1 where CUDA is not loaded or refused.
+WARPWRIGHT_API int warpwright_copy_anywhere(const Layout* layout, void* base, void* packed, int unpack) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    const auto here = gpu::place_of(*cuda, layout->node ? static_cast<char*>(base) + layout->offset : base), there = gpu::place_of(*cuda, packed);
+    return !gpu::copy(*cuda, *layout, static_cast<char*>(base), static_cast<char*>(packed), here, there, unpack);
+}
+
+// Many layouts on one GPU in as few launches as their number allows, awaited once; 0 on success.
+WARPWRIGHT_API int warpwright_copy_group(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed, int unpack) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    std::vector<gpu::Piece> pieces;
+    int device = -1;
+    for (Bytes i = 0; i < count; ++i) {
+        if (!layouts[i]->node) continue;
+        char* strided = static_cast<char*>(bases[i]) + layouts[i]->offset;
+        const auto here = gpu::place_of(*cuda, strided), there = gpu::place_of(*cuda, packed[i]);
+        if (here.where != gpu::Where::device || there.where == gpu::Where::pageable || there.where == gpu::Where::foreign) return 1;
+        if (device >= 0 && device != here.device) return 1;
+        if (there.where == gpu::Where::device && there.device != here.device) return 1;
+        device = here.device;
+        gpu::cut(layouts[i]->node, strided, static_cast<char*>(packed[i]), pieces);
+    }
+    if (device < 0) return 0;
+    gpu::Use use(*cuda, device);
+    return !use || !gpu::run(*cuda, *use, pieces, unpack);
+}
+
+// Launch a pack or unpack between memory of one GPU (or pinned memory) on its stream and return at once; 0 on success.
+WARPWRIGHT_API int warpwright_enqueue(const Layout* layout, void* base, void* packed, int unpack) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    if (!layout->node) return 0;
+    const auto here = gpu::place_of(*cuda, static_cast<char*>(base) + layout->offset), there = gpu::place_of(*cuda, packed);
+    const bool reached = there.where == gpu::Where::pinned || (there.where == gpu::Where::device && there.device == here.device);
+    if (here.where != gpu::Where::device || !reached) return 1;
+    gpu::Use use(*cuda, here.device);
+    return !use || !gpu::run_layout(*cuda, *use, *layout, static_cast<char*>(base), static_cast<char*>(packed), unpack, false);
+}
+
+// How the end of a kernel is learned, for measurements: 0 stream, 1 flag, 2 write; and on which stream, 1 being the legacy default one.
+WARPWRIGHT_API int warpwright_configure(int device, int how, void* stream) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    gpu::Use use(*cuda, device);
+    if (!use) return 1;
+    gpu::waiting() = static_cast<gpu::Waiting>(how);
+    use->stream = stream;
+    return 0;
+}

@@ -1,0 +1,130 @@
+// What kernels.cu takes, as the host fills it in: words, widths, divisors.
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include "layout.hpp"
+
+namespace warpwright::mpi {
+
+using u32 = std::uint32_t;
+
+constexpr int deepest_nest = 4;
+constexpr Bytes most_words = Bytes(1) << 30; // of one launch: the divisors are exact below 2^31
+constexpr u32 threads = 256;
+
+// x / by == (x * factor) >> shift for all x below 2^31: factor is 2^shift / by rounded up, and its error times x stays below 2^shift.
+struct Divisor {
+    u32 by = 1, factor = 1u << 31, shift = 31, unused = 0;
+    Divisor() = default;
+    explicit Divisor(Bytes value) : by(static_cast<u32>(value)) {
+        shift = 31 + static_cast<u32>(std::bit_width(by - 1));
+        factor = static_cast<u32>(((std::uint64_t(1) << shift) + by - 1) / by);
+    }
+};
+
+struct NestArguments {
+    Bytes step[deepest_nest] = {};
+    Divisor count[deepest_nest];
+    Divisor block;
+};
+
+struct RequestArguments {
+    char* strided;
+    char* packed;
+    u32 words, width, depth, unused = 0;
+    NestArguments nest;
+};
+
+constexpr int group_size = 26;
+
+struct GroupArguments {
+    u32 count = 0;
+    u32 first[group_size + 1] = {};
+    u32 unused[4 - (group_size + 2) % 4] = {};
+    RequestArguments request[group_size];
+};
+static_assert(sizeof(RequestArguments) == 144 && sizeof(GroupArguments) <= 4096 - 64);
+
+struct DoneArguments {
+    void* arrived = nullptr;
+    void* flag = nullptr;
+    u32 ticket = 0, blocks = 0;
+};
+
+struct TreeNodeArguments {
+    u32 kind, first, count, unused = 0;
+    Divisor each;
+    Bytes step;
+};
+
+struct TreeTables {
+    std::vector<TreeNodeArguments> nodes;
+    std::vector<u32> starts;
+    std::vector<Bytes> offsets;
+    std::vector<u32> children;
+};
+
+// Every address of a word is a multiple of the result: the largest power of two, at most 16, that divides all of what this gathers.
+inline Bytes gathered(const Node& node) {
+    if (node.kind == Kind::dense) return node.bytes;
+    if (node.kind == Kind::strided) return node.step | gathered(*node.child);
+    Bytes all = 0;
+    for (const Part& part : node.parts) all |= part.offset | gathered(*part.node);
+    return all;
+}
+
+inline u32 word_width(const Node& node, const void* strided, const void* packed) {
+    const Bytes all = gathered(node) | reinterpret_cast<Bytes>(strided) | reinterpret_cast<Bytes>(packed) | 16;
+    return static_cast<u32>(all & -all);
+}
+
+// One launch's part of a nest that is at most `deepest_nest` deep.
+inline RequestArguments request_of(const Node& node, char* strided, char* packed) {
+    RequestArguments request{strided, packed, 0, word_width(node, strided, packed), static_cast<u32>(node.depth), 0, {}};
+    const Node* inner = &node;
+    for (int level = node.depth - 1; level >= 0; --level, inner = inner->child.get()) {
+        request.nest.step[level] = inner->step;
+        request.nest.count[level] = Divisor(inner->count);
+    }
+    request.nest.block = Divisor(inner->bytes / request.width);
+    request.words = static_cast<u32>(node.bytes / request.width);
+    if (!node.depth) request.depth = 1; // one block: a nest of a single step
+    return request;
+}
+
+// The tables of a tree in words of `width` bytes.
+inline u32 add_tree(const Node& node, Bytes width, TreeTables& tables) {
+    const auto here = static_cast<u32>(tables.nodes.size());
+    if (node.kind == Kind::dense) {
+        tables.nodes.push_back({0, 0, 0, 0, Divisor(), 0});
+        return here;
+    }
+    if (node.kind == Kind::strided) {
+        tables.nodes.push_back({1, 0, 0, 0, Divisor(node.child->bytes / width), node.step});
+        const u32 child = add_tree(*node.child, width, tables);
+        tables.nodes[here].first = child;
+        return here;
+    }
+    bool equal = true;
+    for (const Part& part : node.parts) equal = equal && part.node->bytes == node.parts[0].node->bytes;
+    const auto first = static_cast<u32>(tables.starts.size());
+    const auto count = static_cast<u32>(node.parts.size());
+    tables.nodes.push_back({equal ? 2u : 3u, first, count, 0, equal ? Divisor(node.parts[0].node->bytes / width) : Divisor(), 0});
+    tables.children.resize(first + count);
+    for (u32 i = 0; i < count; ++i) {
+        tables.starts.push_back(static_cast<u32>(node.starts[i] / width));
+        tables.offsets.push_back(node.parts[i].offset);
+    }
+    const Node* last = nullptr; // parts of an indexed type share one node
+    for (u32 i = 0; i < count; ++i) {
+        const Node* child = node.parts[i].node.get();
+        const bool again = last && (child == last || (child->kind == Kind::dense && last->kind == Kind::dense));
+        const u32 index = again ? tables.children[first + i - 1] : add_tree(*child, width, tables);
+        tables.children[first + i] = index;
+        last = child;
+    }
+    return here;
+}
+
+} // namespace warpwright::mpi

@@ -1,0 +1,57 @@
+// The MPI library behind the shim: its functions by name, looked up when first needed.
+#pragma once
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+#include "abi.hpp"
+
+namespace warpwright::mpi {
+
+// RTLD_NEXT sees nothing when the library was opened RTLD_LOCAL, as mpi4py does: then it is asked for by the name it is loaded under.
+inline void* symbol(const char* name) {
+    if (void* next = dlsym(RTLD_NEXT, name)) return next;
+    void* library = dlopen(MPI_SONAME, RTLD_NOLOAD | RTLD_LAZY);
+    return library ? dlsym(library, name) : nullptr;
+}
+
+template <class Signature>
+class Original;
+
+template <class... Arguments>
+class Original<int(Arguments...)> {
+public:
+    constexpr explicit Original(const char* name) : name_(name) {}
+    int operator()(Arguments... arguments) {
+        auto function = function_.load(std::memory_order_relaxed);
+        if (__builtin_expect(!function, 0)) function = find();
+        return function(arguments...);
+    }
+    bool exists() { return function_.load(std::memory_order_relaxed) || symbol(name_); }
+
+private:
+    using Function = int (*)(Arguments...);
+    Function find() {
+        auto function = reinterpret_cast<Function>(symbol(name_));
+        if (!function) {
+            std::fprintf(stderr, "warpwright.mpi: expected %s in %s, saw no MPI library with it loaded\n", name_, MPI_SONAME);
+            std::abort();
+        }
+        function_.store(function, std::memory_order_relaxed);
+        return function;
+    }
+    const char* name_;
+    std::atomic<Function> function_{nullptr};
+};
+
+inline Original<int(Handle, int*, int*, int*, int*)> type_get_envelope("MPI_Type_get_envelope");
+inline Original<int(Handle, int, int, int, int*, Address*, Handle*)> type_get_contents("MPI_Type_get_contents");
+inline Original<int(Handle, Count*, Count*, Count*, Count*, int*)> type_get_envelope_c("MPI_Type_get_envelope_c");
+inline Original<int(Handle, Count, Count, Count, Count, int*, Address*, Count*, Handle*)> type_get_contents_c("MPI_Type_get_contents_c");
+inline Original<int(Handle, Count*, Count*)> type_get_extent("MPI_Type_get_extent_x");
+inline Original<int(Handle, Count*)> type_size("MPI_Type_size_x");
+inline Original<int(Handle*)> type_free("MPI_Type_free");
+
+} // namespace warpwright::mpi

@@ -1,0 +1,189 @@
+// Packing and unpacking between host buffers. One body serves both directions.
+//
+// Blocks of up to 64 bytes are copied by a loop that was compiled for their length (one vector move or two that overlap), with a prefetch ahead,
+// because the hardware's own stops at page ends; longer ones by 32-byte moves, and from `long_block` by memcpy.
+#pragma once
+#include <cstring>
+#include <utility>
+
+#include "layout.hpp"
+
+namespace warpwright::mpi {
+
+constexpr Bytes long_block = 1024;
+constexpr Bytes prefetch_distance = 1024; // bytes of the strided side ahead, at least 8 blocks; see `ahead`
+constexpr int deepest = 8;                // levels of a nest that one odometer walks; deeper ones recurse
+
+enum class Direction { pack, unpack };
+
+template <Direction D>
+inline void move(char* strided, char* packed, Bytes bytes) {
+    if constexpr (D == Direction::pack) std::memcpy(packed, strided, static_cast<std::size_t>(bytes));
+    else std::memcpy(strided, packed, static_cast<std::size_t>(bytes));
+}
+
+template <Direction D, int B>
+inline void move_fixed(char* strided, char* packed) {
+    if constexpr (D == Direction::pack) __builtin_memcpy(packed, strided, B);
+    else __builtin_memcpy(strided, packed, B);
+}
+
+// A block of between `Half` and 2 `Half` bytes: two moves that overlap.
+template <Direction D, int Half>
+inline void move_two(char* strided, char* packed, Bytes bytes) {
+    struct Word { char data[Half]; } first, second;
+    char *from = D == Direction::pack ? strided : packed, *to = D == Direction::pack ? packed : strided;
+    __builtin_memcpy(&first, from, Half), __builtin_memcpy(&second, from + bytes - Half, Half);
+    __builtin_memcpy(to, &first, Half), __builtin_memcpy(to + bytes - Half, &second, Half);
+}
+
+template <Direction D>
+inline void move_any(char* strided, char* packed, Bytes bytes) {
+    if (bytes >= long_block) return move<D>(strided, packed, bytes);
+    if (bytes > 64) {
+        Bytes at = 0;
+        for (; at + 64 <= bytes; at += 32) move_fixed<D, 32>(strided + at, packed + at);
+        return move_two<D, 32>(strided + at, packed + at, bytes - at);
+    }
+    if (bytes >= 32) return move_two<D, 32>(strided, packed, bytes);
+    if (bytes >= 16) return move_two<D, 16>(strided, packed, bytes);
+    if (bytes >= 8) return move_two<D, 8>(strided, packed, bytes);
+    if (bytes >= 4) return move_two<D, 4>(strided, packed, bytes);
+    if (bytes >= 2) return move_two<D, 2>(strided, packed, bytes);
+    move_fixed<D, 1>(strided, packed);
+}
+
+// How many rows ahead to prefetch; 0 where consecutive rows share cache lines, or the rows are long enough for the hardware.
+inline Bytes ahead(Bytes step, Bytes block) {
+    const Bytes distance = step < 0 ? -step : step;
+    if (distance < 128 || block > 256) return 0;
+    return std::max<Bytes>(8, prefetch_distance / distance);
+}
+
+template <Direction D, class Move>
+inline void row_loop(char* strided, char* packed, Bytes count, Bytes step, Bytes block, Bytes early, Move move_block) {
+    Bytes i = 0;
+    if (early)
+        for (; i + early < count; ++i, strided += step, packed += block) {
+            __builtin_prefetch(strided + early * step, D == Direction::pack ? 0 : 1, 3);
+            move_block(strided, packed);
+        }
+    for (; i < count; ++i, strided += step, packed += block) move_block(strided, packed);
+}
+
+using Rows = void (*)(char* strided, char* packed, Bytes count, Bytes step, Bytes block, Bytes early);
+
+template <Direction D, int B>
+void rows_fixed(char* strided, char* packed, Bytes count, Bytes step, Bytes, Bytes early) {
+    row_loop<D>(strided, packed, count, step, B, early, [](char* s, char* p) { move_fixed<D, B>(s, p); });
+}
+
+template <Direction D>
+void rows_any(char* strided, char* packed, Bytes count, Bytes step, Bytes block, Bytes early) {
+    row_loop<D>(strided, packed, count, step, block, early, [block](char* s, char* p) { move_any<D>(s, p, block); });
+}
+
+template <Direction D, int... B>
+constexpr auto rows_table(std::integer_sequence<int, B...>) {
+    struct Table { Rows of[sizeof...(B)]; };
+    return Table{{rows_fixed<D, B + 1>...}};
+}
+
+template <Direction D>
+inline Rows rows_for(Bytes block) {
+    static constexpr auto table = rows_table<D>(std::make_integer_sequence<int, 64>());
+    return block <= 64 ? table.of[block - 1] : rows_any<D>;
+}
+
+// A nest of 1 to `deepest` Strided above one Dense; level 0 is the innermost.
+template <Direction D>
+inline char* copy_nest(const Node& node, char* strided, char* packed) {
+    Bytes count[deepest], step[deepest], at[deepest] = {};
+    const Node* inner = &node;
+    const int depth = node.depth;
+    for (int level = depth - 1; level >= 0; --level) count[level] = inner->count, step[level] = inner->step, inner = inner->child.get();
+    const Bytes block = inner->bytes, early = ahead(step[0], block), row = count[0] * block;
+    const Rows rows = rows_for<D>(block);
+    for (;;) {
+        rows(strided, packed, count[0], step[0], block, early);
+        packed += row;
+        int level = 1;
+        for (; level < depth; ++level) {
+            strided += step[level];
+            if (++at[level] < count[level]) break;
+            strided -= step[level] * count[level], at[level] = 0;
+        }
+        if (level >= depth) return packed;
+    }
+}
+
+// Copy all bytes of `node`, whose start is `strided`; return the end of what was packed.
+template <Direction D>
+char* copy_all(const Node& node, char* strided, char* packed) {
+    if (node.depth == 0) {
+        move<D>(strided, packed, node.bytes);
+        return packed + node.bytes;
+    }
+    if (node.depth > 0 && node.depth <= deepest) return copy_nest<D>(node, strided, packed);
+    if (node.kind == Kind::strided) {
+        for (Bytes i = 0; i < node.count; ++i) packed = copy_all<D>(*node.child, strided + i * node.step, packed);
+        return packed;
+    }
+    if (node.uniform && node.uniform <= 64 && node.parts.size() > 4) {
+        const auto run = [&]<int B>(std::integral_constant<int, B>) {
+            for (const Part& part : node.parts) move_fixed<D, B>(strided + part.offset, packed), packed += B;
+            return packed;
+        };
+        switch (node.uniform) {
+            case 4: return run(std::integral_constant<int, 4>());
+            case 8: return run(std::integral_constant<int, 8>());
+            case 16: return run(std::integral_constant<int, 16>());
+            case 24: return run(std::integral_constant<int, 24>());
+            case 32: return run(std::integral_constant<int, 32>());
+            case 64: return run(std::integral_constant<int, 64>());
+            default: break;
+        }
+    }
+    for (const Part& part : node.parts) {
+        if (part.node->depth == 0) {
+            move_any<D>(strided + part.offset, packed, part.node->bytes);
+            packed += part.node->bytes;
+        } else {
+            packed = copy_all<D>(*part.node, strided + part.offset, packed);
+        }
+    }
+    return packed;
+}
+
+// Copy the bytes [from, to) of the packed stream of `node`; `packed` is where byte `from` lies.
+template <Direction D>
+char* copy_range(const Node& node, char* strided, char* packed, Bytes from, Bytes to) {
+    if (from >= to) return packed;
+    if (from == 0 && to == node.bytes) return copy_all<D>(node, strided, packed);
+    if (node.kind == Kind::dense) {
+        move<D>(strided + from, packed, to - from);
+        return packed + (to - from);
+    }
+    if (node.kind == Kind::strided) {
+        const Bytes each = node.child->bytes;
+        for (Bytes i = from / each; i * each < to; ++i) {
+            packed = copy_range<D>(*node.child, strided + i * node.step, packed, std::max<Bytes>(0, from - i * each), std::min(each, to - i * each));
+        }
+        return packed;
+    }
+    const auto first = std::upper_bound(node.starts.begin(), node.starts.end(), from) - node.starts.begin() - 1;
+    for (std::size_t i = static_cast<std::size_t>(first); i < node.parts.size() && node.starts[i] < to; ++i) {
+        const Part& part = node.parts[i];
+        packed = copy_range<D>(*part.node, strided + part.offset, packed, std::max<Bytes>(0, from - node.starts[i]),
+                               std::min(part.node->bytes, to - node.starts[i]));
+    }
+    return packed;
+}
+
+// Pack the bytes [from, to) of the stream of a layout whose address 0 is `base`, or unpack them.
+template <Direction D>
+inline void copy(const Layout& layout, void* base, void* packed, Bytes from, Bytes to) {
+    if (layout.node) copy_range<D>(*layout.node, static_cast<char*>(base) + layout.offset, static_cast<char*>(packed), from, to);
+}
+
+} // namespace warpwright::mpi

@@ -1,0 +1,124 @@
+// The interposed MPI functions for one library family (abi.hpp): each decides, then serves the call or forwards it untouched.
+#include "api.cpp"
+#include "types.hpp"
+
+namespace warpwright::mpi {
+
+// WARPWRIGHT_MPI=off: everything is forwarded.
+inline bool enabled() {
+    static const bool on = [] {
+        const char* value = std::getenv("WARPWRIGHT_MPI");
+        return !value || std::strcmp(value, "off") != 0;
+    }();
+    return on;
+}
+
+struct Counter {
+    std::atomic<std::uint64_t> served{0}, forwarded{0};
+    // A plain add, without the bus lock: a count lost between two threads does no harm.
+    static void add(std::atomic<std::uint64_t>& counter) { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+};
+
+inline Counter packs, unpacks;
+
+inline Original<int(Handle*)> type_commit("MPI_Type_commit");
+inline Original<int(const void*, int, Handle, void*, int, int*, Handle)> pack("MPI_Pack");
+inline Original<int(const void*, int, int*, void*, int, Handle, Handle)> unpack("MPI_Unpack");
+inline Original<int(const void*, Count, Handle, void*, Count, Count*, Handle)> pack_c("MPI_Pack_c");
+inline Original<int(const void*, Count, Count*, void*, Count, Handle, Handle)> unpack_c("MPI_Unpack_c");
+
+// Serve a pack or unpack of `count` objects; false when it is the library's: errors too, which it reports in its own way.
+template <Direction D, class Size>
+inline bool served(void* strided, Count count, Type* type, void* packed, Size room, Size* position) {
+    if (type->forwarded || count <= 0 || !packed || !position || *position < 0) return false;
+    try {
+        const Layout whole = type->whole(count);
+        if (whole.bytes() > room - *position) return false;
+        char *base = static_cast<char*>(strided), *end = static_cast<char*>(packed) + *position;
+        if (gpu::Driver* cuda = gpu::driver()) {
+            if (!base) return false; // MPI_BOTTOM: its parts may lie in different memories
+            const gpu::Place here = gpu::place_of(*cuda, base + whole.offset), there = gpu::place_of(*cuda, end);
+            if (here.where >= gpu::Where::device || there.where >= gpu::Where::device) {
+                if (!gpu::copy(*cuda, whole, base, end, here, there, D == Direction::unpack)) return false;
+                *position += static_cast<Size>(whole.bytes());
+                return true;
+            }
+        }
+        if (!type->worth_on_host) return false;
+        copy<D>(whole, base, end, 0, whole.bytes());
+        *position += static_cast<Size>(whole.bytes());
+        return true;
+    } catch (const Overflow&) {
+        return false;
+    }
+}
+
+} // namespace warpwright::mpi
+
+using namespace warpwright::mpi;
+
+WARPWRIGHT_API int MPI_Type_commit(Handle* handle) {
+    const int code = type_commit(handle);
+    if (!code && enabled()) types.add(*handle);
+    return code;
+}
+
+WARPWRIGHT_API int MPI_Type_free(Handle* handle) {
+    if (enabled() && handle) types.forget(*handle);
+    return type_free(handle);
+}
+
+WARPWRIGHT_API int MPI_Pack(const void* from, int count, Handle datatype, void* to, int room, int* position, Handle comm) {
+    if (enabled() && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
+        Counter::add(packs.served);
+        return 0;
+    }
+    Counter::add(packs.forwarded);
+    return pack(from, count, datatype, to, room, position, comm);
+}
+
+WARPWRIGHT_API int MPI_Unpack(const void* from, int room, int* position, void* to, int count, Handle datatype, Handle comm) {
+    if (enabled() && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
+        Counter::add(unpacks.served);
+        return 0;
+    }
+    Counter::add(unpacks.forwarded);
+    return unpack(from, room, position, to, count, datatype, comm);
+}
+
+#ifdef WARPWRIGHT_LARGE
+WARPWRIGHT_API int MPI_Pack_c(const void* from, Count count, Handle datatype, void* to, Count room, Count* position, Handle comm) {
+    if (enabled() && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
+        Counter::add(packs.served);
+        return 0;
+    }
+    Counter::add(packs.forwarded);
+    return pack_c(from, count, datatype, to, room, position, comm);
+}
+
+WARPWRIGHT_API int MPI_Unpack_c(const void* from, Count room, Count* position, void* to, Count count, Handle datatype, Handle comm) {
+    if (enabled() && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
+        Counter::add(unpacks.served);
+        return 0;
+    }
+    Counter::add(unpacks.forwarded);
+    return unpack_c(from, room, position, to, count, datatype, comm);
+}
+#endif
+
+// The layout of one object of a datatype, to be freed by warpwright_free; null for a type that is left to the library.
+WARPWRIGHT_API Layout* warpwright_of_datatype(Handle datatype, Bytes* extent) {
+    try {
+        const auto found = described(datatype);
+        if (!found) return nullptr;
+        *extent = found->extent;
+        return new Layout(found->layout);
+    } catch (const Overflow&) {
+        return nullptr;
+    }
+}
+
+WARPWRIGHT_API void warpwright_counts(std::uint64_t* counts) {
+    const Counter* all[] = {&packs, &unpacks};
+    for (const Counter* counter : all) *counts++ = counter->served, *counts++ = counter->forwarded;
+}

@@ -1,0 +1,125 @@
+// What the shim knows of each datatype handle. Reading takes no lock: a handle that one thread frees while another uses it is the program's error.
+#pragma once
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "datatype.hpp"
+
+namespace warpwright::mpi {
+
+// How a datatype is served: its layout where the shim packs it itself.
+struct Type {
+    bool forwarded; // contiguous, or not understood: the library's own business
+    Layout layout;  // of one object
+    Bytes extent = 0;
+    bool worth_on_host = false;
+
+    // The layout of `count` objects. The last one is kept: programs repeat themselves, and tables on a GPU are kept by layout.
+    Layout whole(Count count) {
+        if (count == 1) return layout;
+        const std::lock_guard lock(guard);
+        if (count != kept_count) kept = repeated(layout, count, extent), kept_count = count;
+        return kept;
+    }
+
+    std::mutex guard{};
+    Count kept_count = -1;
+    Layout kept{};
+};
+
+// From here on a block is one memcpy for every library, and theirs is as good.
+constexpr Bytes forwarded_block = 4096;
+
+inline Bytes shortest_block(const Node& node) {
+    if (node.kind == Kind::dense) return node.bytes;
+    if (node.kind == Kind::strided) return shortest_block(*node.child);
+    return node.bytes / static_cast<Bytes>(node.parts.size()); // on average
+}
+
+inline Type* understood(Handle handle) {
+    try {
+        auto found = described(handle);
+        if (!found) return new Type{true, {}};
+        const bool contiguous = !found->layout.node || (found->layout.node->kind == Kind::dense && found->extent == found->layout.bytes());
+        const bool worth = !contiguous && shortest_block(*found->layout.node) < forwarded_block;
+        return new Type{contiguous, found->layout, found->extent, worth};
+    } catch (const Overflow&) {
+        return new Type{true, {}};
+    }
+}
+
+class Types {
+public:
+    Type* find(Handle handle) {
+        const std::uint64_t key = key_of(handle);
+        for (std::size_t i = 0, at = home(key); i < probes; ++i, at = (at + 1) % slots) {
+            const std::uint64_t seen = table_[at].key.load(std::memory_order_acquire);
+            if (__builtin_expect(seen == key, 1)) return table_[at].type.load(std::memory_order_relaxed);
+            if (seen == 0) break;
+        }
+        return nullptr;
+    }
+
+    // The type, read from the library the first time it is seen: at its commit, or later for one that MPI_Type_dup made.
+    Type* get(Handle handle) {
+        Type* type = find(handle);
+        return __builtin_expect(type != nullptr, 1) ? type : add(handle);
+    }
+
+    Type* add(Handle handle) {
+        forget(handle);
+        Type* type = understood(handle);
+        const std::uint64_t key = key_of(handle);
+        const std::lock_guard lock(writing_);
+        for (std::size_t i = 0, at = home(key); i < probes; ++i, at = (at + 1) % slots) {
+            const std::uint64_t seen = table_[at].key.load(std::memory_order_relaxed);
+            if (seen == key) { // another thread was first
+                delete type;
+                return table_[at].type.load(std::memory_order_relaxed);
+            }
+            if (seen > 1) continue;
+            table_[at].type.store(type, std::memory_order_relaxed);
+            table_[at].key.store(key, std::memory_order_release);
+            return type;
+        }
+        delete type; // no room: left to the library
+        static Type forwarded{true, {}};
+        return &forwarded;
+    }
+
+    void forget(Handle handle) {
+        const std::uint64_t key = key_of(handle);
+        const std::lock_guard lock(writing_);
+        for (std::size_t i = 0, at = home(key); i < probes; ++i, at = (at + 1) % slots) {
+            const std::uint64_t seen = table_[at].key.load(std::memory_order_relaxed);
+            if (seen == 0) return;
+            if (seen != key) continue;
+            table_[at].key.store(1, std::memory_order_release); // 1: was used, so that a search goes on behind it
+            delete table_[at].type.load(std::memory_order_relaxed);
+            return;
+        }
+    }
+
+private:
+    struct Slot {
+        std::atomic<std::uint64_t> key{0};
+        std::atomic<Type*> type{nullptr};
+    };
+    static constexpr std::size_t slots = 1 << 15, probes = 16;
+
+    static std::uint64_t key_of(Handle handle) {
+        std::uint64_t key = 0;
+        std::memcpy(&key, &handle, sizeof handle);
+        return key + 2;
+    }
+    static std::size_t home(std::uint64_t key) { return (key * 0x9e3779b97f4a7c15ULL) >> (64 - 15); }
+
+    std::mutex writing_;
+    Slot table_[slots];
+};
+
+inline Types types;
+
+} // namespace warpwright::mpi

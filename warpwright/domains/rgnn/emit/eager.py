@@ -1,0 +1,176 @@
+"""The torch emitter: an ordered program by sparse products, one matrix product per relation and chunks of edges; no row of an edge is kept in memory.
+
+Always there, for any dtype and device. It is also the reference of the other emitters, and what they call for operations of weights and nodes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.interpret import FUNCTIONS, aligned
+from warpwright.domains.rgnn.ir import Op, Program
+from warpwright.domains.rgnn.lattice import PAIRS, WEIGHTS, Domain
+
+CHUNK = 1 << 24
+"""Numbers of an edge chunk's product that are in memory at once."""
+
+
+class Eager:
+    """Runs one ordered program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.last = {value: position for position, op in enumerate(program.ops) for value in op.inputs}
+
+    def __call__(self, index: Index, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        """Return the outputs; inputs as for `interpret`."""
+        like = next(iter(inputs.values()))
+        values: list[Any] = []
+        kept = set(self.program.outputs)
+        for position, op in enumerate(self.program.ops):
+            values.append(value_of(op, self.program, values, index, inputs, like))
+            for used in set(op.inputs):
+                if self.last[used] == position and used not in kept:
+                    values[used] = None
+        return [values[i][0] if self.program.ops[i].domain is Domain.ONE else values[i] for i in self.program.outputs]
+
+
+def value_of(op: Op, program: Program, values: Sequence[Any], index: Index, inputs: Mapping[str, torch.Tensor], like: torch.Tensor) -> torch.Tensor:
+    """Return the value of one operation."""
+    operands = [values[i] for i in op.inputs]
+    domains = [program.ops[i].domain for i in op.inputs]
+    if op.kind == "input":
+        return inputs[op.function][None] if op.domain is Domain.ONE else inputs[op.function]
+    if op.kind == "view":
+        return operands[0]
+    if op.kind == "reshape":
+        return operands[0].reshape(-1, *op.shape)
+    if op.kind == "map":
+        wide = [aligned(_at(x, d, op.domain, index), len(op.shape)) for x, d in zip(operands, domains, strict=True)]
+        return FUNCTIONS[op.function](*wide, op.constant).expand(-1, *op.shape)
+    if op.kind == "count":
+        return _count(op.domain, index, like)
+    if op.kind == "segmax":
+        place = index.lift(op.domain, op.over).long().reshape(-1, *[1] * len(op.shape)).expand(-1, *op.shape)
+        return like.new_zeros(index.rows[op.domain], *op.shape).scatter_reduce_(0, place, _at(operands[0], domains[0], op.over, index), "amax", include_self=False)
+    return _contract(op, operands, domains, index)
+
+
+def _at(value: torch.Tensor, low: Domain, high: Domain, index: Index) -> torch.Tensor:
+    return value if low is high or low is Domain.ONE else value.index_select(0, index.lift(low, high))
+
+
+def _count(domain: Domain, index: Index, like: torch.Tensor) -> torch.Tensor:
+    key = ("count", domain, like.dtype)
+    if key not in index.kept:
+        start = index.start(domain)
+        index.kept[key] = (start[1:] - start[:-1]).to(like.dtype)
+    kept: torch.Tensor = index.kept[key]
+    return kept
+
+
+def _contract(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:
+    if op.over in WEIGHTS:
+        return _einsum(op, operands, domains, index)
+    if op.over in PAIRS:
+        return _of_pairs(op, operands, domains, index)
+    if op.over is not Domain.EDGE:
+        return _onto(op, _product(op, operands, domains, index), index)
+    wide = [i for i, s in enumerate(op.subscripts[:-1]) if s]
+    if op.sums and len(wide) == 1 and len(op.shape) == 1 and domains[wide[0]] is not Domain.EDGE and domains[wide[0]] not in WEIGHTS:
+        return _sparse(op, operands, domains, wide[0], index)
+    return _by_chunks(op, operands, domains, index)
+
+
+def _einsum(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:
+    return _onto(op, _product(op, operands, domains, index), index)
+
+
+def _product(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:
+    """Return the product at the rows of `over`. A weight that all rows share is no batch."""
+    shared = [d is Domain.ONE and op.over is not Domain.ONE and any(x is not Domain.ONE for x in domains) for d in domains]
+    wide = [x[0] if one else _at(x, d, op.over, index) for x, d, one in zip(operands, domains, shared, strict=True)]
+    text = ",".join(("" if one else "Z") + s for s, one in zip(op.subscripts[:-1], shared, strict=True))
+    product = torch.einsum(text + "->Z" + op.subscripts[-1], *wide)
+    return product if product.shape[0] == index.rows[op.over] else product.expand(index.rows[op.over], *product.shape[1:])
+
+
+def _onto(op: Op, product: torch.Tensor, index: Index) -> torch.Tensor:
+    if not op.sums:
+        return product
+    if op.domain is Domain.ONE:
+        return product.sum(0, keepdim=True)
+    return product.new_zeros(index.rows[op.domain], *op.shape).index_add_(0, index.lift(op.domain, op.over), product)
+
+
+def _of_pairs(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:
+    """Pairs are sorted by relation: a weight meets one block of rows, and a weight gradient is the product of two blocks."""
+    typed = next((i for i, d in enumerate(domains) if d is Domain.ETYPE and len(op.subscripts[i]) >= 2), None)
+    if op.domain is Domain.ETYPE:
+        return _for_each_relation(op, operands, domains, index)
+    if typed is None:
+        return _onto(op, _product(op, operands, domains, index), index)
+    rest = [i for i in range(len(operands)) if i != typed]
+    starts = index.relation_starts_on_host(op.over)
+    result = operands[typed].new_empty(index.rows[op.over], *op.shape)
+    text = ",".join([op.subscripts[typed], *("Z" + op.subscripts[i] for i in rest)]) + "->Z" + op.subscripts[-1]
+    rows = [_at(operands[i], domains[i], op.over, index) for i in rest]
+    for relation in range(index.relations):
+        low, high = starts[relation], starts[relation + 1]
+        if high > low:
+            result[low:high] = torch.einsum(text, operands[typed][relation], *(x[low:high] for x in rows))
+    return _onto(op, result, index)
+
+
+def _for_each_relation(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:
+    starts = index.relation_starts_on_host(op.over)
+    result = operands[0].new_zeros(index.relations, *op.shape)
+    text = ",".join("Z" + s for s in op.subscripts[:-1]) + "->" + op.subscripts[-1]
+    rows = [_at(x, d, op.over, index) for x, d in zip(operands, domains, strict=True)]
+    for relation in range(index.relations):
+        low, high = starts[relation], starts[relation + 1]
+        if high > low:
+            result[relation] = torch.einsum(text, *(x[low:high] for x in rows))
+    return result
+
+
+def _sparse(op: Op, operands: list[torch.Tensor], domains: list[Domain], wide: int, index: Index) -> torch.Tensor:
+    """A weighted aggregation of rows is a sparse matrix times a dense one."""
+    columns = domains[wide]
+    key = ("ones", op.domain, operands[wide].dtype)
+    if len(operands) == 1:
+        if key not in index.kept:
+            index.kept[key] = operands[0].new_ones(index.edges)
+        weights = index.kept[key]
+    else:
+        weights = _at(operands[1 - wide], domains[1 - wide], Domain.EDGE, index).expand(index.edges)
+        order = index.order(op.domain)
+        weights = weights if order is None else weights.index_select(0, order)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # sparse CSR is announced as a beta feature, and checks of invariants as off
+        matrix = torch.sparse_csr_tensor(
+            index.start(op.domain), index.along(op.domain, columns), weights, (index.rows[op.domain], index.rows[columns]), check_invariants=False
+        )
+        return matrix @ operands[wide].contiguous()
+
+
+def _by_chunks(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:
+    like = operands[0]
+    result = like.new_zeros(index.rows[op.domain], *op.shape)
+    width = max([1, *(x[0].numel() for x in operands if x.shape[0])])
+    step = max(1, CHUNK // width)
+    text = ",".join("Z" + s for s in op.subscripts[:-1]) + "->Z" + op.subscripts[-1]
+    for low in range(0, index.edges, step):
+        part = slice(low, min(index.edges, low + step))
+        wide = [x[part] if d is Domain.EDGE else x.index_select(0, index.lift(d, Domain.EDGE)[part]) for x, d in zip(operands, domains, strict=True)]
+        product = torch.einsum(text, *wide)
+        if op.sums:
+            result.index_add_(0, index.lift(op.domain, Domain.EDGE)[part], product)
+        else:
+            result[part] = product
+    return result

@@ -1,0 +1,161 @@
+"""The index structures of a graph, on its device: edges sorted by relation and destination, unique pairs, and maps between the domains.
+
+Building reads the device once (the two numbers of pairs); nothing afterwards waits for it. Everything but the sort by relation and destination is
+made when it is first asked for and kept. `of` keeps indices by the identity and version of the edge tensors.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from warpwright.domains.rgnn.lattice import Domain
+from warpwright.errors import UsageError
+
+ROWS = {Domain.PAIR_DST: (Domain.DST, "dst"), Domain.PAIR_SRC: (Domain.SRC, "src")}
+
+LONGEST = 64
+"""Edges of a row that one step of a kernel takes; a longer row is cut, so that a hub is worked on by many."""
+
+
+class Index:
+    """A graph with `relations` edge types, from `sources` to `targets` nodes. EDGE rows are sorted by (relation, destination)."""
+
+    def __init__(
+        self,
+        src: torch.Tensor,
+        dst: torch.Tensor,
+        etype: torch.Tensor,
+        sources: int,
+        targets: int,
+        relations: int,
+        src_types: torch.Tensor | None = None,
+        dst_types: torch.Tensor | None = None,
+        types: int = 1,
+    ) -> None:
+        """Sort the edges src -> dst (int64 [E]) of types `etype`. `src_types`, `dst_types` [nodes] give the nodes' types, out of `types`."""
+        if not src.shape == dst.shape == etype.shape or src.dim() != 1:
+            raise UsageError(f"expected source, destination and type of each edge, saw {tuple(src.shape)}, {tuple(dst.shape)}, {tuple(etype.shape)}")
+        self.device, self.edges = src.device, src.numel()
+        self.sources, self.targets, self.relations, self.types = sources, targets, relations, types
+        self.types_of = {Domain.SRC: src_types, Domain.DST: dst_types}
+        self.maps: dict[tuple[Domain, Domain], torch.Tensor] = {}
+        self.orders: dict[Domain, torch.Tensor] = {}
+        self.starts: dict[Domain, torch.Tensor] = {}
+        self.kept: dict[Any, Any] = {}
+        """What an emitter keeps beside the graph: tiles, sparse matrices."""
+        key, self.perm = torch.sort(etype.long() * max(targets, 1) + dst.long(), stable=True)
+        self.maps[Domain.EDGE, Domain.SRC] = src[self.perm].int()
+        self.maps[Domain.EDGE, Domain.DST] = dst[self.perm].int()
+        self.maps[Domain.EDGE, Domain.ETYPE] = etype[self.perm].int()
+        by_source, order = torch.sort(self.maps[Domain.EDGE, Domain.ETYPE].long() * max(sources, 1) + self.maps[Domain.EDGE, Domain.SRC], stable=True)
+        self.orders[Domain.PAIR_SRC] = order.int()
+        to_dst, to_src = _ranks(key), _ranks(by_source)
+        counts = torch.stack([to_dst[-1:].sum(), to_src[-1:].sum()]).tolist() if self.edges else [-1, -1]
+        self.rows = {
+            Domain.ONE: 1, Domain.ETYPE: relations, Domain.TSRC: types, Domain.TDST: types, Domain.NTYPE: types, Domain.SRC: sources,
+            Domain.DST: targets, Domain.NODE: sources, Domain.EDGE: self.edges, Domain.PAIR_DST: counts[0] + 1, Domain.PAIR_SRC: counts[1] + 1,
+        }  # fmt: skip
+        self.maps[Domain.EDGE, Domain.PAIR_DST] = to_dst.int()
+        self.maps[Domain.EDGE, Domain.PAIR_SRC] = torch.empty_like(to_src, dtype=torch.int32).index_copy_(0, order, to_src.int())
+
+    def start(self, domain: Domain) -> torch.Tensor:
+        """Return where the edges of each row of `domain` begin in its order, int32 [rows + 1]."""
+        if domain not in self.starts:
+            rows = torch.arange(self.rows[domain] + 1, device=self.device)
+            self.starts[domain] = torch.searchsorted(self.along(domain, domain).long(), rows).int()
+        return self.starts[domain]
+
+    def order(self, domain: Domain) -> torch.Tensor | None:
+        """Return the edges in the order of `domain`'s rows, int32 [E]; None where that is their own order."""
+        if domain in {Domain.PAIR_DST, Domain.EDGE, Domain.ETYPE}:
+            return None
+        if domain not in self.orders:
+            self.orders[domain] = torch.sort(self.maps[Domain.EDGE, domain], stable=True)[1].int()
+        return self.orders[domain]
+
+    def along(self, rows: Domain, domain: Domain) -> torch.Tensor:
+        """Return the row of `domain` for each edge in the order of `rows`, int32 [E]."""
+        key = ("along", rows, domain)
+        if key not in self.kept:
+            order = self.order(rows)
+            lifted = self.lift(domain, Domain.EDGE)
+            self.kept[key] = lifted if order is None else lifted[order.long()]
+        kept: torch.Tensor = self.kept[key]
+        return kept
+
+    def lift(self, coarse: Domain, fine: Domain) -> torch.Tensor:
+        """Return the row of `coarse` for each row of `fine`, int32."""
+        key = (fine, coarse)
+        if key not in self.maps:
+            self.maps[key] = self._lifted(coarse, fine)
+        return self.maps[key]
+
+    def _lifted(self, coarse: Domain, fine: Domain) -> torch.Tensor:
+        if coarse is fine:
+            return torch.arange(self.rows[fine], device=self.device, dtype=torch.int32)
+        if coarse is Domain.ONE:
+            return torch.zeros(self.rows[fine], device=self.device, dtype=torch.int32)
+        if (fine, coarse) in {(Domain.SRC, Domain.TSRC), (Domain.DST, Domain.TDST)}:
+            types = self.types_of[fine]
+            return torch.zeros(self.rows[fine], device=self.device, dtype=torch.int32) if types is None else types.int()
+        if fine in ROWS:
+            first = self.start(fine)[:-1].long()
+            order = self.order(fine)
+            edge = first if order is None else order[first].long()
+            return self.lift(coarse, Domain.EDGE)[edge]
+        node = {Domain.TSRC: Domain.SRC, Domain.TDST: Domain.DST}.get(coarse)
+        if fine is Domain.EDGE and node is not None:
+            return self.lift(coarse, node)[self.lift(node, fine).long()]
+        raise UsageError(f"expected {coarse} to be determined by {fine}")
+
+    def relation_starts(self, domain: Domain) -> torch.Tensor:
+        """Return where each relation's rows begin in PAIR_SRC, PAIR_DST or EDGE, int32 [R + 1]."""
+        key = ("relations", domain)
+        if key not in self.kept:
+            relations = torch.arange(self.relations + 1, device=self.device, dtype=torch.int32)
+            self.kept[key] = torch.searchsorted(self.lift(Domain.ETYPE, domain), relations).int()
+        kept: torch.Tensor = self.kept[key]
+        return kept
+
+    def relation_starts_on_host(self, domain: Domain) -> list[int]:
+        """Return the same as numbers; reads the device once for each domain."""
+        key = ("relations on host", domain)
+        if key not in self.kept:
+            self.kept[key] = self.relation_starts(domain).tolist()
+        kept: list[int] = self.kept[key]
+        return kept
+
+
+def _ranks(keys: torch.Tensor) -> torch.Tensor:
+    """Return the number of the group of equal keys that each of the sorted `keys` belongs to."""
+    if not keys.numel():
+        return keys
+    changed = torch.zeros_like(keys)
+    changed[1:] = keys[1:] != keys[:-1]
+    return changed.cumsum(0)
+
+
+_KEPT: OrderedDict[tuple[Any, ...], tuple[list[Any], Index]] = OrderedDict()
+
+MOST_KEPT = 16
+
+
+def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) -> Index:
+    """Return make(), or what it gave for the same tensors at the same version and the same sizes."""
+    key = (*((id(t), 0 if t.is_inference() else t._version) for t in edge_tensors), sizes)
+    found = _KEPT.get(key)
+    if found is not None and all(ref() is t for ref, t in zip(found[0], edge_tensors, strict=True)):
+        _KEPT.move_to_end(key)
+        return found[1]
+    index: Index = make()
+    _KEPT[key] = ([weakref.ref(t) for t in edge_tensors], index)
+    for old in [old for old, (refs, _) in _KEPT.items() if any(ref() is None for ref in refs)]:
+        del _KEPT[old]
+    while len(_KEPT) > MOST_KEPT:
+        _KEPT.popitem(last=False)
+    return index

@@ -1,0 +1,6 @@
+"""Drop-in layers, and `accelerate`, which puts them in place of PyG's."""
+
+from warpwright.domains.rgnn.nn.accelerate import accelerate
+from warpwright.domains.rgnn.nn.rgcn import FastRGCNConv, RGCNConv
+
+__all__ = ["FastRGCNConv", "RGCNConv", "accelerate"]

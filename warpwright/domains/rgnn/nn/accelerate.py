@@ -1,0 +1,60 @@
+"""`accelerate(model)`: PyG's relational layers replaced in place, with their parameters, hooks and mode."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import torch
+
+from warpwright.domains.rgnn.nn.common import Layer, share
+from warpwright.domains.rgnn.nn.rgcn import FastRGCNConv, RGCNConv
+
+Model = TypeVar("Model", bound=torch.nn.Module)
+
+LAYERS: Mapping[str, type[Layer]] = {f"{layer.pyg_module}.{layer.__name__}": layer for layer in (RGCNConv, FastRGCNConv)}
+
+
+def accelerate(model: Model) -> Model:
+    """Return `model` with PyG's RGCNConv, FastRGCNConv, RGATConv and HGTConv computed by warpwright, at any depth and in place.
+
+    The parameters are the same objects, so optimisers and state dictionaries stay. A subclass of a PyG layer is left alone: it may compute
+    something else. A model that is itself such a layer is returned as a new module.
+    """
+    swapped = _swapped(model)
+    if swapped is not model:
+        return swapped  # type: ignore[return-value]
+    for name, child in model.named_children():
+        replaced = accelerate(child)
+        if replaced is not child:
+            model._modules[name] = replaced
+    return model
+
+
+def _swapped(module: torch.nn.Module) -> torch.nn.Module:
+    kind = LAYERS.get(f"{type(module).__module__}.{type(module).__qualname__}")
+    if kind is None:
+        return module
+    with torch.device("meta"):
+        layer = kind(**_arguments(kind, module))
+    share(module, layer)
+    layer.hidden.append(module)
+    for hooks in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs"):
+        layer.__dict__[hooks] = module.__dict__[hooks]
+    return layer.train(module.training)
+
+
+def _arguments(kind: type[Layer], module: torch.nn.Module) -> dict[str, Any]:
+    """Return the constructor's arguments that `module` was made with, as far as it keeps them; the rest are read off its parameters."""
+    names = inspect.signature(RGCNConv.__init__ if issubclass(kind, RGCNConv) else kind.__init__).parameters
+    kept = {name: getattr(module, name) for name in names if name in module.__dict__}
+    read = {"bias": module._parameters.get("bias") is not None, "root_weight": module._parameters.get("root") is not None}
+    kept |= {name: value for name, value in read.items() if name in names}
+    if "aggr" in names and isinstance(getattr(module, "aggr", None), str):
+        kept["aggr"] = module.aggr
+    if getattr(module, "flow", "source_to_target") != "source_to_target":
+        kept["flow"] = module.flow
+    if "metadata" in names:
+        kept["metadata"] = (module.node_types, module.edge_types)
+    return kept

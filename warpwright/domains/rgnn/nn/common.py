@@ -1,0 +1,80 @@
+"""What the drop-in layers share: the graph index of a call, and the way back to PyG for what they do not compute."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.plan import Options
+from warpwright.errors import MissingExtra
+
+
+class Layer(torch.nn.Module):
+    """A layer with the constructor, the forward and the state of a PyG layer, `pyg_module`.`__name__`."""
+
+    pyg_module = ""
+    options = Options()
+
+    def remember(self, arguments: Mapping[str, Any]) -> None:
+        """Keep the constructor's arguments, for a fall-back."""
+        self.arguments = {name: value for name, value in arguments.items() if name not in {"self", "__class__", "kwargs"}} | arguments.get("kwargs", {})
+        self.hidden: list[torch.nn.Module] = []
+
+    def fall_back(self, reason: str, *args: Any, **kwargs: Any) -> Any:
+        """Compute a call by PyG's layer with this one's parameters; warn once. Raises MissingExtra without PyG."""
+        if not self.hidden:
+            warnings.warn(f"{type(self).__name__} of warpwright computes by PyG: {reason}", stacklevel=4)
+            self.hidden.append(self.original())
+        original = self.hidden[0]
+        share(self, original)
+        original.train(self.training)
+        return original(*args, **kwargs)
+
+    def original(self) -> torch.nn.Module:
+        """Return PyG's layer of the same arguments."""
+        try:
+            module = import_module(self.pyg_module)
+        except ImportError:
+            raise MissingExtra("torch_geometric", "rgnn", f"an option of {type(self).__name__} that warpwright does not compute") from None
+        layer: torch.nn.Module = getattr(module, type(self).__name__)(**self.arguments)
+        return layer
+
+    def extra_repr(self) -> str:
+        """Name the arguments."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.arguments.items() if name != "metadata")
+
+
+def share(source: torch.nn.Module, target: torch.nn.Module) -> None:
+    """Let `target` have the very parameters of `source`, at all depths."""
+    for name, parameter in source._parameters.items():
+        target._parameters[name] = parameter
+    for name, child in source._modules.items():
+        other = target._modules.get(name)
+        if child is not None and other is not None:
+            share(child, other)
+
+
+def typed_index(edge_index: torch.Tensor, edge_type: torch.Tensor, sources: int, targets: int, relations: int) -> Index:
+    """Return the index of a typed edge list, kept for the same tensors."""
+    return indices.of(
+        (edge_index, edge_type), (sources, targets, relations), lambda: Index(edge_index[0], edge_index[1], edge_type, sources, targets, relations)
+    )
+
+
+def glorot(parameter: torch.Tensor | None) -> None:
+    """Fill with uniform values of Glorot's bound for the last two dimensions."""
+    if parameter is not None:
+        bound = (6.0 / (parameter.shape[-2] + parameter.shape[-1])) ** 0.5
+        with torch.no_grad():
+            parameter.uniform_(-bound, bound)
+
+
+def wide(x: torch.Tensor) -> torch.Tensor:
+    """Return half-precision values in float32, in which sums are made."""
+    return x.float() if x.dtype in {torch.float16, torch.bfloat16} else x

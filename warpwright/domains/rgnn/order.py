@@ -1,0 +1,212 @@
+"""The order of linear operations: products of many factors, summed over rows, become steps of one or two factors by the least cost.
+
+    product   (x W) a                     ->  x (W a)                                       weights are multiplied first
+    product   (k W) . q                   ->  k . (q W^T)                                   on the side that has fewer rows
+    sum       sum_e s_e (x_e W_r)         ->  sum_pairs (sum_{e in pair} s_e x_e) W_r       aggregate first, for each (destination, relation)
+    sum       sum_e (ex_e / den_d) z      ->  (sum_e ex_e z) / den_d                        factors of the result leave the sum
+
+All four are one search: a state is a set of factors and the rows that they are summed over; a step multiplies two factors where they first meet,
+or sums one or two onto smaller rows that still determine the rest. Steps that other products have taken already cost nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from warpwright.domains.rgnn.ir import Builder, Op, Program, canonical
+from warpwright.domains.rgnn.lattice import PAIRS, WEIGHTS, Domain, between, join
+
+BYTES = 3e12
+"""Bytes per second of row gathers, which the choices compare with FLOPS; an H200 copies at 3.95e12."""
+FLOPS = 3e13
+"""Operations per second of products in true float32 by tile; an H200 does 2.7e13 in torch.mm on these shapes."""
+ITEM = 4
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One operand of a product while its order is searched."""
+
+    domain: Domain
+    letters: str
+    at: int | None = None
+    """Its position in the program that is built, where it is there already."""
+    step: Step | None = None
+    """How it is computed, where it is not."""
+    pending: float = 0.0
+    """What it costs to write it, unless the next step takes it row by row."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A contract of one or two factors."""
+
+    factors: tuple[Factor, ...]
+    letters: str
+    over: Domain
+    domain: Domain
+
+
+@dataclass
+class Ordering:
+    """The search over the products of one program, on a graph with `rows` of each domain."""
+
+    rows: Mapping[Domain, int]
+    builder: Builder = field(default_factory=Builder)
+    reorder: bool = True
+    """Off: products stay in the order in which the program has them (to measure what reordering gains)."""
+    compact: bool = True
+    """Off: a value of pairs is computed for each edge (to measure what compaction gains)."""
+
+    def run(self, program: Program) -> Program:
+        """Return the program with contracts of at most two factors."""
+        flat = flatten(program) if self.reorder else program
+        place: list[int] = []
+        for op in flat.ops:
+            inputs = [place[i] for i in op.inputs]
+            place.append(self._ordered(op, inputs) if op.kind == "contract" else self.builder.copy(op, inputs))
+        return self.builder.program([place[i] for i in flat.outputs])
+
+    def _ordered(self, op: Op, inputs: Sequence[int]) -> int:
+        factors = tuple(Factor(self.builder.ops[i].domain, s, i) for i, s in zip(inputs, op.subscripts[:-1], strict=True))
+        over = op.over
+        if not self.compact and over in {Domain.PAIR_SRC, Domain.PAIR_DST} and op.domain is over:
+            over = Domain.EDGE
+        if not self.reorder and len(factors) <= 2:
+            return self.builder.contract(inputs, op.subscripts[:-1], op.subscripts[-1], over, op.domain if op.sums else over)
+        sizes = {c: n for i, s in zip(inputs, op.subscripts, strict=False) for c, n in zip(s, self.builder.ops[i].shape, strict=True)}
+        search = _Search(self, sizes, op.subscripts[-1], op.domain)
+        _, factor = search.best(factors, op.over)
+        return self.emit(factor)
+
+    def may_be_infinite(self, value: int) -> bool:
+        """May a row of the value that no edge reads be infinite?"""
+        op = self.builder.ops[value]
+        return op.function in {"reciprocal", "log"} or (not op.sums and any(self.may_be_infinite(i) for i in op.inputs))
+
+    def emit(self, factor: Factor) -> int:
+        """Append what computes a factor."""
+        if factor.step is None:
+            assert factor.at is not None
+            return factor.at
+        step = factor.step
+        values = [self.emit(part) for part in step.factors]
+        return self.builder.contract(values, [part.letters for part in step.factors], step.letters, step.over, step.domain)
+
+
+@dataclass
+class _Search:
+    """All orders of one product."""
+
+    ordering: Ordering
+    sizes: Mapping[str, int]
+    result: str
+    domain: Domain
+    known: dict[tuple[tuple[Factor, ...], Domain], tuple[float, Factor]] = field(default_factory=dict)
+
+    def best(self, factors: tuple[Factor, ...], over: Domain) -> tuple[float, Factor]:
+        """Return the least cost of the product of `factors` summed over `over`, and its last factor."""
+        if (factors, over) not in self.known:
+            self.known[factors, over] = min(self._orders(factors, over), key=lambda found: found[0])
+        return self.known[factors, over]
+
+    def _orders(self, factors: tuple[Factor, ...], over: Domain) -> Iterator[tuple[float, Factor]]:
+        if len(factors) <= 2 and (over is self.domain or _direct(over, self.domain)):
+            cost, last = self._step(factors, self.result, over, self.domain)
+            yield cost + last.pending, last
+        for count in (1, 2):
+            for group in itertools.combinations(range(len(factors)), count):
+                yield from self._taken(factors, over, group)
+
+    def _taken(self, factors: tuple[Factor, ...], over: Domain, group: tuple[int, ...]) -> Iterator[tuple[float, Factor]]:
+        taken = tuple(factors[i] for i in group)
+        rest = tuple(f for i, f in enumerate(factors) if i not in group)
+        needed = set(self.result).union(*(f.letters for f in rest))
+        letters = "".join(dict.fromkeys(c for f in taken for c in f.letters if c in needed))
+        met = join(*(f.domain for f in taken))
+        if len(taken) == 2 and rest:
+            cost, factor = self._step(taken, letters, met, met)
+            more, last = self.best((*rest, factor), over)
+            yield cost + more, last
+        if len(taken) == 1 and len(letters) < len(taken[0].letters) and met in WEIGHTS:
+            cost, factor = self._step(taken, letters, met, met)
+            more, last = self.best((*rest, factor), over)
+            yield cost + more, last
+        low = join(self.domain, *(f.domain for f in rest)) if rest else self.domain
+        unsafe = any(f.at is not None and self.ordering.may_be_infinite(f.at) for f in rest)
+        for target in between(low, over):
+            if unsafe and target not in PAIRS:
+                continue  # a node without edges would get 0 times infinity
+            if _direct(over, target) and (rest or target is not self.domain):
+                cost, factor = self._step(taken, letters, over, target)
+                more, last = self.best((*rest, factor), target)
+                yield cost + more, last
+
+    def _step(self, factors: tuple[Factor, ...], letters: str, over: Domain, domain: Domain) -> tuple[float, Factor]:
+        """Return the cost of a step and what it gives."""
+        at = self._present(factors, letters, over, domain)
+        if at is not None:
+            return 0.0, Factor(domain, letters, at)
+        rows = self.ordering.rows
+        products = rows[over] * _size(self.sizes, "".join(dict.fromkeys("".join(f.letters for f in factors))))
+        moved = 0.0
+        for factor in factors:
+            if factor.step is not None and factor.domain is over:
+                continue  # taken row by row, as it is made
+            moved += factor.pending + min(1.0, rows[factor.domain] / 1e5 + 0.02) * rows[over] * _size(self.sizes, factor.letters) * ITEM
+        written = rows[domain] * _size(self.sizes, letters) * ITEM
+        scattered = over is not domain and over is not Domain.EDGE
+        if scattered:
+            moved += 2 * rows[over] * _size(self.sizes, letters) * ITEM if domain not in WEIGHTS else written
+        step = Step(factors, letters, over, domain)
+        return moved / BYTES + 2 * products / FLOPS, Factor(domain, letters, None, step, 0.0 if scattered else written / BYTES)
+
+    def _present(self, factors: tuple[Factor, ...], letters: str, over: Domain, domain: Domain) -> int | None:
+        if any(f.at is None for f in factors):
+            return None
+        values = tuple(f.at for f in factors if f.at is not None)
+        shape = tuple(self.sizes[c] for c in letters)
+        return self.ordering.builder.seen.get(Op("contract", domain, shape, values, subscripts=canonical([*(f.letters for f in factors), letters]), over=over))
+
+
+def _size(sizes: Mapping[str, int], letters: str) -> int:
+    product = 1
+    for letter in letters:
+        product *= sizes[letter]
+    return product
+
+
+def _direct(over: Domain, domain: Domain) -> bool:
+    """May rows of `over` be summed onto `domain` at once? Edges go to weights by way of pairs or nodes, so that few meet in one place."""
+    return over is not Domain.EDGE or domain not in WEIGHTS
+
+
+def flatten(program: Program) -> Program:
+    """Return the program with each product that is a factor of a product put in its place."""
+    builder = Builder()
+    place: list[int] = []
+    for op in program.ops:
+        inputs = [place[i] for i in op.inputs]
+        if op.kind != "contract":
+            place.append(builder.copy(op, inputs))
+            continue
+        values: list[int] = []
+        subscripts: list[str] = []
+        letters = map(chr, itertools.count(0x3B1))  # names that no subscript has
+        for value, own in zip(inputs, op.subscripts[:-1], strict=True):
+            inner = builder.ops[value]
+            if inner.kind != "contract" or inner.sums:
+                values.append(value)
+                subscripts.append(own)
+                continue
+            names = dict(zip(inner.subscripts[-1], own, strict=True))
+            for part, text in zip(inner.inputs, inner.subscripts[:-1], strict=True):
+                for c in text:
+                    if c not in names:
+                        names[c] = next(letters)
+                values.append(part)
+                subscripts.append("".join(names[c] for c in text))
+        place.append(builder.contract(values, subscripts, op.subscripts[-1], op.over, op.domain))
+    return builder.program([place[i] for i in program.outputs])

@@ -1,0 +1,162 @@
+"""A layer compiled: from a traced function to ordered programs for forward and backward, and one autograd function that runs them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from warpwright.domains.rgnn.derive import GRADIENT, differentiate
+from warpwright.domains.rgnn.emit.eager import Eager
+from warpwright.domains.rgnn.front import Sym, trace
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.ir import Builder, Program, Shape
+from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.order import Ordering, flatten
+
+Inputs = tuple[tuple[str, Domain, Shape], ...]
+
+Runner = Callable[[Index, Mapping[str, torch.Tensor]], list[torch.Tensor]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a plan may be compiled without, to measure what it gains."""
+
+    reorder: bool = True
+    compact: bool = True
+    emitter: str = "auto"
+    """auto, eager, gpu or cpp."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Ordered programs of one layer. `forward` returns the result, then what `backward` takes as the inputs `saved0`, `saved1`, ..."""
+
+    infer: Program
+    forward: Program
+    backward: Program | None
+    wanted: tuple[str, ...]
+    """The inputs whose gradients `backward` returns."""
+
+
+Layer = Callable[..., Sym]
+
+
+def plan(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], rows: Mapping[Domain, int], options: Options) -> Plan:
+    """Compile `layer` for gradients of `wanted` on graphs of about these `rows`."""
+    traced = flatten(trace(layer, {name: (domain, shape) for name, domain, shape in inputs}))
+    ordering = Ordering(rows, reorder=options.reorder, compact=options.compact)
+    infer = ordering.run(traced)
+    if not wanted:
+        return Plan(infer, infer, None, ())
+    joint = ordering.run(differentiate(traced, wanted))
+    forward, backward = split(joint)
+    return Plan(infer, forward, backward, wanted)
+
+
+def split(joint: Program) -> tuple[Program, Program]:
+    """Return forward and backward of a program whose first output needs no gradient; what the backward reads of the forward's values is saved."""
+    late = {joint.names()[GRADIENT]}
+    for position, op in enumerate(joint.ops):
+        if any(value in late for value in op.inputs):
+            late.add(position)
+    early = _needed(joint, joint.outputs[:1])
+    builder, place = Builder(), {}
+    saved: list[int] = []
+
+    def moved(position: int) -> int:
+        if position in place:
+            return place[position]
+        op = joint.ops[position]
+        if op.kind == "input" or (op.kind in {"view", "reshape", "count"} and _cheap(joint, position)):
+            place[position] = builder.copy(op, [moved(i) for i in op.inputs])
+        elif position not in late and position in early:
+            saved.append(position)
+            place[position] = builder.input(f"saved{len(saved) - 1}", op.domain, op.shape)
+        else:
+            place[position] = builder.copy(op, [moved(i) for i in op.inputs])
+        return place[position]
+
+    outputs = [moved(position) for position in joint.outputs[1:]]
+    forward = Builder()
+    forward.ops = list(joint.ops)
+    return forward.program([joint.outputs[0], *saved]), builder.program(outputs)
+
+
+def _cheap(program: Program, position: int) -> bool:
+    op = program.ops[position]
+    return op.kind in {"input", "count"} or (op.kind in {"view", "reshape"} and _cheap(program, op.inputs[0]))
+
+
+def _needed(program: Program, outputs: Sequence[int]) -> set[int]:
+    needed, stack = set(outputs), list(outputs)
+    while stack:
+        for value in program.ops[stack.pop()].inputs:
+            if value not in needed:
+                needed.add(value)
+                stack.append(value)
+    return needed
+
+
+@functools.lru_cache(maxsize=256)
+def _cached(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], sizes: tuple[tuple[Domain, int], ...], options: Options) -> Plan:
+    return plan(layer, inputs, wanted, dict(sizes), options)
+
+
+@functools.lru_cache(maxsize=1024)
+def _runner(program: Program, emitter: str) -> Runner:
+    return Eager(program)
+
+
+def emitter_for(device: torch.device, dtype: torch.dtype, options: Options) -> str:
+    """Return the name of the emitter that runs on `device`."""
+    return "eager"
+
+
+def run(layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = Options()) -> torch.Tensor:  # noqa: B008
+    """Return the layer's result on a graph, with gradients for the tensors that want them."""
+    inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
+    grown = torch.is_grad_enabled()
+    wanted = tuple(name for name, (_, x) in tensors.items() if grown and x.requires_grad)
+    sizes = tuple((domain, 1 << max(0, rows - 1).bit_length()) for domain, rows in index.rows.items())
+    compiled = _cached(layer, inputs, wanted, sizes, options)
+    values = [x for _, x in tensors.values()]
+    emitter = emitter_for(values[0].device, values[0].dtype, options)
+    if not wanted:
+        return _runner(compiled.infer, emitter)(index, dict(zip(tensors, values, strict=True)))[0]
+    result: torch.Tensor = _Layer.apply(compiled, index, emitter, tuple(tensors), *values)
+    return result
+
+
+class _Layer(torch.autograd.Function):
+    """The plan as one node of autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, compiled: Plan, index: Index, emitter: str, names: tuple[str, ...], *values: torch.Tensor) -> torch.Tensor:
+        given = dict(zip(names, (x.detach() for x in values), strict=True))
+        result, *saved = _runner(compiled.forward, emitter)(index, given)
+        ctx.save_for_backward(*values, *saved)
+        ctx.compiled, ctx.index, ctx.emitter, ctx.names = compiled, index, emitter, names
+        return result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        tensors = ctx.saved_tensors
+        given = dict(zip(ctx.names, tensors, strict=False))
+        given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
+        given[GRADIENT] = gradient.contiguous()
+        program = ctx.compiled.backward
+        gradients = dict(zip(ctx.compiled.wanted, _runner(program, ctx.emitter)(ctx.index, _used(program, given)), strict=True))
+        return (None, None, None, None, *(gradients.get(name) for name in ctx.names))
+
+
+def _used(program: Program, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: given[name] for name in program.names()}
+
+
+__all__ = ["Inputs", "Layer", "Options", "Plan", "plan", "run", "split"]

@@ -1,0 +1,195 @@
+"""Read and patch cubins (ELF64 machine code of NVIDIA kernels, CUDA 12 and 13) and fat binaries that hold them.
+
+Code words are replaced in place: no size, offset, label or relocation ever changes. ELF is read here with `struct` alone, because the processes
+that measure must start in milliseconds and on machines with nothing installed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from warpwright.errors import UsageError
+
+WORD = 16
+"""Bytes of an instruction."""
+
+_FATBIN_MAGIC = 0xBA55ED50
+_FATBIN_WRAPPED_ELF = 2
+_COMPRESSED = 0x2000 | 0x8000
+"""Flags of a fat binary's entry: LZ4, Zstandard."""
+
+_PARAMETER = 0x17
+_PINNED = frozenset((0x1C, 0x1D, 0x28, 0x29, 0x31, 0x34, 0x39, 0x46, 0x47))
+"""Attributes of .nv.info that hold code offsets: exits, reads of block numbers, cooperative groups, warp-wide operations."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of the ELF file."""
+
+    name: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel, in bytes from the start of its parameters."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """A cubin's bytes, and what stands where in them."""
+
+    data: bytes
+
+    def __post_init__(self) -> None:
+        if self.data[:5] != b"\x7fELF\x02" or struct.unpack_from("<H", self.data, 18)[0] != 190:
+            raise UsageError(f"expected a cubin (ELF64 for machine 190), saw bytes {self.data[:5]!r}", "compile with nvcc -cubin -arch=sm_90")
+
+    @property
+    def flavour(self) -> tuple[int, int]:
+        """OSABI and ABI version: (51, 7) from CUDA 12, (65, 8) from CUDA 13. A disassembler reads one of them."""
+        return self.data[7], self.data[8]
+
+    @cached_property
+    def arch(self) -> int:
+        """The architecture, 90 for sm_90: CUDA 12 keeps it in the lowest byte of the ELF flags, CUDA 13 in the second."""
+        flags: int = struct.unpack_from("<I", self.data, 48)[0]
+        return flags >> 8 & 255 if self.data[7] == 65 else flags & 255
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """All sections."""
+        (start,) = struct.unpack_from("<Q", self.data, 40)
+        size, count, names = struct.unpack_from("<HHH", self.data, 58)
+        rows = [struct.unpack_from("<IIQQQQIIQQ", self.data, start + index * size) for index in range(count)]
+        base = rows[names][4]
+        return tuple(Section(self._text(base + row[0]), row[4], row[5]) for row in rows)
+
+    def _text(self, offset: int) -> str:
+        return self.data[offset : self.data.index(0, offset)].decode()
+
+    def section(self, name: str) -> Section | None:
+        """Return a section by name."""
+        return next((section for section in self.sections if section.name == name), None)
+
+    def contents(self, section: Section) -> bytes:
+        """Return a section's bytes."""
+        return self.data[section.offset : section.offset + section.size]
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the functions that have code."""
+        return tuple(section.name.removeprefix(".text.") for section in self.sections if section.name.startswith(".text."))
+
+    def code(self, kernel: str) -> Section:
+        """Return the section of a kernel's code; raise UsageError when there is no such kernel."""
+        section = self.section(f".text.{kernel}")
+        if section is None:
+            raise UsageError(f"expected a kernel of the cubin, saw {kernel!r}", f"it has {', '.join(self.kernels) or 'none'}")
+        return section
+
+    def words(self, kernel: str) -> tuple[int, ...]:
+        """Return a kernel's instruction words."""
+        return words_of(self.contents(self.code(kernel)))
+
+    def with_words(self, kernel: str, words: Sequence[int]) -> Cubin:
+        """Return the cubin with other instruction words, as many as before."""
+        section = self.code(kernel)
+        if len(words) * WORD != section.size:
+            raise UsageError(f"expected {section.size // WORD} instruction words for {kernel}, saw {len(words)}", "an edit never changes the size")
+        code = b"".join(word.to_bytes(WORD, "little") for word in words)
+        return replace(self, data=self.data[: section.offset] + code + self.data[section.offset + section.size :])
+
+    def attributes(self, kernel: str) -> Iterator[tuple[int, bytes]]:
+        """Yield the (number, value) pairs of the kernel's .nv.info."""
+        section = self.section(f".nv.info.{kernel}")
+        data = self.contents(section) if section is not None else b""
+        at = 0
+        while at + 4 <= len(data):
+            form, number, size = struct.unpack_from("<BBH", data, at)
+            length = size if form == 4 else 0
+            yield number, data[at + 4 : at + 4 + length] if form == 4 else data[at + 2 : at + 4]
+            at += 4 + length
+
+    def parameters(self, kernel: str) -> tuple[Parameter, ...]:
+        """Return the kernel's parameters in order."""
+        rows = [struct.unpack("<IHHI", value) for number, value in self.attributes(kernel) if number == _PARAMETER and len(value) == 12]
+        return tuple(Parameter(offset, packed >> 18 & 0x3FFF) for _, _, offset, packed in sorted(rows, key=lambda row: row[1]))
+
+    def pinned(self, kernel: str) -> frozenset[int]:
+        """Return the instructions that must stay where they are, because something outside the code points at them or rewrites them."""
+        pinned = set()
+        for number, value in self.attributes(kernel):
+            if number in _PINNED and len(value) % 4 == 0:
+                offsets = struct.unpack(f"<{len(value) // 4}I", value)
+                pinned |= {offset // WORD for offset in offsets if offset % WORD == 0}
+        for name, size in ((f".rela.text.{kernel}", 24), (f".rel.text.{kernel}", 16)):
+            section = self.section(name)
+            if section is not None:
+                starts = range(section.offset, section.offset + section.size, size)
+                pinned |= {struct.unpack_from("<Q", self.data, start)[0] // WORD for start in starts}
+        return frozenset(pinned)
+
+
+def words_of(code: bytes) -> tuple[int, ...]:
+    """Return code as instruction words."""
+    return tuple(int.from_bytes(code[at : at + WORD], "little") for at in range(0, len(code), WORD))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cubin inside a fat binary."""
+
+    offset: int
+    size: int
+    arch: int
+
+
+@dataclass(frozen=True)
+class FatBinary:
+    """A container of cubins and PTX for several architectures, as nvcc -fatbin writes it."""
+
+    data: bytes
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """The cubins; raise UsageError where one is compressed."""
+        magic, _, header, size = struct.unpack_from("<IHHQ", self.data, 0)
+        if magic != _FATBIN_MAGIC:
+            raise UsageError(f"expected a fat binary, saw magic {magic:#x}", "give what nvcc -fatbin wrote")
+        found, at, end = [], header, header + size
+        while at < end:
+            kind, _, entry_header, payload = struct.unpack_from("<HHIQ", self.data, at)
+            (arch,), (flags,) = struct.unpack_from("<I", self.data, at + 28), struct.unpack_from("<Q", self.data, at + 40)
+            if kind == _FATBIN_WRAPPED_ELF:
+                if flags & _COMPRESSED:
+                    raise UsageError("expected an uncompressed fat binary, saw a compressed cubin in it", "compile with nvcc --no-compress")
+                found.append(Entry(at + entry_header, payload, arch))
+            at += entry_header + payload
+        return tuple(found)
+
+    def cubin(self, arch: int) -> Cubin:
+        """Return the cubin for an architecture; raise UsageError when there is none."""
+        entry = self._entry(arch)
+        return Cubin(self.data[entry.offset : entry.offset + entry.size])
+
+    def with_cubin(self, arch: int, cubin: Cubin) -> FatBinary:
+        """Return the fat binary with another cubin of the same size in place of one."""
+        entry = self._entry(arch)
+        if len(cubin.data) != entry.size:
+            raise UsageError(f"expected a cubin of {entry.size} bytes, saw {len(cubin.data)}", "an edit never changes the size")
+        return FatBinary(self.data[: entry.offset] + cubin.data + self.data[entry.offset + entry.size :])
+
+    def _entry(self, arch: int) -> Entry:
+        found = next((entry for entry in self.entries if entry.arch == arch), None)
+        if found is None:
+            raise UsageError(f"expected code for sm_{arch}, saw {', '.join(f'sm_{entry.arch}' for entry in self.entries) or 'none'}", "compile for it")
+        return found

@@ -1,0 +1,85 @@
+"""The sass domain's entry points: a cubin and a harness that launches it (docs/sass.md).
+
+Options: `harness`, the path of the harness file; `kernel`, which of the cubin's kernels, where it has several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from warpwright.base import Action, Candidate, Scalar, Source, Task, digest
+from warpwright.domains.sass import script
+from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.distances import shipped
+from warpwright.domains.sass.kernel import Kernel, Schedule, read_kernel
+from warpwright.domains.sass.techniques import drawer, techniques
+from warpwright.errors import TaskError, UsageError
+from warpwright.space import Space
+
+name = "sass"
+
+TARGET = "cubin"
+
+SUFFIX = ".cubin"
+
+RESOLUTION = 1.0015
+"""Kernels timed on the device, in pairs, are told apart from 0.15 % on: A/A medians of ten kernels on an H200 lay within it, but for two."""
+
+
+def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
+    """Return the task of a cubin; raise TaskError for one without the kernel that is asked for."""
+    if path.suffix != SUFFIX or not options.keys() <= {"harness", "kernel"}:
+        return None
+    data = _bytes(path)
+    cubin = Cubin(data)
+    kernel = _chosen(cubin, str(options.get("kernel", "")), path)
+    told: list[tuple[str, Scalar]] = [("kernel", kernel)]
+    if "harness" in options:
+        harness = Path(str(options["harness"])).resolve()
+        told += [("harness_path", str(harness)), ("harness", digest(_bytes(harness).hex()))]
+    return Task(kernel, str(path), name, source_digest=digest(data.hex()), options=tuple(told))
+
+
+def space(task: Task, target: str) -> Space[Schedule]:
+    """Return the legal edits of the kernel's schedule."""
+    if target != TARGET:
+        raise UsageError(f"expected the target {TARGET} for machine code, saw {target!r}", f"pass --target {TARGET}")
+    checker = checker_of(kernel_of(task))
+    kinds = techniques(checker)
+    return Space(checker.kernel.original, kinds, lower, draw=drawer(checker, kinds), resolution=RESOLUTION)
+
+
+def lower(schedule: Schedule, actions: tuple[Action, ...]) -> Candidate:
+    """Return a schedule as a candidate: the text of what differs from the original."""
+    return Candidate(Source("sass", (("schedule.json", script.write(schedule)),), entry=schedule.kernel.name), TARGET, actions, proposer="sass")
+
+
+def kernel_of(task: Task) -> Kernel:
+    """Return the task's kernel, read; raise TaskError when its file has changed since."""
+    data = _bytes(Path(task.path))
+    if digest(data.hex()) != task.source_digest:
+        raise TaskError(f"{task.path} has changed since this task was described", "start again, or restore the file")
+    return read_kernel(Cubin(data), str(task.option("kernel")))
+
+
+def checker_of(kernel: Kernel) -> Checker:
+    """Return the rules of a kernel, with the distances of its architecture and of its own compiler's schedule."""
+    return Checker(kernel, shipped(kernel.cubin.arch).with_kernel(kernel))
+
+
+def _chosen(cubin: Cubin, wanted: str, path: Path) -> str:
+    if wanted and wanted in cubin.kernels:
+        return wanted
+    if wanted or len(cubin.kernels) != 1:
+        asked = f"the kernel {wanted!r}" if wanted else "one kernel"
+        raise TaskError(f"expected {asked} in {path}, saw {', '.join(cubin.kernels) or 'none'}", "name one with --option kernel=NAME")
+    return cubin.kernels[0]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TaskError(f"{path} cannot be read: {error}", "give a cubin and the path of its harness") from error

@@ -1,0 +1,278 @@
+"""Edits of a schedule: each returns a legal schedule, or None where there is none. What an exchange needs (a wait, a longer stall) is added to it.
+
+Waits are only ever added: one that looks redundant may order memory between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from warpwright.domains.sass import control, hazards, isa
+from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass.hazards import Violation
+from warpwright.domains.sass.kernel import Schedule
+
+REPAIRS = 24
+"""Waits and stalls that one edit may add."""
+
+_REUSE_REACH = 8
+"""A reuse flag is kept when its reader stands at most this far behind."""
+
+FLOAT = ("FFMA", "FADD", "FMUL")
+LOADS: dict[str, tuple[str, ...]] = {"all": ("LDG", "LDS", "LDSM", "LDGSTS", "LDC"), "shared": ("LDS", "LDSM"), "global": ("LDG", "LDGSTS")}
+
+
+def block_of(schedule: Schedule, place: int) -> range:
+    """Return the block of a place."""
+    return schedule.kernel.blocks[schedule.kernel.block_of[place]]
+
+
+# --- exchanges -------------------------------------------------------------------------------------------------------------------------
+
+
+def exchange(checker: Checker, schedule: Schedule, place: int) -> Schedule | None:
+    """Exchange the instruction at `place` and its successor; their control words go with them, or their stalls stay, whichever is legal."""
+    if not checker.exchangeable(schedule, place):
+        return None
+    travelled = _without_stale_reuse(schedule.exchanged(place), place, place + 1)
+    for candidate in (travelled, _with_stalls_of(travelled, schedule, (place, place + 1))):
+        legal = checker.accept(candidate, schedule.kernel.block_of[place])
+        if legal is not None:
+            return legal
+    return repaired(checker, travelled, schedule.kernel.block_of[place])
+
+
+def move(checker: Checker, schedule: Schedule, place: int, distance: int) -> Schedule | None:
+    """Move an instruction by `distance` places, or as far as dependences go, or a half, a quarter... of that; None when it cannot move at all."""
+    steps, sign = [schedule], 1 if distance > 0 else -1
+    for walked in range(abs(distance)):
+        first = place + walked if sign > 0 else place - walked - 1
+        if first < block_of(schedule, place).start or not checker.exchangeable(steps[-1], first):
+            break
+        steps.append(steps[-1].exchanged(first))
+    number, length = schedule.kernel.block_of[place], len(steps) - 1
+    while length:
+        low, high = sorted((place, place + sign * length))
+        candidate = _without_stale_reuse(steps[length], low, high)
+        legal = checker.accept(candidate, number) or repaired(checker, candidate, number)
+        if legal is not None:
+            return legal
+        length //= 2
+    return None
+
+
+def shuffle(checker: Checker, schedule: Schedule, places: Iterable[int]) -> Schedule | None:
+    """Exchange at several places, then repair: crosses states that no single exchange makes legal."""
+    touched: dict[int, tuple[int, int]] = {}
+    changed = schedule
+    for place in places:
+        if checker.exchangeable(changed, place):
+            changed = changed.exchanged(place)
+            number = schedule.kernel.block_of[place]
+            low, high = touched.get(number, (place, place))
+            touched[number] = min(low, place), max(high, place)
+    for number, (low, high) in touched.items():
+        changed = _without_stale_reuse(changed, low, high + 1)
+        legal = checker.accept(changed, number) or repaired(checker, changed, number)
+        if legal is None:
+            return None
+        changed = legal
+    return changed if touched else None
+
+
+def _with_stalls_of(schedule: Schedule, before: Schedule, places: Iterable[int]) -> Schedule:
+    """Return `schedule` with the stall and hold that stood at some places before."""
+    changes = {}
+    for place in places:
+        word = control.with_hold(control.with_stall(schedule.words[place], control.stall(before.words[place])), control.held(before.words[place]))
+        changes[place] = word
+    return schedule.with_words(changes)
+
+
+def _without_stale_reuse(schedule: Schedule, low: int, high: int) -> Schedule:
+    """Drop the reuse flags around some places whose operand is not read again, through the same slot, before it is written."""
+    block, changes = block_of(schedule, low), {}
+    for place in range(max(block.start, low - _REUSE_REACH), min(block.stop, high + 1)):
+        word = schedule.words[place]
+        stale = sum(1 << slot for slot in range(3) if control.reused(word) >> slot & 1 and not _read_again(schedule, place, slot, block.stop))
+        if stale:
+            changes[place] = control.without_reuse(word, stale)
+    return schedule.with_words(changes) if changes else schedule
+
+
+def _read_again(schedule: Schedule, place: int, slot: int, end: int) -> bool:
+    register = control.slot_register(schedule.words[place], slot)
+    for later in range(place + 1, min(end, place + 1 + _REUSE_REACH)):
+        instruction = schedule.at(later)
+        if register in instruction.uses and control.slot_register(schedule.words[later], slot) == register:
+            return True
+        if register in instruction.defs:
+            return False
+    return False
+
+
+# --- repairs ---------------------------------------------------------------------------------------------------------------------------
+
+
+def repaired(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
+    """Add waits and stalls to a block until it is legal; None where that does not help."""
+    for _ in range(REPAIRS):
+        found = checker.violations(schedule, number)
+        if not found:
+            return checker.accept(schedule, number)
+        changed = _repair_of(checker, schedule, number, found[0])
+        if changed is None:
+            return None
+        schedule = changed
+    return None
+
+
+def _repair_of(checker: Checker, schedule: Schedule, number: int, violation: Violation) -> Schedule | None:
+    block = schedule.kernel.blocks[number]
+    place = schedule.order.index(violation.index, block.start, block.stop)
+    if violation.rule == "DISTANCE":
+        return _with_cycles(schedule, block.start, place, violation)
+    if violation.rule == "GMMA" or violation.fact is None:
+        return None
+    entry = checker.entries[number]
+    assert entry is not None
+    state = hazards.run(entry.copy(), hazards.items(schedule, range(block.start, place)))
+    cover = state.facts.get(violation.register, {}).get(violation.fact, 0)
+    boards = [board for board in range(control.BOARDS) if cover >> board & 1]
+    return schedule.with_words({place: control.with_wait(schedule.words[place], boards[0])}) if boards else None
+
+
+def _with_cycles(schedule: Schedule, start: int, place: int, violation: Violation) -> Schedule | None:
+    """Lengthen the stalls before `place` by what is missing."""
+    missing, changes = violation.needed - violation.cycles, {}
+    for before in range(place - 1, start - 1, -1):
+        word = schedule.words[before]
+        if schedule.at(before).base in isa.ENDS:
+            return None
+        stall = min(control.MOST_STALL, control.stall(word) + missing)
+        missing -= stall - control.stall(word)
+        changes[before] = control.with_stall(word, stall)
+        if missing <= 0:
+            return schedule.with_words(changes)
+    return None
+
+
+# --- control words -----------------------------------------------------------------------------------------------------------------------
+
+
+def stall(checker: Checker, schedule: Schedule, place: int, change: int) -> Schedule | None:
+    """Lengthen or shorten a stall; that of a fence or branch is never shortened."""
+    word, instruction = schedule.words[place], schedule.at(place)
+    cycles = control.stall(word) + change
+    if not 1 <= cycles <= control.MOST_STALL or instruction.base in isa.ENDS or (instruction.kind == "fence" and change < 0):
+        return None
+    return checker.accept(schedule.with_words({place: control.with_stall(word, cycles)}), schedule.kernel.block_of[place])
+
+
+def with_hold(schedule: Schedule, place: int, hold: bool) -> Schedule | None:
+    """Keep the warp after an instruction, or let the scheduler yield; None where that is so already or cannot be written."""
+    word = schedule.words[place]
+    if control.held(word) == hold or not 1 <= control.stall(word) <= control.LONGEST_HELD_STALL:
+        return None
+    if not hold and control.reused(word) and schedule.at(place).kind != "fixed":
+        return None
+    return schedule.with_words({place: control.with_hold(word, hold)})
+
+
+def without_reuse(schedule: Schedule, place: int) -> Schedule | None:
+    """Drop the reuse flags of an arithmetic instruction."""
+    word = schedule.words[place]
+    if not control.reused(word) or schedule.at(place).kind != "fixed":
+        return None
+    return schedule.with_words({place: control.without_reuse(word)})
+
+
+def board(checker: Checker, schedule: Schedule, place: int, to: int) -> Schedule | None:
+    """Release another scoreboard with the result of a load; the waits for it are added."""
+    word = schedule.words[place]
+    old = control.write_board(word)
+    if old >= control.BOARDS or old == to or (1 << old | 1 << to) & checker.counted_boards or schedule.at(place).kind == "fence":
+        return None
+    number = schedule.kernel.block_of[place]
+    candidate = schedule.with_words({place: control.with_write_board(word, to)})
+    return checker.accept(candidate, number) or repaired(checker, candidate, number)
+
+
+# --- whole blocks --------------------------------------------------------------------------------------------------------------------------
+
+
+def drift(checker: Checker, schedule: Schedule, number: int, bases: tuple[str, ...], distance: int) -> Schedule | None:
+    """Move every load of a block up (negative distance) or down."""
+    block, changed = schedule.kernel.blocks[number], schedule
+    indices = [schedule.order[place] for place in block if schedule.at(place).base in bases]
+    for index in indices if distance < 0 else reversed(indices):
+        changed = move(checker, changed, changed.place_of(index), distance) or changed
+    return changed if changed is not schedule else None
+
+
+def tighten(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
+    """Shorten every stall of a block as far as the distances allow."""
+    changed = schedule
+    for place in schedule.kernel.blocks[number]:
+        while (shorter := stall(checker, changed, place, -1)) is not None:
+            changed = shorter
+    return changed if changed is not schedule else None
+
+
+def holds(schedule: Schedule, places: Iterable[int], wanted: Callable[[int], bool | None]) -> Schedule | None:
+    """Set hold at each of some places to what `wanted` says; None leaves it."""
+    changed = schedule
+    for place in places:
+        hold = wanted(place)
+        changed = (with_hold(changed, place, hold) if hold is not None else None) or changed
+    return changed if changed is not schedule else None
+
+
+def hold_pattern(schedule: Schedule, number: int, pattern: str) -> Schedule | None:
+    """Set the holds of a block: "never", "always", or in runs of float arithmetic "float-never", "float-alternate", "float-9of16".
+
+    DeepGEMM interleaves yields in such runs; the share of 9 in 16 is its own (github.com/deepseek-ai/DeepGEMM, 2025-02).
+    """
+    block = schedule.kernel.blocks[number]
+    if pattern in ("never", "always"):
+        return holds(schedule, block, lambda place: pattern == "always")
+    runs = _float_runs(schedule, block)
+
+    def wanted(place: int) -> bool | None:
+        run = next((run for run in runs if place in run), None)
+        if run is None:
+            return None
+        return {"float-never": False, "float-alternate": place % 2 == 0, "float-9of16": (place - run.start) * 16 >= len(run) * 9}[pattern]
+
+    return holds(schedule, block, wanted)
+
+
+def _float_runs(schedule: Schedule, block: range) -> list[range]:
+    """Return the runs of float arithmetic in a block."""
+    runs: list[range] = []
+    for place in block:
+        if schedule.at(place).base in FLOAT:
+            start = runs.pop().start if runs and runs[-1].stop == place else place
+            runs.append(range(start, place + 1))
+    return runs
+
+
+def reuse_off(schedule: Schedule, number: int) -> Schedule | None:
+    """Drop every reuse flag of a block."""
+    changed = schedule
+    for place in schedule.kernel.blocks[number]:
+        changed = without_reuse(changed, place) or changed
+    return changed if changed is not schedule else None
+
+
+def unchanged_meaning(schedule: Schedule) -> bool:
+    """Does every instruction do what it did, whatever its place and control word?"""
+    kernel = schedule.kernel
+    same = all((word ^ kernel.words[index]) & ~control.MASK == 0 for word, index in zip(schedule.words, schedule.order, strict=True))
+    return same and all(sorted(schedule.order[block.start : block.stop]) == list(block) for block in kernel.blocks)
+
+
+def restored(schedule: Schedule) -> Schedule:
+    """Return the compiler's schedule."""
+    return replace(schedule, order=schedule.kernel.original.order, words=schedule.kernel.words, composed=True)

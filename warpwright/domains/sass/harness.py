@@ -1,0 +1,94 @@
+"""How a kernel is launched: what a harness file says. It is Python, run in the child process that measures, and defines `launch()`:
+
+    from warpwright.domains.sass.harness import Launch, given, output
+
+    def launch():
+        n = 1 << 24
+        return Launch("saxpy", grid=(n // 256, 1, 1), block=(256, 1, 1), arguments=(2.0, given("f32", n), output("f32", n), n))
+
+Inputs are random: mean 0 and standard deviation 0.58, times `scale`, plus `offset`.
+"""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from warpwright.errors import TaskError
+
+Role = Literal["given", "output", "updated"]
+Shape = tuple[int, int, int]
+
+SIZES: Mapping[str, int] = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4}
+"""Bytes of an element, by kind. i32 holds numbers from 0 on below `scale`."""
+
+KINDS = tuple(SIZES)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An array in the device's memory. `updated`: read and written."""
+
+    kind: str
+    count: int
+    role: Role
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in SIZES or self.count < 1:
+            raise TaskError(f"expected a kind out of {', '.join(SIZES)} and at least one element, saw {self.kind!r}, {self.count}", "see docs/sass.md")
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        return SIZES[self.kind] * self.count
+
+
+Argument = Buffer | int | float
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a kernel."""
+
+    kernel: str
+    grid: Shape
+    block: Shape
+    arguments: tuple[Argument, ...]
+    shared: int = 0
+    """Bytes of dynamic shared memory."""
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The arrays among the arguments, in order."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Buffer))
+
+
+def given(kind: str, count: int, scale: float = 1.0, offset: float = 0.0) -> Buffer:
+    """Return an array that the kernel only reads."""
+    return Buffer(kind, count, "given", scale, offset)
+
+
+def output(kind: str, count: int) -> Buffer:
+    """Return an array that the kernel writes."""
+    return Buffer(kind, count, "output")
+
+
+def updated(kind: str, count: int, scale: float = 1.0, offset: float = 0.0) -> Buffer:
+    """Return an array that the kernel reads and writes."""
+    return Buffer(kind, count, "updated", scale, offset)
+
+
+def load(path: str | Path) -> Launch:
+    """Run a harness file and return its launch; raise TaskError when it gives none."""
+    names = runpy.run_path(str(path), run_name="harness")
+    if "launch" not in names:
+        raise TaskError(f"expected a function launch() in the harness {path}, saw {', '.join(n for n in names if n[0] != '_')}", "see docs/sass.md")
+    launch = names["launch"]()
+    if not isinstance(launch, Launch):
+        raise TaskError(f"expected launch() to return a Launch, saw {type(launch).__name__}", "see docs/sass.md")
+    return launch

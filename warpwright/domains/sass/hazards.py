@@ -1,0 +1,316 @@
+"""The model of a warp's hazards: what is in flight at each point of a kernel, and which instruction comes too early for it.
+
+Variable latencies are protected by six scoreboards, fixed ones by the distance in cycles; the hardware interlocks neither. Rules:
+
+    1  an operation with a write scoreboard holds its results until a wait on that board; its sources until one on its read or its write board
+    2  a queue reads its sources in order: a board that a later operation of the queue sets covers the reads before it too. Results come back
+       in order within one group of operations (isa.RETURNS) only: a later board covers those earlier results of its group that have no board
+    3  a wait clears whatever the board covers, if the board was set at least two cycles before (learnt: `SET` distances)
+    4  a write after a read within one queue is free
+    5  registers of a warp group's matrix products belong to them until WARPGROUP.DEPBAR gsb0, 0
+    6  where paths meet, facts unite and covers intersect
+    7  at a fence, a branch or a memory access no operation may be in flight that was not in flight there in the original: what a wait protects
+       there may be another thread's data, which registers do not show
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from warpwright.domains.sass import control, isa
+from warpwright.domains.sass.instruction import Instruction, file_of
+from warpwright.domains.sass.kernel import Kernel, Schedule
+
+HORIZON = 40
+"""Cycles after which a fixed latency is over."""
+
+BOARD, OPERATION = 1024, 2048
+"""Pseudo registers: the setting of a scoreboard, and an operation as a whole."""
+
+Fact = tuple[bool, str, int]
+"""(is it a pending write?, queue, instruction): a register's use by an operation in flight."""
+
+Key = tuple[str, str, str, str]
+"""What a distance is learnt for: (hazard, producer's class, consumer's class and slot, register file)."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An instruction that comes too early."""
+
+    rule: str
+    """RAW, WAR, WAW (variable latency), GMMA, DISTANCE, FLIGHT."""
+    index: int
+    """The instruction."""
+    register: int
+    fact: Fact | None = None
+    """What is still in flight."""
+    key: Key | None = None
+    cycles: int = 0
+    needed: int = 0
+
+
+@dataclass(eq=False)
+class State:
+    """What may be in flight at a point of the program."""
+
+    facts: dict[int, dict[Fact, int]] = field(default_factory=dict)
+    """Register -> fact -> the scoreboards (bits) any of which clears it."""
+    ages: dict[int, dict[str, int]] = field(default_factory=dict)
+    """Register -> class of its producer ("<class" of a late reader) -> cycle of issue."""
+    now: int = 0
+    gmma: frozenset[int] = frozenset()
+
+    def copy(self) -> State:
+        """Return a state that can be changed alone."""
+        facts = {register: dict(facts) for register, facts in self.facts.items()}
+        return State(facts, {register: dict(ages) for register, ages in self.ages.items()}, self.now, self.gmma)
+
+    def elapsed(self) -> dict[int, dict[str, int]]:
+        """Return the ages in cycles before now, without what is over."""
+        found = {}
+        for register, ages in self.ages.items():
+            young = {name: self.now - cycle for name, cycle in ages.items() if self.now - cycle < HORIZON}
+            if young:
+                found[register] = young
+        return found
+
+    def join(self, other: State) -> bool:
+        """Take in what may be in flight on another path (rule 6); return whether that was anything new."""
+        changed = False
+        for register, facts in other.facts.items():
+            mine = self.facts.setdefault(register, {})
+            for fact, cover in facts.items():
+                both = mine[fact] & cover if fact in mine else cover
+                if mine.get(fact) != both:
+                    mine[fact] = both
+                    changed = True
+        for register, ages in other.elapsed().items():
+            known = self.ages.setdefault(register, {})
+            for name, cycles in ages.items():
+                if name not in known or cycles < self.now - known[name]:
+                    known[name] = self.now - cycles
+                    changed = True
+        if not other.gmma <= self.gmma:
+            self.gmma |= other.gmma
+            changed = True
+        return changed
+
+    def within(self, other: State) -> bool:
+        """Is everything that may be in flight here also in flight there, no older and no better covered?"""
+        for register, facts in self.facts.items():
+            theirs = other.facts.get(register, {})
+            if any(fact not in theirs or theirs[fact] & ~cover for fact, cover in facts.items()):
+                return False
+        older = other.elapsed()
+        for register, ages in self.elapsed().items():
+            known = older.get(register, {})
+            if any(name not in known or known[name] > cycles for name, cycles in ages.items()):
+                return False
+        return self.gmma <= other.gmma
+
+    def in_flight(self) -> frozenset[int]:
+        """Return the operations that may be in flight."""
+        return frozenset(register - OPERATION for register in self.facts if register >= OPERATION)
+
+
+Report = Callable[[Violation], None]
+Needed = Callable[[Key], int]
+Learn = Callable[[Key, int], None]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told what while instructions issue."""
+
+    report: Report | None = None
+    """Told of violations."""
+    needed: Needed | None = None
+    """Says what distance a key needs; without it distances are not checked."""
+    learn: Learn | None = None
+    """Told every distance, instead of checking them."""
+    flight: Callable[[Instruction, State], None] | None = None
+    """Shown the state at every fence, branch and memory access, after its waits (rule 7)."""
+
+
+SILENT = Watch()
+
+
+def step(state: State, instruction: Instruction, word: int, watch: Watch = SILENT) -> None:
+    """Issue one instruction."""
+    _wait(state, instruction, word, watch)
+    if watch.flight and instruction.kind in ("fence", "memory"):
+        watch.flight(instruction, state)
+    if watch.report:
+        _check_facts(state, instruction, watch.report)
+    if watch.learn or watch.needed:
+        _check_distances(state, instruction, watch)
+    _issue(state, instruction, word)
+    state.now += max(1, control.stall(word))
+
+
+def _wait(state: State, instruction: Instruction, word: int, watch: Watch) -> None:
+    """Clear what the instruction waits for (rule 3)."""
+    mask = control.waits(word) | instruction.drained
+    if not mask:
+        return
+    facts = state.facts
+    for register in [register for register, pending in facts.items() if any(cover & mask for cover in pending.values())]:
+        left = {fact: cover for fact, cover in facts[register].items() if not cover & mask}
+        if left:
+            facts[register] = left
+        else:
+            del facts[register]
+    if not (watch.learn or watch.needed):
+        return
+    for board in range(control.BOARDS):
+        if mask >> board & 1:
+            for name, cycle in state.ages.get(BOARD + board, {}).items():
+                if state.now - cycle < HORIZON:
+                    _compare(("SET", name, "wait", "SB"), state.now - cycle, instruction.index, BOARD + board, watch)
+
+
+def _check_facts(state: State, instruction: Instruction, report: Report) -> None:
+    facts, index, queue = state.facts, instruction.index, instruction.queue
+    for register in instruction.uses:
+        for fact in facts.get(register, ()):
+            if fact[0]:
+                report(Violation("RAW", index, register, fact))
+    for register in instruction.defs:
+        for fact in facts.get(register, ()):
+            if fact[0]:
+                report(Violation("WAW", index, register, fact))
+            elif fact[1] != queue:
+                report(Violation("WAR", index, register, fact))
+    if state.gmma and not instruction.is_gmma:
+        owned = (instruction.defs | instruction.uses) & state.gmma
+        if owned:
+            report(Violation("GMMA", index, min(owned)))
+
+
+def _check_distances(state: State, instruction: Instruction, watch: Watch) -> None:
+    ages, now, index = state.ages, state.now, instruction.index
+    consumers = instruction.consumers
+    for register in instruction.uses:
+        for name, cycle in ages.get(register, {}).items():
+            if name[0] != "<" and now - cycle < HORIZON:
+                _compare(("RAW", name, *consumers[register]), now - cycle, index, register, watch)
+    for register in instruction.defs:
+        for name, cycle in ages.get(register, {}).items():
+            if now - cycle < HORIZON:
+                hazard = "WAR" if name[0] == "<" else "WAW"
+                _compare((hazard, name, instruction.latency_class, file_of(register)), now - cycle, index, register, watch)
+
+
+def _compare(key: Key, cycles: int, index: int, register: int, watch: Watch) -> None:
+    if watch.learn:
+        watch.learn(key, cycles)
+    elif watch.report and watch.needed and cycles < (least := watch.needed(key)):
+        watch.report(Violation("DISTANCE", index, register, None, key, cycles, least))
+
+
+def _issue(state: State, instruction: Instruction, word: int) -> None:
+    """Note what the instruction leaves in flight."""
+    if instruction.is_gmma:
+        state.gmma |= frozenset(register for register in instruction.defs | instruction.uses if register < 256)
+    elif instruction.waits_for_gmma:
+        state.gmma = frozenset()
+    write, read = control.write_board(word), control.read_board(word)
+    boards = {board for board in (write, read) if board < control.BOARDS}
+    for board in boards:
+        state.ages[BOARD + board] = {instruction.latency_class: state.now}
+    if instruction.queue is not None or boards:
+        _launch(state, instruction, write, sum(1 << board for board in boards))
+    else:
+        _execute(state, instruction)
+    for register in instruction.late_reads:
+        state.ages.setdefault(register, {})["<" + instruction.latency_class] = state.now
+
+
+def _launch(state: State, instruction: Instruction, write: int, cover: int) -> None:
+    """An operation of variable latency: rules 1 and 2."""
+    facts, queue, index = state.facts, instruction.queue or "other", instruction.index
+    written = 1 << write if write < control.BOARDS else 0
+    if cover:
+        _cover_earlier(facts, queue, instruction, cover, written)
+    result: Fact = (True, group_of(instruction), index)
+    for register in instruction.defs:
+        facts.setdefault(register, {})[result] = written
+        state.ages.pop(register, None)
+    reading: Fact = (False, queue, index)
+    for register in instruction.tracked_reads:
+        facts.setdefault(register, {})[reading] = cover
+    if instruction.kind in ("memory", "variable"):
+        facts.setdefault(OPERATION + index, {})[result if instruction.defs else reading] = written if instruction.defs else cover
+
+
+def _cover_earlier(facts: dict[int, dict[Fact, int]], queue: str, instruction: Instruction, cover: int, written: int) -> None:
+    group = group_of(instruction)
+    for pending in facts.values():
+        for fact, known in pending.items():
+            if fact[0]:
+                if written and not known and fact[1] == group:
+                    pending[fact] = written
+            elif fact[1] == queue:
+                pending[fact] = known | cover
+
+
+def _execute(state: State, instruction: Instruction) -> None:
+    """An operation of fixed latency; a guarded one may leave the older value."""
+    for register in instruction.defs:
+        if instruction.guard is None:
+            state.ages[register] = {instruction.producers[register]: state.now}
+        else:
+            state.ages.setdefault(register, {})[instruction.producers[register]] = state.now
+
+
+def group_of(instruction: Instruction) -> str:
+    """Return the group within which results come back in order; an operation of no group is one by itself."""
+    return isa.RETURNS.get(instruction.base, f"#{instruction.index}")
+
+
+# --- whole kernels ---------------------------------------------------------------------------------------------------------------------------
+
+
+def run(state: State, issued: Iterable[tuple[Instruction, int]], watch: Watch = SILENT) -> State:
+    """Issue instructions one after the other; return the state after them."""
+    for instruction, word in issued:
+        step(state, instruction, word, watch)
+    return state
+
+
+def items(schedule: Schedule, places: Sequence[int]) -> list[tuple[Instruction, int]]:
+    """Return the (instruction, word) pairs at some places."""
+    instructions = schedule.kernel.instructions
+    return [(instructions[schedule.order[place]], schedule.words[place]) for place in places]
+
+
+def entries(schedule: Schedule) -> list[State | None]:
+    """Return the state at the entry of every block, by iteration to a fixed point; None for a block that nothing reaches."""
+    kernel = schedule.kernel
+    found: list[State | None] = [None] * len(kernel.blocks)
+    found[0] = State()
+    waiting = [0]
+    while waiting:
+        number = waiting.pop(0)
+        entry = found[number]
+        assert entry is not None
+        after = run(entry.copy(), items(schedule, kernel.blocks[number]))
+        for following in kernel.successors[number]:
+            known = found[following]
+            if known is None:
+                found[following] = after.copy()
+            elif not known.join(after):
+                continue
+            if following not in waiting:
+                waiting.append(following)
+    return found
+
+
+def learn_from(kernel: Kernel, learn: Learn) -> None:
+    """Tell `learn` every distance that the compiler's own schedule keeps."""
+    schedule = kernel.original
+    for number, entry in enumerate(entries(schedule)):
+        if entry is not None:
+            run(entry.copy(), items(schedule, kernel.blocks[number]), Watch(learn=learn))

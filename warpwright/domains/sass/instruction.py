@@ -1,0 +1,208 @@
+"""One instruction as the model sees it: what it writes and reads, what memory it touches, which queue and which class of latency it is of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from warpwright.domains.sass import isa
+from warpwright.domains.sass.disassembly import UP, UR, Line, P, R
+
+Kind = Literal["fence", "memory", "variable", "fixed"]
+"""fence: keeps its place among memory accesses; variable: its latency is; fixed: arithmetic whose latency is fixed."""
+
+_NAMED = re.compile(r"(?<![\w.])(UR|UP|R|P)(\d+)\b")
+_FILES = {"R": R, "UR": UR, "P": P, "UP": UP}
+_ADDRESS = re.compile(r"^(?:desc\[UR\d+\])?\[(.*)\]$")
+_DRAINED = re.compile(r"SB(\d), 0x0\b")
+_BOARD_LIST = re.compile(r"\{([\d,]+)\}")
+_PREDICATE = re.compile(r"^!?U?P(T|\d)")
+
+Consumer = tuple[str, str]
+"""Class and operand slot that a register is read through ("FMA.a", "BRAg" for a guard), and its register file."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an access goes: registers plus bytes."""
+
+    registers: frozenset[str]
+    offset: int
+    width: int
+
+    def apart(self, other: Address) -> bool:
+        """Do two accesses from the same registers touch different bytes?"""
+        ends = self.offset + self.width <= other.offset or other.offset + other.width <= self.offset
+        return self.registers == other.registers and ends
+
+
+@dataclass(frozen=True, eq=False)
+class Instruction:
+    """One instruction of the original kernel; what it does never changes, only where it stands and its control word."""
+
+    index: int
+    """Its place in the original."""
+    text: str
+    guard: int | None
+    """The predicate register that it executes under."""
+    opcode: str
+    operands: tuple[str, ...]
+    defs: frozenset[int]
+    uses: frozenset[int]
+
+    @property
+    def base(self) -> str:
+        """The opcode's first part."""
+        return self.opcode.partition(".")[0]
+
+    @cached_property
+    def memory(self) -> tuple[str, isa.Access] | None:
+        """The spaces that it touches, and whether it writes; what is ordered (strong, volatile) counts as writing."""
+        found = isa.MEMORY.get(self.base)
+        ordered = any(word in self.opcode for word in (".STRONG", ".MMIO", ".VOLATILE"))
+        return (found[0], "w") if found and ordered else found
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What may pass what."""
+        if isa.is_fence(self.base, self.text):
+            return "fence"
+        if self.memory:
+            return "memory"
+        return "variable" if self.base in isa.QUEUE else "fixed"
+
+    @cached_property
+    def queue(self) -> str | None:
+        """The queue that it waits in, None for a fixed latency."""
+        return isa.QUEUE.get(self.base)
+
+    @cached_property
+    def latency_class(self) -> str:
+        """The class under which distances are learnt."""
+        return isa.latency_class(self.base, self.opcode)
+
+    @cached_property
+    def is_gmma(self) -> bool:
+        """Is it a matrix product of a warp group?"""
+        return self.base in isa.GMMA
+
+    @cached_property
+    def waits_for_gmma(self) -> bool:
+        """Does it wait until all matrix products of the warp group are done?"""
+        return self.base == "WARPGROUP" and "DEPBAR" in self.opcode and "gsb0, 0x0" in self.text
+
+    @cached_property
+    def drained(self) -> int:
+        """The scoreboards that a DEPBAR waits for, one bit each; a count above 0 leaves some operations in flight and promises nothing."""
+        if self.base != "DEPBAR":
+            return 0
+        boards = {int(board) for board in _DRAINED.findall(self.text)}
+        boards |= {int(board) for group in _BOARD_LIST.findall(self.text) for board in group.split(",")}
+        return sum(1 << board for board in boards)
+
+    @cached_property
+    def counted(self) -> int:
+        """The scoreboards whose operations a DEPBAR counts, one bit each."""
+        return sum(1 << int(board) for board in set(re.findall(r"SB(\d), 0x[0-9a-f]+", self.text))) if self.base == "DEPBAR" else 0
+
+    @cached_property
+    def consumers(self) -> dict[int, Consumer]:
+        """Register -> how it is read."""
+        slots = self._slots()
+        named = {register: f"{self.latency_class}{'g' if register == self.guard else '.' + slots.get(register, '')}" for register in self.uses}
+        return {register: (name, file_of(register)) for register, name in named.items()}
+
+    @cached_property
+    def producers(self) -> dict[int, str]:
+        """Register -> the class that writes it; the high half of a wide result comes later than the low one."""
+        low = min((register for register in self.defs if register < UR), default=0)
+        wide = self.latency_class in ("IMADW", "FP64")
+        return {register: self.latency_class + ("h" if wide and low < register < UR else "") for register in self.defs}
+
+    @cached_property
+    def tracked_reads(self) -> tuple[int, ...]:
+        """The registers whose reading a scoreboard tells of: those of the general file."""
+        return tuple(register for register in self.uses if register < UR)
+
+    @cached_property
+    def late_reads(self) -> tuple[int, ...]:
+        """The registers that it reads some cycles after issue, which a distance alone protects: uniform ones and predicates."""
+        return tuple(register for register in self.uses if register >= UR) if self.kind != "fixed" else ()
+
+    @cached_property
+    def address(self) -> Address | None:
+        """Where a memory access goes, None where that is not plain."""
+        if self.base in ("LDSM", "STSM"):
+            return None
+        inside = next((match[1] for operand in self.operands if (match := _ADDRESS.match(operand))), None)
+        if inside is None:
+            return None
+        tokens = [token.strip() for token in re.split(r"(?<!^)\+", inside)]
+        offsets = [token for token in tokens if re.fullmatch(r"-?0x[0-9a-f]+", token)]
+        return Address(frozenset(tokens) - frozenset(offsets), sum(int(offset, 16) for offset in offsets), isa.width(self.opcode))
+
+    def _slots(self) -> dict[int, str]:
+        """Register -> the operand slots that it is read through: a to f by position, [ for an address."""
+        if self.memory:
+            sources = [("[" if "[" in operand else "b", operand) for operand in self.operands]
+        else:
+            rest = [operand for operand in self.operands if not _PREDICATE.match(operand)]
+            if rest and any(register < P for register in self.defs):
+                rest = rest[1:]
+            sources = [("abcdef"[min(place, 5)], operand) for place, operand in enumerate(rest)]
+        named_anywhere = named(self.text)
+        slots: dict[int, str] = {}
+        for slot, operand in sources:
+            for register in named(operand):
+                for element in range(8 if UR <= register < P else 4):
+                    here = register + element
+                    if here in self.uses and (element == 0 or here not in named_anywhere) and slot not in slots.get(here, ""):
+                        slots[here] = slots.get(here, "") + slot
+        return slots
+
+
+def file_of(register: int) -> str:
+    """Return the name of a register's file."""
+    return ("R", "UR", "P", "UP")[register >> 8]
+
+
+def named(text: str) -> set[int]:
+    """Return the registers that stand in a text by name."""
+    return {_FILES[file] + int(number) for file, number in _NAMED.findall(text)}
+
+
+def split_operands(text: str) -> tuple[str, ...]:
+    """Split at commas outside brackets."""
+    pieces, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[{(`") - (letter in "]})")
+        if letter == "," and depth <= 0:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return tuple(piece.strip() for piece in pieces if piece.strip())
+
+
+def read(index: int, line: Line) -> Instruction:
+    """Return the instruction of a listed line.
+
+    A register that the text names and the live ranges do not mention (the disassembler takes it for dead) counts as written where it is the
+    destination, else as read. LDGSTS's zero-fill predicate is listed as written; it is only read.
+    """
+    guard_text, _, rest = line.text.partition(" ") if line.text.startswith("@") else ("", "", line.text)
+    opcode, _, operands_text = rest.strip().partition(" ")
+    operands = split_operands(operands_text)
+    guard = next(iter(named(guard_text.lstrip("@!"))), None)
+    defs, uses = set(line.defs), set(line.uses)
+    base = opcode.partition(".")[0]
+    stores = base in isa.MEMORY and isa.MEMORY[base][1] == "w"
+    for register in named(line.text) - defs - uses:
+        written = bool(operands) and not stores and register in named(operands[0]) and "[" not in operands[0]
+        (defs if written else uses).add(register)
+    if base == "LDGSTS":
+        uses, defs = uses | defs, set()
+    if base == "CALL":  # the callee's registers are listed too; its instructions use them, not the call
+        defs, uses = set(), uses & named(line.text)
+    return Instruction(index, line.text, guard, opcode, operands, frozenset(defs), frozenset(uses))

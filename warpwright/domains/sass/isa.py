@@ -1,0 +1,114 @@
+"""What the model knows of opcodes: which order they keep, which unit they wait in, what memory they touch, and their class of latency.
+
+Written from public descriptions and from compilers' output; no table of NVIDIA's tools is copied. Opcodes by their first part: LDG for LDG.E.128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+GMMA = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
+"""Matrix products of a warp group (sm_90): they run on after the instruction, until a WARPGROUP.DEPBAR."""
+
+ENDS = frozenset("BRA BRX JMP JMX BRXU JMXU CALL RET EXIT BREAK BSYNC KILL BPT RTT WARPSYNC NANOSLEEP".split())
+"""They end a basic block."""
+
+FENCES = (
+    ENDS
+    | GMMA
+    | frozenset(
+        "BAR MEMBAR FENCE ERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR ARRIVES SYNCS WARPGROUP WARPGROUPSET ACQBULK PREEXIT ENDCOLLECTIVE ELECT YIELD BSSY"
+        " BMOV CGAERRBAR USETMAXREG UCGABAR_ARV UCGABAR_WAIT UCGABAR_SET UCGABAR_GET UTMALDG UTMASTG UTMAREDG UTMACMDFLUSH UTMACCTL UTMAPF UBLKCP UBLKRED"
+        " UBLKPF SETMAXREG PMTRIG LEPC NOP RPCMOV SETCTAID R2B B2R".split()
+    )
+)
+"""Nothing that touches memory passes them, and they pass one another never."""
+
+_QUEUES = {
+    "lsu": "LDG STG LDS STS LDSM STSM LDL STL LD ST ATOM ATOMG ATOMS RED REDG LDGSTS LDGDEPBAR STAS REDAS CCTL MEMBAR ARRIVES SHFL S2R BAR MATCH QSPC B2R"
+    " R2B SYNCS FENCE ERRBAR LDGMC",
+    "ldc": "LDC",
+    "ldcu": "LDCU",
+    "xu": "MUFU POPC FLO BREV F2F F2I I2F FRND FCHK I2I F2F64 I2F64 F2I64 FRND64",
+    "u2": "S2UR REDUX",
+    "cbu": "BMOV",
+    "tma": "UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED UTMAPF UBLKPF UTMACCTL UTMACMDFLUSH UCGABAR_GET",
+    "movm": "MOVM",
+    "tex": "TEX TLD TLD4 TXQ SULD SUST SUATOM SURED",
+}
+
+QUEUE: Mapping[str, str] = {opcode: queue for queue, opcodes in _QUEUES.items() for opcode in opcodes.split()}
+"""The queue that an instruction of variable latency waits in. One queue reads its sources in order."""
+
+_RETURNS = {
+    "shared": "LDS LDSM",
+    "shuffle": "SHFL",
+    "global": "LDG LD LDL LDGMC ATOM ATOMG",
+    "special": "S2R",
+    "ldc": "LDC",
+    "ldcu": "LDCU",
+    "xu": _QUEUES["xu"],
+    "u2": _QUEUES["u2"],
+}
+
+RETURNS: Mapping[str, str] = {opcode: group for group, opcodes in _RETURNS.items() for opcode in opcodes.split()}
+"""Results of one group come back in order; those of two groups do not, though they may wait in one queue (LDS overtakes LDG)."""
+
+Access = Literal["r", "w"]
+
+MEMORY: Mapping[str, tuple[str, Access]] = {
+    **{opcode: ("g", "r") for opcode in ("LDG", "LDGMC")},
+    **{opcode: ("g", "w") for opcode in ("STG", "RED", "REDG", "ATOMG")},
+    **{opcode: ("s", "r") for opcode in ("LDS", "LDSM")},
+    **{opcode: ("s", "w") for opcode in ("STS", "STSM", "ATOMS", "STAS", "REDAS")},
+    "LDL": ("l", "r"),
+    "STL": ("l", "w"),
+    "LD": ("gsl", "r"),
+    **{opcode: ("gsl", "w") for opcode in ("ST", "ATOM")},
+    "LDGSTS": ("gs", "w"),
+}
+"""Spaces (g global, s shared, l local) and whether they are written."""
+
+COLLECTIVES = frozenset("SHFL VOTE VOTEU MATCH REDUX REDUXU".split())
+"""Operations of the whole warp: they keep their order among themselves."""
+
+WIDTHS = ((".128", 16), (".64", 8), (".U16", 2), (".S16", 2), (".U8", 1), (".S8", 1))
+"""Bytes a thread of a memory access, by what its opcode contains; 4 otherwise."""
+
+_FLOAT = frozenset("FFMA FADD FMUL FSWZADD FFMA32I FADD32I FMUL32I FFMA2 FADD2 FMUL2".split())
+_INTEGER = frozenset("VIADD IDP IDP4A".split())
+_HALF = frozenset("HADD2 HMUL2 HFMA2 HSET2 HSETP2 HMNMX2 VHMNMX".split())
+_DOUBLE = frozenset("DADD DMUL DFMA DSETP DMNMX".split())
+_MATRIX = frozenset("HMMA IMMA DMMA BMMA".split()) | GMMA
+_OWN_CLASS = frozenset("R2UR LDGSTS BRA EXIT WARPGROUP ELECT VOTEU".split())
+
+
+def latency_class(base: str, opcode: str) -> str:
+    """Return the class under which distances are learnt: instructions of one class run in one pipe."""
+    if base in _OWN_CLASS or base in _MATRIX or base in _INTEGER:
+        return base
+    if base in ("IMAD", "IMUL"):
+        return "IMADW" if ".WIDE" in opcode or ".HI" in opcode else "IMAD"
+    if opcode.startswith("HFMA2.MMA"):
+        return "HFMA2MMA"
+    for group, name in ((_FLOAT, "FMA"), (_HALF, "FP16"), (_DOUBLE, "FP64")):
+        if base in group:
+            return name
+    if base in QUEUE:
+        return QUEUE[base]
+    if base in FENCES or base.startswith("UTMA"):
+        return "CTL"
+    if base.startswith("U"):
+        return base if base in ("ULDC", "UMOV") else "UALU"
+    return "ALU"
+
+
+def is_fence(base: str, text: str) -> bool:
+    """Does nothing that touches memory pass this instruction? Also clocks, and what never executes: work-arounds for hardware faults."""
+    return base in FENCES or text.startswith("@!PT") or "CLOCK" in text or "SR_GLOBALTIMER" in text
+
+
+def width(opcode: str) -> int:
+    """Return the bytes that a thread's access moves."""
+    return next((size for suffix, size in WIDTHS if suffix in opcode), 4)

@@ -1,0 +1,170 @@
+"""A kernel of a cubin, read: its instructions, basic blocks and loops; and a Schedule of it, the domain's IR."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from warpwright.base import digest
+from warpwright.domains.sass import isa
+from warpwright.domains.sass.cubin import WORD, Cubin
+from warpwright.domains.sass.disassembly import listing
+from warpwright.domains.sass.instruction import Instruction, read
+
+_TARGET = re.compile(r"`\(([^)]+)\)")
+_ABSOLUTE = re.compile(r"\b(0x[0-9a-f]+)$")
+_INDIRECT = ("BRX", "JMX", "BRXU", "JMXU")
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """The original: what never changes."""
+
+    cubin: Cubin
+    name: str
+    instructions: tuple[Instruction, ...]
+    words: tuple[int, ...]
+    padding: tuple[int, ...]
+    """Words after the last listed instruction: alignment."""
+    labels: dict[str, int]
+    pinned: frozenset[int]
+
+    @cached_property
+    def targets(self) -> tuple[tuple[int, ...], ...]:
+        """Instruction -> the instructions that it may jump to."""
+        return tuple(self._targets_of(instruction) for instruction in self.instructions)
+
+    def _targets_of(self, instruction: Instruction) -> tuple[int, ...]:
+        found = [self.labels[label] for label in _TARGET.findall(instruction.text) if label in self.labels]
+        absolute = _ABSOLUTE.search(instruction.text)
+        if not found and absolute and instruction.base in ("BRA", "CALL", "BSSY"):
+            found = [int(absolute[1], 16) // WORD]
+        return tuple(target for target in found if target < len(self.instructions))
+
+    @cached_property
+    def blocks(self) -> tuple[range, ...]:
+        """The basic blocks."""
+        count = len(self.instructions)
+        leaders = {0, *(label for label in self.labels.values() if label < count), *(target for targets in self.targets for target in targets)}
+        leaders |= {i + 1 for i, instruction in enumerate(self.instructions) if instruction.base in isa.ENDS and i + 1 < count}
+        starts = sorted(leaders)
+        return tuple(range(start, end) for start, end in zip(starts, [*starts[1:], count], strict=True))
+
+    @cached_property
+    def block_of(self) -> tuple[int, ...]:
+        """Place -> its block."""
+        return tuple(number for number, block in enumerate(self.blocks) for _ in block)
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """Block -> the blocks that may follow it."""
+        return tuple(tuple(dict.fromkeys(self._successors_of(number))) for number in range(len(self.blocks)))
+
+    def _successors_of(self, number: int) -> list[int]:
+        block = self.blocks[number]
+        last = self.instructions[block[-1]]
+        after = [number + 1] if number + 1 < len(self.blocks) else []
+        jumps = [self.block_of[target] for target in self.targets[block[-1]]]
+        unguarded = last.guard is None
+        if last.base == "RET":  # to whatever follows a call
+            calls = [i + 1 for i, call in enumerate(self.instructions) if call.base == "CALL" and i + 1 < len(self.instructions)]
+            return [self.block_of[place] for place in calls] + ([] if unguarded else after)
+        if last.base in _INDIRECT:
+            everywhere = [self.block_of[label] for label in self.labels.values() if label < len(self.instructions)]
+            return jumps + everywhere + after
+        if last.base == "CALL":
+            return jumps or after
+        if last.base in ("BREAK", "BSYNC"):
+            return jumps + after
+        if last.base in ("BRA", "JMP"):
+            conditional = any(re.match(r"!?U?P|DIV$|CONV$", operand) for operand in last.operands[:-1])
+            return jumps + ([] if unguarded and not conditional else after)
+        return [] if last.base in ("EXIT", "KILL") and unguarded else after
+
+    @cached_property
+    def depth(self) -> tuple[int, ...]:
+        """Block -> how many loops it lies in, counted by the backward branches that span it."""
+        depth = [0] * len(self.blocks)
+        for number, following in enumerate(self.successors):
+            block = self.blocks[number]
+            for target in following if self.instructions[block[-1]].base in ("BRA", "JMP") else ():
+                if target < number or (target == number and len(block) > 1):
+                    for between in range(target, number + 1):
+                        depth[between] += 1
+        return tuple(depth)
+
+    @cached_property
+    def gmma_registers(self) -> frozenset[int]:
+        """The general registers that matrix products of a warp group use."""
+        uses = (instruction.defs | instruction.uses for instruction in self.instructions if instruction.is_gmma)
+        return frozenset(register for registers in uses for register in registers if register < 256)
+
+    @cached_property
+    def digest(self) -> str:
+        """Identity of the original code."""
+        return digest(self.name, self.cubin.data.hex())
+
+    @property
+    def original(self) -> Schedule:
+        """The compiler's schedule."""
+        return Schedule(self, tuple(range(len(self.instructions))), self.words)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """An order of a kernel's instructions within their blocks, with their control words."""
+
+    kernel: Kernel
+    order: tuple[int, ...]
+    """Place -> instruction (its place in the original)."""
+    words: tuple[int, ...]
+    """Place -> instruction word."""
+    composed: bool = True
+    """Does every block leave no more in flight than the original's did? Then blocks can be checked one by one."""
+
+    def at(self, place: int) -> Instruction:
+        """Return the instruction at a place."""
+        return self.kernel.instructions[self.order[place]]
+
+    def place_of(self, index: int) -> int:
+        """Return where an instruction stands now."""
+        return self.order.index(index, *self._block_bounds(index))
+
+    def _block_bounds(self, index: int) -> tuple[int, int]:
+        block = self.kernel.blocks[self.kernel.block_of[index]]
+        return block.start, block.stop
+
+    def with_words(self, changes: dict[int, int]) -> Schedule:
+        """Return the schedule with other words at some places."""
+        words = list(self.words)
+        for place, word in changes.items():
+            words[place] = word
+        return replace(self, words=tuple(words))
+
+    def exchanged(self, place: int) -> Schedule:
+        """Return the schedule with the instruction at `place` and its successor exchanged, their control words with them."""
+        order, words = list(self.order), list(self.words)
+        order[place : place + 2] = order[place + 1], order[place]
+        words[place : place + 2] = words[place + 1], words[place]
+        return replace(self, order=tuple(order), words=tuple(words))
+
+    @property
+    def cubin(self) -> Cubin:
+        """The edited cubin."""
+        return self.kernel.cubin.with_words(self.kernel.name, self.words + self.kernel.padding)
+
+    @cached_property
+    def key(self) -> str:
+        """Identity of the code."""
+        return digest(self.kernel.digest, b"".join(word.to_bytes(WORD, "little") for word in self.words).hex())
+
+
+def read_kernel(cubin: Cubin, name: str) -> Kernel:
+    """Read a kernel; raise UsageError when the cubin has none of that name, CaptureError where it cannot be disassembled."""
+    listed = listing(cubin, name)
+    words = cubin.words(name)
+    count = len(listed.lines)
+    instructions = tuple(read(index, line) for index, line in enumerate(listed.lines))
+    pinned = frozenset(index for index in cubin.pinned(name) if index < count)
+    return Kernel(cubin, name, instructions, words[:count], words[count:], listed.labels, pinned)

@@ -1,0 +1,282 @@
+"""The legal actions on a schedule: single edits at instructions (i17), and edits of whole blocks (b3).
+
+    exchange(i17)                         a; b  ->  b; a
+    move(i17, by=-8)                      an instruction, eight places up
+    shuffle(b3, seed=5, count=16)         sixteen exchanges at once, then repaired
+    stall(i17, by=-1)                     one cycle less until the next instruction
+    hold(i17, count=8)                    hold <-> yield, in a run of eight
+    board(i17, to=3)                      another scoreboard for a load
+    reuse_off(i17)                        without the operand cache
+    drift(b3, loads="shared", by=-64)     every load as early (late) as it goes
+    tighten(b3)                           every stall as short as it goes
+    pattern(b3, hold="float-9of16")       yields by a pattern
+    reuse_block(b3)                       a block without the operand cache
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+from random import Random
+
+from warpwright.base import Action, Scalar
+from warpwright.domains.sass import control, edits
+from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass.kernel import Schedule
+from warpwright.errors import NotApplicable
+from warpwright.space import Traits
+
+HOT_BLOCKS = 3
+"""Edits of whole blocks are offered for the deepest and longest blocks."""
+
+SMALLEST_BLOCK = 8
+LOOP_WEIGHT = 12
+"""An instruction in a loop is drawn this much more often than one outside; one in an inner loop, its square."""
+
+REACHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+SHUFFLES = (4, 16, 48)
+RUNS = (1, 4, 8, 16, 32)
+PATTERNS = ("never", "always", "float-alternate", "float-never", "float-9of16")
+DRAWS = 60
+REMEMBERED = 4096
+
+Make = Callable[[Schedule, Action], Schedule | None]
+
+
+@dataclass
+class Memory:
+    """Results of edits: a search asks for the same one when it lists, replays and lowers."""
+
+    made: dict[tuple[str, Action], Schedule | None] = field(default_factory=dict)
+
+    def get(self, schedule: Schedule, action: Action, make: Make) -> Schedule | None:
+        """Return what an edit gives, made once."""
+        key = (schedule.key, action)
+        if key not in self.made:
+            while len(self.made) >= REMEMBERED:
+                del self.made[next(iter(self.made))]
+            self.made[key] = make(schedule, action)
+        return self.made[key]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One kind of edit."""
+
+    name: str
+    make: Make
+    every: Callable[[Schedule], Iterator[Action]]
+    """All actions of the kind, legal or not."""
+    draw: Callable[[Schedule, Random, int], Action]
+    """One action of the kind for a place that was drawn, legal or not."""
+    memory: Memory
+    weight: int
+    traits: Traits = Traits("S")
+
+    def sites(self, ir: Schedule) -> Iterator[Action]:
+        """Yield every action that is legal on `ir`."""
+        return (action for action in self.every(ir) if self.memory.get(ir, action, self.make) is not None)
+
+    def apply(self, ir: Schedule, action: Action) -> Schedule:
+        """Return the edited schedule; raise NotApplicable for an edit that the rules refuse."""
+        try:
+            made = self.memory.get(ir, action, self.make)
+        except (ValueError, KeyError, IndexError) as error:
+            raise NotApplicable(f"expected an action of {self.name} on this kernel, saw {action}", "the recipe may be another kernel's") from error
+        if made is None:
+            raise NotApplicable(f"{action} is not legal here: the model of hazards refuses it, or it changes nothing")
+        return made
+
+
+def _index(action: Action) -> int:
+    return int(action.at.removeprefix("i"))
+
+
+def _number(action: Action) -> int:
+    return int(action.at.removeprefix("b"))
+
+
+def _param(action: Action, name: str) -> Scalar:
+    return dict(action.params)[name]
+
+
+def _int(action: Action, name: str) -> int:
+    return int(_param(action, name))
+
+
+def _at(name: str, schedule: Schedule, place: int, **params: Scalar) -> Action:
+    return Action(name, f"i{schedule.order[place]}", tuple(params.items()))
+
+
+def hot_blocks(checker: Checker) -> list[int]:
+    """Return the blocks that are worth an edit as a whole, the deepest and longest first."""
+    kernel = checker.kernel
+    fitting = [number for number, block in enumerate(kernel.blocks) if len(block) >= SMALLEST_BLOCK and checker.reachable(number)]
+    return sorted(fitting, key=lambda number: (-kernel.depth[number], -len(kernel.blocks[number])))[:HOT_BLOCKS]
+
+
+def techniques(checker: Checker) -> tuple[Edit, ...]:
+    """Return all kinds of edits of a kernel."""
+    memory = Memory()
+    single = (_exchange(checker), _move(checker), _shuffle(checker), _stall(checker), _hold(), _board(checker), _reuse_off())
+    whole = (_drift(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
+    first = Traits("S", tried_first=True)
+    made = [Edit(name, make, every, draw, memory, weight) for name, make, every, draw, weight in single]
+    return (*made, *(Edit(name, make, every, draw, memory, weight, first) for name, make, every, draw, weight in whole))
+
+
+Kind = tuple[str, Make, Callable[[Schedule], Iterator[Action]], Callable[[Schedule, Random, int], Action], int]
+
+
+def _exchange(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.exchange(checker, schedule, schedule.place_of(_index(action)))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (_at("exchange", schedule, place) for place in range(len(schedule.order)) if checker.exchangeable(schedule, place))
+
+    return "exchange", make, every, lambda schedule, rng, place: _at("exchange", schedule, place), 2
+
+
+def _move(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.move(checker, schedule, schedule.place_of(_index(action)), _int(action, "by"))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        for place in range(len(schedule.order)):
+            if schedule.at(place).memory:
+                yield from (_at("move", schedule, place, by=sign * reach) for reach in (2, 8, 32) for sign in (-1, 1))
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        return _at("move", schedule, place, by=rng.choice((-1, 1)) * rng.choice(REACHES))
+
+    return "move", make, every, draw, 4
+
+
+def _shuffle(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        block, rng = checker.kernel.blocks[_number(action)], Random(_int(action, "seed"))
+        return edits.shuffle(checker, schedule, [rng.choice(block) for _ in range(2 * _int(action, "count"))])
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (Action("shuffle", f"b{number}", (("seed", 0), ("count", count))) for number in hot_blocks(checker) for count in SHUFFLES)
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        params = (("seed", rng.randrange(1 << 20)), ("count", rng.choice(SHUFFLES)))
+        return Action("shuffle", f"b{checker.kernel.block_of[place]}", params)
+
+    return "shuffle", make, every, draw, 4
+
+
+def _stall(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.stall(checker, schedule, schedule.place_of(_index(action)), _int(action, "by"))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        for place in range(len(schedule.order)):
+            yield from (_at("stall", schedule, place, by=by) for by in (-1, 1))
+
+    return "stall", make, every, lambda schedule, rng, place: _at("stall", schedule, place, by=rng.choice((-1, -1, -2, 1))), 2
+
+
+def _hold() -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        place = schedule.place_of(_index(action))
+        run = range(place, min(place + _int(action, "count"), edits.block_of(schedule, place).stop))
+        return edits.holds(schedule, run, lambda here: not control.held(schedule.words[here]))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (_at("hold", schedule, place, count=1) for place in range(len(schedule.order)))
+
+    return "hold", make, every, lambda schedule, rng, place: _at("hold", schedule, place, count=rng.choice(RUNS)), 3
+
+
+def _board(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.board(checker, schedule, schedule.place_of(_index(action)), _int(action, "to"))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        for place, word in enumerate(schedule.words):
+            if control.write_board(word) < control.BOARDS:
+                yield from (_at("board", schedule, place, to=board) for board in range(control.BOARDS))
+
+    return "board", make, every, lambda schedule, rng, place: _at("board", schedule, place, to=rng.randrange(control.BOARDS)), 2
+
+
+def _reuse_off() -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.without_reuse(schedule, schedule.place_of(_index(action)))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (_at("reuse_off", schedule, place) for place, word in enumerate(schedule.words) if control.reused(word))
+
+    return "reuse_off", make, every, lambda schedule, rng, place: _at("reuse_off", schedule, place), 1
+
+
+def _drift(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.drift(checker, schedule, _number(action), edits.LOADS[str(_param(action, "loads"))], _int(action, "by"))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        for number in hot_blocks(checker):
+            for loads in edits.LOADS:
+                yield from (Action("drift", f"b{number}", (("loads", loads), ("by", by))) for by in (-64, -8, 8, 64))
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        params = (("loads", rng.choice(list(edits.LOADS))), ("by", rng.choice((-64, -16, -4, 4, 16, 64))))
+        return Action("drift", f"b{checker.kernel.block_of[place]}", params)
+
+    return "drift", make, every, draw, 1
+
+
+def _tighten(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.tighten(checker, schedule, _number(action))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (Action("tighten", f"b{number}") for number in hot_blocks(checker))
+
+    return "tighten", make, every, lambda schedule, rng, place: Action("tighten", f"b{checker.kernel.block_of[place]}"), 1
+
+
+def _pattern(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.hold_pattern(schedule, _number(action), str(_param(action, "hold")))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (Action("pattern", f"b{number}", (("hold", name),)) for number in hot_blocks(checker) for name in PATTERNS)
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        return Action("pattern", f"b{checker.kernel.block_of[place]}", (("hold", rng.choice(PATTERNS)),))
+
+    return "pattern", make, every, draw, 1
+
+
+def _reuse_block(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.reuse_off(schedule, _number(action))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (Action("reuse_block", f"b{number}") for number in hot_blocks(checker))
+
+    return "reuse_block", make, every, lambda schedule, rng, place: Action("reuse_block", f"b{checker.kernel.block_of[place]}"), 1
+
+
+def drawer(checker: Checker, kinds: tuple[Edit, ...]) -> Callable[[Schedule, Random], Action | None]:
+    """Return a function that draws one legal action: the kind by its weight, the place by how deep in loops it lies."""
+    kernel = checker.kernel
+    weights = [LOOP_WEIGHT ** min(2, kernel.depth[number]) if checker.reachable(number) else 0 for number in kernel.block_of]
+    places, cumulative = range(len(weights)), list(accumulate(weights))
+    kind_weights = [kind.weight for kind in kinds]
+
+    def draw(schedule: Schedule, rng: Random) -> Action | None:
+        for _ in range(DRAWS):
+            [kind] = rng.choices(kinds, kind_weights)
+            [place] = rng.choices(places, cum_weights=cumulative)
+            action = kind.draw(schedule, rng, place)
+            if kind.memory.get(schedule, action, kind.make) is not None:
+                return action
+        return None
+
+    return draw

@@ -1,0 +1,48 @@
+"""Derived datatypes of MPI at the speed of the memory: import this before mpi4py and its calls are served here (docs/mpi.md).
+
+    import warpwright.mpi
+    from mpi4py import MPI
+
+    warpwright.mpi.layout(datatype)          # its canonical layout: .bytes, .span, .runs(), .pack(), .unpack()
+    warpwright.mpi.counts()                  # calls served and forwarded, by function
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from warpwright.domains.mpi.activate import activate
+from warpwright.domains.mpi.layout import Layout
+from warpwright.errors import UsageError
+
+__all__ = ["Layout", "activate", "counts", "layout"]
+
+_COUNTED = ("MPI_Pack", "MPI_Unpack")
+
+activate()
+
+
+def layout(datatype: Any, count: int = 1) -> Layout:
+    """Return the layout of `count` objects of an mpi4py datatype; raise UsageError for a type that is left to the library."""
+    shim = activate()
+    if shim is None:
+        raise UsageError("expected an MPI to read the datatype with, saw none", "install mpi4py and an MPI library, and unset WARPWRIGHT_MPI")
+    from mpi4py import MPI
+
+    extent = ctypes.c_int64()
+    handle = MPI._handleof(datatype)
+    wide = ctypes.c_void_p(handle) if MPI._sizeof(datatype) == ctypes.sizeof(ctypes.c_void_p) else ctypes.c_int(handle)
+    one = shim.warpwright_of_datatype(wide, ctypes.byref(extent))
+    if not one:
+        raise UsageError(f"expected a datatype that can be read, saw {datatype.name or datatype}", "the library itself serves it")
+    return Layout(one) if count == 1 else Layout(one).strided(count, extent.value)
+
+
+def counts() -> dict[str, dict[str, int]]:
+    """Return how many calls of each function were served and forwarded by this process."""
+    shim = activate()
+    numbers = (ctypes.c_uint64 * (2 * len(_COUNTED)))()
+    if shim is not None:
+        shim.warpwright_counts(numbers)
+    return {name: {"served": numbers[2 * i], "forwarded": numbers[2 * i + 1]} for i, name in enumerate(_COUNTED)}

@@ -1,0 +1,156 @@
+"""How a generated file builds and launches its CUDA kernels: NVIDIA's run-time compiler and the driver, by ctypes, with torch alone beside them.
+
+It follows `templates/driver.py`, but never raises where something is missing: the file then warns and falls back to plain torch calls.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, type-arg"
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+MARK = "# --- generated programs hold what follows\n"
+
+
+def loader(source: str, counts: Mapping[str, int]) -> str:
+    """Return Python text that binds CUDA_KERNELS to the kernels of the CUDA text `source`. `counts`: how many pointers each kernel takes."""
+    given = ", ".join(f'"{name}": {count}' for name, count in counts.items())
+    body = Path(__file__).read_text().split(MARK)[-1].strip("\n")
+    return f"CUDA_SOURCE = r'''\n{source}'''\n\n\n{body}\n\n\nCUDA_KERNELS = _CudaKernels(CUDA_SOURCE, {{{given}}})\n\n\n"
+
+
+# --- generated programs hold what follows
+import ctypes as _c  # noqa: E402
+import hashlib as _hashlib  # noqa: E402
+import os as _os  # noqa: E402
+import pathlib as _pathlib  # noqa: E402
+import sys as _sys  # noqa: E402
+import tempfile as _tempfile  # noqa: E402
+import threading as _threads  # noqa: E402
+import warnings as _warn  # noqa: E402
+
+import torch  # noqa: E402
+
+
+class _CudaKernels:
+    """The kernels of a CUDA text. They are built at the first call, for the GPU that the call is on, and kept on disk."""
+
+    def __init__(self, text, counts):
+        """`counts`: how many pointers each kernel takes."""
+        self.text, self.counts, self.lock = text, counts, _threads.Lock()
+        self.devices = {}  # index of a GPU -> its launchers by name; None where they could not be built
+
+    def usable(self, tensor):
+        """Are there kernels for the GPU that the tensor lies on?"""
+        index = tensor.get_device()
+        if index < 0:
+            return False  # on a CPU
+        if index not in self.devices:
+            with self.lock:
+                if index not in self.devices:
+                    self.devices[index] = self.load(tensor.device)
+        return self.devices[index] is not None
+
+    def launch(self, name, grid, block, tensor, pointers):
+        """Launch a kernel on the current stream of the tensor's GPU."""
+        index = tensor.get_device()
+        kernel, room, places = self.devices[index][name]
+        if index != torch._C._cuda_getDevice():
+            with torch.cuda.device(index):
+                return self.launch(name, grid, block, tensor, pointers)
+        with self.lock:  # the driver copies the arguments before it returns
+            room[:] = pointers
+            failed = self.driver.cuLaunchKernel(kernel, grid, 1, 1, block, 1, 1, 0, torch._C._cuda_getCurrentRawStream(index), places, None)
+        if failed:
+            raise RuntimeError(f"launching {name} failed: {self.reason(failed)}")
+        return None
+
+    @staticmethod
+    def aligned(tensor, step):
+        """Return the tensor, or a copy of it where its address is no multiple of `step` bytes."""
+        return tensor.clone() if tensor.data_ptr() % step else tensor
+
+    def reason(self, code):
+        """Return the driver's text for an error."""
+        text = _c.c_char_p()
+        self.driver.cuGetErrorString(code, _c.byref(text))
+        return f"error {code}: {(text.value or b'unknown').decode()}"
+
+    def load(self, device):
+        """Build and load all kernels for one GPU."""
+        try:
+            self.driver = _c.CDLL("libcuda.so.1")
+            self.driver.cuLaunchKernel.argtypes = [_c.c_void_p, *[_c.c_uint] * 7, _c.c_void_p, _c.c_void_p, _c.c_void_p]
+            code = self.machine_code("{}{}".format(*torch.cuda.get_device_capability(device)))
+        except (OSError, RuntimeError) as error:
+            _warn.warn(f"the fused kernels run as plain torch calls, which is slower: {error}", RuntimeWarning, stacklevel=2)
+            return None
+        found = {}
+        with torch.cuda.device(device):
+            module = _c.c_void_p()
+            failed = self.driver.cuModuleLoadData(_c.byref(module), code)
+            for name, count in self.counts.items():
+                kernel, room = _c.c_void_p(), (_c.c_uint64 * count)()
+                failed = failed or self.driver.cuModuleGetFunction(_c.byref(kernel), module, name.encode())
+                places = (_c.c_void_p * count)(*(_c.addressof(room) + 8 * i for i in range(count)))
+                found[name] = kernel, room, places
+        if failed:
+            _warn.warn(f"the fused kernels run as plain torch calls, which is slower: {self.reason(failed)}", RuntimeWarning, stacklevel=2)
+            return None
+        return found
+
+    def machine_code(self, arch):
+        """Return the kernels' machine code, from disk if an earlier run built it. RuntimeError without a compiler."""
+        compiler = self.compiler()
+        major, minor = _c.c_int(), _c.c_int()
+        compiler.nvrtcVersion(_c.byref(major), _c.byref(minor))
+        options = [f"--gpu-architecture=sm_{arch}", "--std=c++17", "-default-device"]
+        key = _hashlib.sha256("\0".join([self.text, f"{major.value}.{minor.value}", *options]).encode()).hexdigest()[:24]
+        folders = [_os.environ.get("WARPWRIGHT_CACHE", ""), str(_pathlib.Path.home() / ".cache" / "warpwright"), _tempfile.gettempdir()]
+        for folder in filter(None, folders):
+            kept = _pathlib.Path(folder, f"{key}.cubin")
+            if kept.exists():
+                return kept.read_bytes()
+        code = self.compiled(compiler, options)
+        for folder in filter(None, folders):
+            try:
+                _pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+                with _tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+                    file.write(code)
+                _os.replace(file.name, _pathlib.Path(folder, f"{key}.cubin"))  # atomic: two builders of the same text are no race
+                break
+            except OSError:
+                continue  # a folder that cannot be written
+        return code
+
+    def compiled(self, compiler, options):
+        """Compile."""
+        program, size = _c.c_void_p(), _c.c_size_t()
+        compiler.nvrtcCreateProgram(_c.byref(program), self.text.encode(), b"kernels.cu", 0, None, None)
+        try:
+            failed = compiler.nvrtcCompileProgram(program, len(options), (_c.c_char_p * len(options))(*(o.encode() for o in options)))
+            if failed:
+                compiler.nvrtcGetProgramLogSize(program, _c.byref(size))
+                log = _c.create_string_buffer(size.value + 1)
+                compiler.nvrtcGetProgramLog(program, log)
+                raise RuntimeError(f"NVRTC refused the fused kernels: {log.value.decode(errors='replace')[-2000:]}")
+            compiler.nvrtcGetCUBINSize(program, _c.byref(size))
+            code = _c.create_string_buffer(size.value)
+            compiler.nvrtcGetCUBIN(program, code)
+            return code.raw
+        finally:
+            compiler.nvrtcDestroyProgram(_c.byref(program))
+
+    @staticmethod
+    def compiler():
+        """Return NVIDIA's run-time compiler, as torch's wheels bring it, or the system's."""
+        names = [str(path) for folder in _sys.path if folder for path in sorted(_pathlib.Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))]
+        for name in [*names, "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]:
+            try:
+                for helper in sorted(_pathlib.Path(name).parent.glob("libnvrtc-builtins.so.*")) if "/" in name else ():
+                    _c.CDLL(str(helper))  # libnvrtc opens it by name, outside the loader's path
+                return _c.CDLL(name)
+            except OSError:
+                continue
+        raise RuntimeError("there is no run-time compiler libnvrtc: pip install nvidia-cuda-nvrtc")

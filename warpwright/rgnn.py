@@ -1,0 +1,5 @@
+"""Relational graph neural networks: `accelerate(model)` swaps PyG's layers for compiled ones (docs/rgnn.md)."""
+
+from warpwright.domains.rgnn.nn import FastRGCNConv, RGCNConv, accelerate
+
+__all__ = ["FastRGCNConv", "RGCNConv", "accelerate"]

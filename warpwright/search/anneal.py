@@ -1,0 +1,49 @@
+"""Simulated annealing: one step at a time from the recipe at hand; a worse one is taken with a chance that falls with the loss and with time."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+from warpwright.search.moves import Moves, Proposer, Recipe
+from warpwright.space import Space
+
+WARMTH = 10.0
+"""The first temperature, in multiples of what can be told apart."""
+
+COOLING = 0.995
+"""The temperature falls by this factor at each step; at the lowest the search starts anew from the best recipe."""
+
+COLDEST = 0.2
+
+
+def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
+    """Propose the original, then neighbours of the recipe at hand for ever."""
+    moves, unit = Moves(space), math.log(space.resolution)
+    [first] = yield [()]
+    here: tuple[Recipe, float] = ((), first.speedup)
+    best, warmth = here, WARMTH
+    while True:
+        asked = [_neighbour(moves, rng, here[0]) for _ in range(batch)]
+        records = yield asked
+        for recipe, record in zip(asked, records, strict=True):
+            warmth *= COOLING
+            if record.speedup and _taken(rng, math.log(record.speedup / here[1]) if here[1] else 0.0, warmth * unit):
+                here = recipe, record.speedup
+                best = max(best, here, key=lambda pair: pair[1])
+        if warmth < COLDEST:
+            here, warmth = best, WARMTH
+
+
+def _neighbour(moves: Moves, rng: Random, recipe: Recipe) -> Recipe:
+    """Return `recipe` with an action more or, one time in five, less."""
+    if recipe and rng.random() < 0.2:
+        place = rng.randrange(len(recipe))
+        return moves.repair(recipe[:place] + recipe[place + 1 :])
+    longer = moves.walk(rng, 1, recipe)
+    return longer if longer != recipe else moves.walk(rng, 2)
+
+
+def _taken(rng: Random, gain: float, temperature: float) -> bool:
+    return gain >= 0 or rng.random() < math.exp(gain / temperature)

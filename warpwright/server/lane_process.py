@@ -1,0 +1,167 @@
+"""What runs inside a lane: one evaluator of one task on one device, asked over standard input, a JSON object a line.
+
+It ends with the service: when its standard input closes, whatever it does. A cancelled evaluation ends at once, and the trusted processes, which may
+have been in the middle of an answer, are started anew for the next one; so is the lane itself where an import was cut in two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from warpwright import domains, run, targets
+from warpwright.base import BASELINE, Action, Candidate, Comparison, Measurement, Record, Task, from_json, target_of, to_json
+from warpwright.errors import UsageError, WarpwrightError
+from warpwright.run import Settings
+from warpwright.server.protocol import error_of
+from warpwright.space import Comparing, Evaluator
+
+
+class Lane:
+    """The evaluator, and what it is asked."""
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        self.task, self.settings = task, settings
+        self._stack = ExitStack()
+        self._evaluator: Evaluator | None = None
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """The one of the task; a new one after `reset`."""
+        if self._evaluator is None:
+            measuring = replace(run.measuring(self.settings), resident=True)
+            self._evaluator = self._stack.enter_context(targets.evaluator(self.task, self.settings.device, measuring))
+        return self._evaluator
+
+    def reset(self) -> None:
+        """End the evaluator's processes."""
+        self._stack.close()
+        self._evaluator = None
+
+    def open(self) -> dict[str, Any]:
+        """Say what records will rest on, without starting anything."""
+        names = [baseline.proposer.removeprefix(BASELINE) for baseline in self.evaluator.baselines()]
+        return {"versions": dict(self.evaluator.versions), "baselines": names}
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the task is and what may be done to it."""
+        space = run.open_space(self.task, self.settings.device)
+        actions = [str(action) for action in space.actions(space.start)]
+        return {**self.open(), "task": to_json(self.task), "actions": actions, "limited": space.limited}
+
+    def candidate(self, program: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the candidate that a request's program is: recipes are carried out."""
+        if "actions" in program:
+            space = domains.space(self.task, target_of(self.settings.device))
+            made = space.candidate([Action.parse(text) for text in program["actions"]])
+        else:
+            made = from_json(Candidate, {"source": program, "target": target_of(self.settings.device), "actions": [], "proposer": "client"})
+        return {"candidate": to_json(made)}
+
+    def evaluate(self, candidate: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the candidate's record."""
+        [record] = self.evaluator.evaluate([from_json(Candidate, candidate)])
+        return {"record": to_json(record)}
+
+    def compare(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+        """Return both records and, where both passed, how much faster the first is than the second."""
+        pair = [from_json(Candidate, one) for one in (first, second)]
+        records = list(self.evaluator.evaluate(pair))
+        answer: dict[str, Any] = {"records": [to_json(record) for record in records], "measurement": None}
+        if all(record.status == "ok" for record in records):
+            measured = self.evaluator.compare(*pair) if isinstance(self.evaluator, Comparing) else apart(*records)
+            answer["measurement"] = to_json(measured) if measured is not None else None
+        return answer
+
+    def answer(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to an order; what goes wrong is an answer, too."""
+        operation = order.pop("op")
+        try:
+            return {"result": getattr(self, operation)(**order)}
+        except WarpwrightError as error:
+            return {"error": error_of("usage" if isinstance(error, UsageError) else "failed", error.message, error.hint)}
+        except Exception as error:  # of a domain or a target: it is no reason to end
+            self.reset()
+            return {"error": error_of("failed", f"{type(error).__name__}: {error}"[:2000])}
+
+
+def apart(first: Record, second: Record) -> Measurement | None:
+    """Return the first program against the second from two runs, each beside the baselines: for an evaluator that cannot time them together."""
+    if first.measurement is None or second.measurement is None:
+        return None
+    one, other = first.measurement.candidate, second.measurement.candidate
+    low, high = other.low / one.high, other.high / one.low
+    verdict: Comparison = "FASTER" if low > run.WORTHWHILE else "SLOWER" if high < 1 / run.WORTHWHILE else "UNSURE"
+    return replace(
+        first.measurement, baselines={"second": other}, best_baseline="second", speedup=other.median / one.median, interval=(low, high),
+        verdict=verdict, conditions={"note": "timed in two runs"}, regimes={},
+    )  # fmt: skip
+
+
+class _Orders:
+    """Reads orders in a thread of its own, so that a cancellation comes through while the main thread works."""
+
+    def __init__(self) -> None:
+        self.waiting: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.at_work: int | None = None
+        self.cancelled: int | None = None
+        signal.signal(signal.SIGINT, self._interrupt)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            order = json.loads(line)
+            if order["op"] == "cancel":
+                self.cancelled = order["number"]
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            else:
+                self.waiting.put(order)
+        os._exit(0)  # the service is gone: guards kill the workers, and the fork server removes the folders
+
+    def begin(self, number: int) -> None:
+        """Note what is at work; raise KeyboardInterrupt if it was cancelled before."""
+        self.at_work = number
+        if self.cancelled == number:
+            self._interrupt()
+
+    def _interrupt(self, *_: object) -> None:
+        if self.at_work is not None and self.at_work == self.cancelled:
+            self.at_work = None
+            raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Serve until standard input closes."""
+    stream = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else prints does not spoil the answers
+    orders = _Orders()
+    first = orders.waiting.get()
+    lane = Lane(from_json(Task, first["task"]), Settings.from_json(first["settings"]))
+    while True:
+        order = orders.waiting.get()
+        number, broken = order.pop("number"), False
+        try:
+            orders.begin(number)
+            answer = lane.answer(order)
+            orders.at_work = None
+        except KeyboardInterrupt as stop:
+            broken = any(frame.name == "_find_and_load" for frame in traceback.extract_tb(stop.__traceback__))
+            lane.reset()
+            answer = {"error": error_of("cancelled", "it was stopped while it ran")}
+        stream.write(json.dumps({"number": number, **answer}) + "\n")
+        stream.flush()
+        if broken:  # half a module cannot be imported again
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The verbs as methods: the same for a session in Python and for a client on a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from warpwright.base import Source
+from warpwright.errors import WarpwrightError
+
+
+class ServerError(WarpwrightError):
+    """The service could not do what it was asked; `kind` says why (`protocol.error_of`)."""
+
+    def __init__(self, kind: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.kind = kind
+
+
+def unpacked(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the result in an answer; raise ServerError for an error."""
+    if "error" in answer:
+        raise ServerError(**answer["error"])
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+def program(given: str | Source | Sequence[str] | Path) -> dict[str, Any]:
+    """Return a program as a request holds it: a program's text, a Source, a recipe as a list of actions, or the path of a file."""
+    if isinstance(given, Path):
+        return {"files": [[given.name, given.read_text(encoding="utf-8")]]}
+    if isinstance(given, str):
+        return {"files": [["candidate.py", given]]}
+    if isinstance(given, Source):
+        return {"files": [list(pair) for pair in given.files], "entry": given.entry, "language": given.language}
+    return {"actions": list(given)}
+
+
+class Verbs:
+    """What can be asked. `options` are the other fields of a request: device, baselines, seconds, regime, priority, deadline, again, keep."""
+
+    def ask(self, **fields: Any) -> dict[str, Any]:
+        """Put a request; return its result, or raise ServerError."""
+        raise NotImplementedError
+
+    def evaluate(self, task: Any, candidate: str | Source | Sequence[str] | Path, **options: Any) -> dict[str, Any]:
+        """Verify a program and time it beside the baselines."""
+        return self.ask(verb="evaluate", task=_task(task), candidate=program(candidate), **options)
+
+    def compare(self, task: Any, first: str | Source | Path, second: str | Source | Path, **options: Any) -> dict[str, Any]:
+        """Evaluate two programs, and time them beside one another if both are right."""
+        return self.ask(verb="compare", task=_task(task), first=program(first), second=program(second), **options)
+
+    def describe(self, task: Any, **options: Any) -> dict[str, Any]:
+        """Say what a task is, what it is timed beside, and which actions are legal on it."""
+        return self.ask(verb="describe", task=_task(task), **options)
+
+    def best(self, task: Any, **options: Any) -> dict[str, Any]:
+        """Return the best of this session's own programs."""
+        return self.ask(verb="best", task=_task(task), **options)
+
+    def status(self, **options: Any) -> dict[str, Any]:
+        """Say what this session's jobs do, and how long the queue is."""
+        return self.ask(verb="status", **options)
+
+    def cancel(self, job: str) -> dict[str, Any]:
+        """End a job of this session."""
+        return self.ask(verb="cancel", job=job)
+
+
+def _task(task: Any) -> Any:
+    return str(task) if isinstance(task, Path) else task

@@ -1,0 +1,359 @@
+"""The child process that holds the context: loads cubins, compares them bit by bit with the original, times them in pairs. One JSON line each way.
+
+It imports no package but the harness's, so that it starts in a fraction of a second; any error of the driver ends it, and with it the context.
+
+    python child.py JOB      JOB is a JSON file: driver, device, original, helpers, harness, sets
+    {"do": "evaluate", "image": path, "seeds": [..], "rounds": [12, 60], "worth": 1.001}
+    {"do": "stress", "image": path, "seeds": [..], "launches": 1000}
+
+Times are the device's own: CUDA events around enough launches to last 100 us, original and candidate in the order ABBA, on two sets of inputs in turn.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import os
+import statistics
+import struct
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.harness import KINDS, Argument, Buffer, Launch, load
+
+GUARD = 4096
+"""Bytes behind every array, which no launch may write."""
+
+GUARD_WORD, POISON = 0x5A5A5A5A, 0x7FC1DEAD
+
+LEAST_US = 100.0
+"""Launches between two events last at least this long: an event's clock ticks in half microseconds."""
+
+MOST_LAUNCHES = 64
+
+CLEARED = 8
+"""Counters of 8 bytes that the kernels of device.cu add to."""
+
+LARGE_SHARED = 48 * 1024
+FUNCTION_SHARED = 8
+"""The driver's number of the attribute "most dynamic shared memory"."""
+
+
+class DriverFailed(Exception):
+    """A call of the CUDA driver failed; the context may be lost."""
+
+    def __init__(self, code: int, where: str) -> None:
+        super().__init__(f"CUDA error {code} in {where}")
+        self.code = code
+
+
+class Driver:
+    """The CUDA driver, through ctypes, with one context."""
+
+    def __init__(self, library: str, device: int) -> None:
+        self.library = ctypes.CDLL(library)
+        self.call("cuInit", 0)
+        handle, context = ctypes.c_int(), ctypes.c_void_p()
+        self.call("cuDeviceGet", ctypes.byref(handle), device)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), handle)
+        self.call("cuCtxSetCurrent", context)
+        room = ctypes.create_string_buffer(128)
+        self.call("cuDeviceGetName", room, 128, handle)
+        self.name = room.value.decode()
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function of the driver; raise DriverFailed when it fails."""
+        code = getattr(self.library, name)(*arguments)
+        if code:
+            raise DriverFailed(code, name)
+
+    def module(self, image: bytes) -> ctypes.c_void_p:
+        """Load a cubin."""
+        module = ctypes.c_void_p()
+        self.call("cuModuleLoadData", ctypes.byref(module), ctypes.create_string_buffer(image, len(image)))
+        return module
+
+    def function(self, module: ctypes.c_void_p, name: str, shared: int = 0) -> ctypes.c_void_p:
+        """Return a kernel of a module."""
+        function = ctypes.c_void_p()
+        self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        if shared > LARGE_SHARED:
+            self.call("cuFuncSetAttribute", function, FUNCTION_SHARED, shared)
+        return function
+
+    def allocate(self, size: int) -> int:
+        """Return the address of `size` bytes."""
+        address = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        return address.value
+
+    def set_words(self, address: int, word: int, count: int) -> None:
+        """Fill `count` 32-bit words."""
+        self.call("cuMemsetD32_v2", ctypes.c_uint64(address), ctypes.c_uint(word), ctypes.c_size_t(count))
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return bytes of the device's memory."""
+        room = (ctypes.c_char * size)()
+        self.call("cuMemcpyDtoH_v2", room, ctypes.c_uint64(address), ctypes.c_size_t(size))
+        return bytes(room)
+
+    def wait(self) -> None:
+        """Wait for the device."""
+        self.call("cuCtxSynchronize")
+
+    def event(self) -> ctypes.c_void_p:
+        """Return a new event."""
+        event = ctypes.c_void_p()
+        self.call("cuEventCreate", ctypes.byref(event), 0)
+        return event
+
+    def milliseconds(self, begin: ctypes.c_void_p, end: ctypes.c_void_p) -> float:
+        """Return the time between two events."""
+        value = ctypes.c_float()
+        self.call("cuEventElapsedTime", ctypes.byref(value), begin, end)
+        return value.value
+
+
+def packed(values: Sequence[tuple[int, int | float]]) -> Any:
+    """Return (size, value) pairs as the array of pointers that a launch takes; it keeps what it points to."""
+    rooms = []
+    for size, value in values:
+        data = struct.pack("<f" if size == 4 else "<d", value) if isinstance(value, float) else (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        rooms.append(ctypes.create_string_buffer(data, size))
+    pointers = (ctypes.c_void_p * len(rooms))(*(ctypes.addressof(room) for room in rooms))
+    pointers.rooms = rooms  # type: ignore[attr-defined]
+    return pointers
+
+
+class Session:
+    """One kernel with its arrays on the device: `sets` sets of inputs, outputs of the original and of a candidate."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.driver = driver = Driver(job["driver"], job["device"])
+        self.launch: Launch = load(job["harness"])
+        original = Path(job["original"]).read_bytes()
+        self.sizes = [parameter.size for parameter in Cubin(original).parameters(self.launch.kernel)]
+        self._check_arguments()
+        helpers = driver.module(Path(job["helpers"]).read_bytes())
+        self.fill, self.compare, self.digest = (driver.function(helpers, name) for name in ("fill", "compare", "digest"))
+        self.counters = driver.allocate(8 * CLEARED)
+        self.original = driver.function(driver.module(original), self.launch.kernel, self.launch.shared)
+        self.sets = [self._allocate_all() for _ in range(job["sets"])]
+        self.events = [driver.event() for _ in range(2 * 2 * 512 + 1)]
+        self.launches = 0
+
+    def _check_arguments(self) -> None:
+        arguments = self.launch.arguments
+        if len(arguments) > len(self.sizes):
+            raise ValueError(f"expected at most {len(self.sizes)} arguments for {self.launch.kernel}, saw {len(arguments)} in the harness")
+        for place, (size, argument) in enumerate(zip(self.sizes, arguments, strict=False)):
+            if isinstance(argument, Buffer) and size != 8:
+                raise ValueError(f"expected argument {place} to be {size} bytes, saw an array in the harness")
+
+    # --- memory ----------------------------------------------------------------------------------------------------------------------
+
+    def _allocate_all(self) -> list[tuple[int, int]]:
+        """Return for each array the addresses that the original and the candidate get: one for both where it is only read."""
+        pairs = []
+        for buffer in self.launch.buffers:
+            mine = self._allocate(buffer)
+            pairs.append((mine, mine if buffer.role == "given" else self._allocate(buffer)))
+        return pairs
+
+    def _allocate(self, buffer: Buffer) -> int:
+        size = _padded(buffer.bytes)
+        address = self.driver.allocate(size + GUARD)
+        self.driver.set_words(address + size, GUARD_WORD, GUARD // 4)
+        return address
+
+    def inputs(self, number: int, seed: int) -> None:
+        """Make new values in a set, and poison what only the kernel writes."""
+        for place, (buffer, addresses) in enumerate(zip(self.launch.buffers, self.sets[number], strict=True)):
+            for address in dict.fromkeys(addresses):
+                if buffer.role == "output":
+                    self.driver.set_words(address, POISON, _padded(buffer.bytes) // 4)
+                else:
+                    self._fill(address, buffer, (seed * 7919 + place * 104729) & 0x7FFFFFFF)
+
+    def _fill(self, address: int, buffer: Buffer, seed: int) -> None:
+        kind = KINDS.index(buffer.kind)
+        values = [(8, address), (8, buffer.count), (4, seed), (4, float(buffer.scale)), (4, float(buffer.offset)), (4, kind)]
+        self._helper(self.fill, values)
+
+    def _helper(self, function: ctypes.c_void_p, values: list[tuple[int, int | float]]) -> None:
+        self._start(function, (1024, 1, 1), (256, 1, 1), 0, packed(values))
+
+    def _start(self, function: ctypes.c_void_p, grid: Sequence[int], block: Sequence[int], shared: int, arguments: Any) -> None:
+        shape = [ctypes.c_uint(value) for value in (*grid, *block, shared)]
+        self.driver.call("cuLaunchKernel", function, *shape, None, arguments, None)
+
+    # --- launches --------------------------------------------------------------------------------------------------------------------
+
+    def arguments(self, number: int, which: int) -> Any:
+        """Return the launch's arguments on a set; `which`: 0 the original's outputs, 1 the candidate's."""
+        addresses = iter(self.sets[number])
+        values: list[tuple[int, int | float]] = []
+        for size, argument in zip(self.sizes, (*self.launch.arguments, *[0] * len(self.sizes)), strict=False):
+            values.append((size, _value(argument, size, next(addresses)[which] if isinstance(argument, Buffer) else 0)))
+        return packed(values)
+
+    def run(self, function: ctypes.c_void_p, arguments: Any) -> None:
+        """Launch the kernel once."""
+        self._start(function, self.launch.grid, self.launch.block, self.launch.shared, arguments)
+        self.launches += 1
+
+    def differing(self, candidate: ctypes.c_void_p, number: int, seed: int, launches: int = 1) -> int:
+        """Return how many words the candidate writes otherwise than the original on new inputs, over some launches; guards and inputs count too."""
+        self.inputs(number, seed)
+        self.driver.set_words(self.counters, 0, 2 * CLEARED)
+        written = [(b, pair) for b, pair in zip(self.launch.buffers, self.sets[number], strict=True) if b.role != "given"]
+        read_only = [(b, pair[0]) for b, pair in zip(self.launch.buffers, self.sets[number], strict=True) if b.role == "given"]
+        self._digests(read_only, 1)
+        self.run(self.original, self.arguments(number, 0))
+        arguments = self.arguments(number, 1)
+        for _ in range(launches):
+            if launches > 1:
+                self._renew(number, seed)
+            self.run(candidate, arguments)
+            for buffer, (mine, theirs) in written:
+                self._helper(self.compare, [(8, mine), (8, theirs), (8, _padded(buffer.bytes) // 4), (8, self.counters)])
+        self._digests(read_only, 2)
+        self.driver.wait()
+        differ, before, after = struct.unpack_from("<3Q", self.driver.read(self.counters, 8 * CLEARED))
+        return differ + (before != after) + self._guards_broken(number)
+
+    def _renew(self, number: int, seed: int) -> None:
+        """Poison the candidate's outputs again, and restore what it updates."""
+        for place, (buffer, (_, theirs)) in enumerate(zip(self.launch.buffers, self.sets[number], strict=True)):
+            if buffer.role == "output":
+                self.driver.set_words(theirs, POISON, _padded(buffer.bytes) // 4)
+            elif buffer.role == "updated":
+                self._fill(theirs, buffer, (seed * 7919 + place * 104729) & 0x7FFFFFFF)
+
+    def _digests(self, arrays: list[tuple[Buffer, int]], counter: int) -> None:
+        for buffer, address in arrays:
+            self._helper(self.digest, [(8, address), (8, _padded(buffer.bytes) // 4), (8, self.counters + 8 * counter)])
+
+    def _guards_broken(self, number: int) -> int:
+        broken = 0
+        expected = struct.pack("<I", GUARD_WORD) * (GUARD // 4)
+        for buffer, addresses in zip(self.launch.buffers, self.sets[number], strict=True):
+            broken += sum(self.driver.read(address + _padded(buffer.bytes), GUARD) != expected for address in dict.fromkeys(addresses))
+        return broken
+
+    # --- time ------------------------------------------------------------------------------------------------------------------------
+
+    def pairs(self, candidate: ctypes.c_void_p, rounds: int, inner: int) -> tuple[list[float], list[float]]:
+        """Return the microseconds of a launch of the original and of the candidate, `rounds` pairs ABBA each."""
+        driver, events = self.driver, self.events
+        functions = (self.original, candidate)
+        arguments = [self.arguments(number, 1) for number in range(len(self.sets))]
+        order = [0, 1, 1, 0]
+        for which in (0, 1):
+            self.run(functions[which], arguments[0])
+        times: tuple[list[float], list[float]] = ([], [])
+        for start in range(0, rounds, 256):
+            count = min(256, rounds - start)
+            driver.call("cuEventRecord", events[0], None)
+            for step in range(4 * count):
+                for _ in range(inner):
+                    self.run(functions[order[step % 4]], arguments[step // 4 % len(arguments)])
+                driver.call("cuEventRecord", events[step + 1], None)
+            driver.wait()
+            each = [driver.milliseconds(events[step], events[step + 1]) * 1e3 / inner for step in range(4 * count)]
+            for pair in range(count):
+                first, second, third, fourth = each[4 * pair : 4 * pair + 4]
+                times[0].append((first + fourth) / 2)
+                times[1].append((second + third) / 2)
+        return times
+
+    def begin(self) -> dict[str, Any]:
+        """Run the original: is it the same each time, and how long does it take?"""
+        for number in range(len(self.sets)):
+            self.inputs(number, number + 1)
+        differ = [self.differing(self.original, number, 100 + number) for number in range(len(self.sets))]
+        alone, _ = self.pairs(self.original, 3, 1)
+        us = statistics.median(alone)
+        self.inner = max(1, min(MOST_LAUNCHES, math.ceil(LEAST_US / max(us, 0.1))))
+        return {"us": us, "inner": self.inner, "differ": differ, "device": self.driver.name, "kernel": self.launch.kernel}
+
+    def evaluate(self, image: str, seeds: Sequence[int], rounds: Sequence[int], worth: float) -> dict[str, Any]:
+        """Compare a candidate with the original, then time it: the first number of rounds, and the next while it may still be worth it."""
+        module = self.driver.module(Path(image).read_bytes())
+        candidate = self.driver.function(module, self.launch.kernel, self.launch.shared)
+        differ = [self.differing(candidate, place % len(self.sets), seed) for place, seed in enumerate(seeds)]
+        said: dict[str, Any] = {"differ": differ, "original_us": [], "candidate_us": []}
+        if not any(differ):
+            for count in rounds:
+                original, timed = self.pairs(candidate, count, self.inner)
+                said["original_us"] += original
+                said["candidate_us"] += timed
+                ratios = sorted(a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True))
+                if ratios[-(len(ratios) // 6) - 1] < worth:
+                    break
+        self.driver.call("cuModuleUnload", module)
+        return said
+
+    def stress(self, image: str, seeds: Sequence[int], launches: int, seconds: float) -> dict[str, Any]:
+        """Compare every one of many launches with the original, on new inputs for each seed."""
+        module = self.driver.module(Path(image).read_bytes())
+        candidate = self.driver.function(module, self.launch.kernel, self.launch.shared)
+        began, differ, launched = time.monotonic(), 0, 0
+        for place, seed in enumerate(seeds):
+            differ += self.differing(candidate, place % len(self.sets), seed, launches)
+            launched += launches
+            if time.monotonic() - began > seconds:
+                break
+        self.driver.call("cuModuleUnload", module)
+        return {"differ": [differ], "launches": launched, "seeds": place + 1}
+
+
+def _padded(size: int) -> int:
+    return -(-size // 256) * 256
+
+
+def _value(argument: Argument, size: int, address: int) -> int | float:
+    if isinstance(argument, Buffer):
+        return address
+    return argument
+
+
+def serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> int:
+    """Answer requests until the input ends; return the exit code."""
+    try:
+        session = Session(job)
+        say({"ok": True, **session.begin()})
+    except Exception as error:
+        say({"ok": False, "error": f"{type(error).__name__}: {error}", "code": getattr(error, "code", -1)})
+        return 2
+    verbs: dict[str, Callable[..., dict[str, Any]]] = {"evaluate": session.evaluate, "stress": session.stress}
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            said = verbs[request.pop("do")](**request)
+        except DriverFailed as error:  # the context is lost, and freeing it may hang
+            say({"ok": False, "error": str(error), "code": error.code})
+            os._exit(3)
+        say({"ok": True, **said})
+    return 0
+
+
+def main() -> int:
+    """Run the job named on the command line; what a harness prints goes to the error stream."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def say(said: dict[str, Any]) -> None:
+        answers.write(json.dumps(said) + "\n")
+        answers.flush()
+
+    return serve(json.loads(Path(sys.argv[1]).read_text()), say)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""The evaluator of machine code: schedules are proven against the model of hazards, compared bit by bit with the original, and timed in pairs with it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from warpwright.base import BASELINE, Candidate, Comparison, Measurement, Record, Task, Timing, Verdict, failed, now
+from warpwright.domains.sass import domain, script
+from warpwright.domains.sass.checker import complaints
+from warpwright.domains.sass.kernel import Schedule
+from warpwright.errors import NotApplicable, UsageError, WarpwrightError
+from warpwright.space import Measuring
+from warpwright.targets.cubin.process import Child, Job
+from warpwright.templates.driver import machine_code
+
+QUICK, LONGER, FINAL = 6, 24, 300
+"""Pairs ABBA: of every candidate; of one that may be faster, besides; of the final one."""
+
+SEEDS, FINAL_SEEDS = 2, 20
+BASELINE_NAME = "original"
+STRESS_SECONDS = 2.0
+
+Interval = tuple[float, float, float]
+"""Median, and the bounds of its confidence interval."""
+
+
+@dataclass(frozen=True)
+class Final:
+    """What a schedule is worth, measured in a process of its own."""
+
+    speedup: float
+    interval: tuple[float, float]
+    """99 %."""
+    same: float
+    same_interval: tuple[float, float]
+    """The original against itself, loaded a second time."""
+    original_us: float
+    candidate_us: float
+    launches: int
+    """Launches that were compared bit by bit."""
+    differ: int
+
+
+class CubinEvaluator:
+    """Evaluates schedules of one task on one GPU."""
+
+    def __init__(self, task: Task, device: str, measuring: Measuring, driver: str = "libcuda.so.1", helpers: Path | None = None) -> None:
+        harness = str(task.option("harness_path"))
+        if not harness:
+            raise UsageError("expected a harness that launches the kernel, saw none", "pass --harness FILE (docs/sass.md)")
+        self.task, self.device, self.measuring = task, device, measuring
+        self.kernel = domain.kernel_of(task)
+        self.checker = domain.checker_of(self.kernel)
+        self.folder = tempfile.TemporaryDirectory(prefix="warpwright-cubin-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+        folder = Path(self.folder.name)
+        if helpers is None:
+            helpers = folder / "helpers.cubin"
+            helpers.write_bytes(machine_code(Path(domain.__file__).with_name("device.cu").read_text(), f"{self.kernel.cubin.arch}"))
+        self.job = Job(Path(task.path), Path(harness), helpers, driver, _index(device))
+        self.child = Child(self.job, folder)
+        self.seed = 1000 + measuring.seed
+        self.versions: Mapping[str, str] = {"sass": "1", "domain": "sass"}
+        self.noise = 0.0
+        """Log-ratio that the original had against itself at most."""
+
+    def __enter__(self) -> CubinEvaluator:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.child.end()
+        self.folder.cleanup()
+
+    def baselines(self) -> Sequence[Candidate]:
+        """Return the original."""
+        return [replace(domain.lower(self.kernel.original, ()), proposer=BASELINE + BASELINE_NAME)]
+
+    def evaluate_baselines(self) -> Iterator[Record]:
+        """Time the original against itself, loaded again; raise TaskError when it cannot be run."""
+        began = time.monotonic()
+        [candidate] = self.baselines()
+        about = self.child.start()
+        images = [self._timed(self._write(self.kernel.original.cubin.data), (QUICK, LONGER), math.inf) for _ in range(3)]
+        logs = [abs(math.log(statistics.median(_ratios(said)))) for said in images]
+        self.noise = max(logs)
+        measurement = self._measurement(images[0], {"us": about["us"], "launches_between_events": about["inner"], "noise": self.noise, "gpu": about["device"]})
+        seconds = time.monotonic() - began
+        verdict = Verdict(True, "ok", "the original")
+        yield Record(self.task, candidate, self.device, "ok", verdict, measurement, seconds=seconds, versions=self.versions, when=now())
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Record]:
+        """Yield one record for each candidate."""
+        for candidate in candidates:
+            began = time.monotonic()
+            try:
+                record = self._evaluated(candidate)
+            except WarpwrightError as error:
+                record = failed(self.task, candidate, self.device, error)
+            yield replace(record, seconds=time.monotonic() - began, versions=self.versions, when=now())
+
+    def schedule(self, candidate: Candidate) -> Schedule:
+        """Return a candidate's schedule; raise NotApplicable when the rules refuse it."""
+        schedule = script.read(candidate.source.text, self.kernel)
+        found = complaints(schedule, self.checker) if not candidate.actions else self.checker.all_violations(schedule)
+        if found:
+            raise NotApplicable(f"the model of hazards refuses the schedule: {found[0]}", "see docs/sass.md")
+        return schedule
+
+    def _evaluated(self, candidate: Candidate) -> Record:
+        image = self._write(self.schedule(candidate).cubin.data)
+        said = self._timed(image, (QUICK, LONGER), math.exp(self.noise))
+        if any(said["differ"]):
+            reason = f"expected the original's bits, saw {sum(said['differ'])} other words on {sum(map(bool, said['differ']))} of {len(said['differ'])} inputs"
+            return Record(self.task, candidate, self.device, "wrong", Verdict(False, "wrong", reason, check="bitwise"), detail=reason)
+        verdict = Verdict(True, "ok", f"bit by bit as the original on {SEEDS} inputs")
+        return Record(self.task, candidate, self.device, "ok", verdict, self._measurement(said, {"noise": self.noise}))
+
+    def _timed(self, image: Path, rounds: Sequence[int], worth: float) -> Mapping[str, Any]:
+        self.seed += SEEDS
+        seeds = list(range(self.seed - SEEDS, self.seed))
+        return self.child.ask({"do": "evaluate", "image": str(image), "seeds": seeds, "rounds": rounds, "worth": worth if worth < math.inf else 0.0})
+
+    def _write(self, image: bytes) -> Path:
+        path = Path(self.folder.name) / f"{hashlib.sha256(image).hexdigest()[:8]}.cubin"
+        path.write_bytes(image)
+        return path
+
+    def _measurement(self, said: Mapping[str, Any], conditions: Mapping[str, Any]) -> Measurement:
+        speedup, low, high = interval(_ratios(said), 0.95)
+        candidate, original = _timing(said["candidate_us"]), _timing(said["original_us"])
+        return Measurement(
+            "device time of a launch", "s", "lower", candidate, {BASELINE_NAME: original}, BASELINE_NAME, speedup, (low, high),
+            comparison(low, high, math.exp(self.noise)), {"regime": "device", "pairs": len(said["original_us"]), **conditions},
+        )  # fmt: skip
+
+    def confirm(self, candidate: Candidate, pairs: int = FINAL, seeds: int = FINAL_SEEDS, stress: float = STRESS_SECONDS) -> Final:
+        """Measure a schedule in a process of its own, where nothing else ran before; compare every launch of `stress` seconds."""
+        self.child.end()
+        image, same = self._write(self.schedule(candidate).cubin.data), self._write(self.kernel.original.cubin.data)
+        request = {"do": "evaluate", "seeds": list(range(7_000_000, 7_000_000 + seeds)), "rounds": [pairs], "worth": 0.0}
+        said = self.child.ask({**request, "image": str(image)}, 60.0)
+        again = self.child.ask({**request, "image": str(same), "seeds": []}, 60.0)
+        launches = max(10, min(1000, int(1e6 * stress / 4 / self.child.about["us"])))
+        stressed = self.child.ask({"do": "stress", "image": str(image), "seeds": [11, 12, 13, 14], "launches": launches, "seconds": stress}, 60.0)
+        self.child.end()
+        differ = sum(said["differ"]) + sum(stressed["differ"])
+        if any(said["differ"]):
+            return Final(0.0, (0.0, 0.0), 0.0, (0.0, 0.0), 0.0, 0.0, stressed["launches"], differ)
+        speedup, low, high = interval(_ratios(said), 0.99)
+        same_speedup, same_low, same_high = interval(_ratios(again), 0.99)
+        times = statistics.median(said["original_us"]), statistics.median(said["candidate_us"])
+        return Final(speedup, (low, high), same_speedup, (same_low, same_high), *times, stressed["launches"] + seeds, differ)
+
+
+def _index(device: str) -> int:
+    number = device.partition(":")[2] or "0"
+    if not number.isdigit():
+        raise UsageError(f"expected a device such as cubin or cubin:0, saw {device!r}", "cubin:sim is the simulator")
+    return int(number)
+
+
+def _ratios(said: Mapping[str, Any]) -> list[float]:
+    return [a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True)]
+
+
+def _timing(us: Sequence[float]) -> Timing:
+    median, low, high = interval(us, 0.95)
+    return Timing(tuple(value * 1e-6 for value in us), median * 1e-6, low * 1e-6, high * 1e-6)
+
+
+def interval(values: Sequence[float], level: float) -> Interval:
+    """Return the median with its distribution-free interval: the order statistics whose ranks the binomial distribution gives.
+
+    With too few values for the level (fewer than 6 for 95 %, 8 for 99 %) the interval is the whole range.
+    """
+    ordered, count = sorted(values), len(values)
+    tail, rank = 0.0, 0
+    while rank < count // 2:
+        tail += math.comb(count, rank) * 0.5**count
+        if 2 * tail > 1 - level:
+            break
+        rank += 1
+    rank = max(rank, 1)
+    return statistics.median(ordered), ordered[rank - 1], ordered[count - rank]
+
+
+def comparison(low: float, high: float, noise: float) -> Comparison:
+    """Return the verdict of an interval of speed-ups; one that reaches into the noise of the original against itself is not FASTER."""
+    if low > noise:
+        return "FASTER"
+    if high < 1 / noise:
+        return "SLOWER"
+    return "SAME" if 0.98 < low and high < 1.02 else "UNSURE"
