@@ -340,11 +340,37 @@ def program_of(answer: str, marks: Sequence[str]) -> str:
     return answer[first.start() : end + 1].replace("\r\n", "\n") + "\n" if first and end > first.start() else ""
 
 
+@dataclass
+class Recording:
+    """A recorded conversation, played in its order whatever is asked: what is asked depends on times that no two runs share."""
+
+    path: Path
+    name: str = "recording"
+    played: int = 0
+    answers: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        try:
+            rows = [json.loads(line) for line in self.path.read_text().splitlines()]
+            self.answers = [row["answer"] for row in rows if "failure" not in row]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"expected a recorded conversation in {self.path}, saw {error!r}", "a line each, with its answer") from error
+
+    def ask(self, messages: Sequence[Message]) -> str:
+        """Return the next answer. Raises ChatError behind the last one."""
+        if self.played >= len(self.answers):
+            raise ChatError(f"expected {len(self.answers)} questions at most, as {self.path} has answers, saw one more", "record a longer conversation")
+        self.played += 1
+        return self.answers[self.played - 1]
+
+
 def open_chat(spec: str, record: str | None = None) -> Chat:
-    """Return the model that `replay:FILE` or `openai:URL,MODEL` names; with `record`, answers are kept in that file."""
+    """Return the model that `replay:FILE`, `play:FILE` or `openai:URL,MODEL` names; with `record`, answers are kept in that file."""
     kind, _, rest = spec.partition(":")
     if kind == "replay" and rest:
         return Replay(Path(rest))
+    if kind == "play" and rest:
+        return Recording(Path(rest))
     url, comma, model = rest.rpartition(",")
     if kind != "openai" or not comma or not model:
         raise UsageError(f"expected --model replay:FILE or openai:URL,MODEL, saw {spec!r}", "as in openai:http://localhost:8000/v1,my-model")

@@ -123,7 +123,7 @@ def run_task(
 
 
 def model_search(settings: Settings, archive: Archive) -> fsr.Fsr:
-    """Return the search that asks the settings' model. Its questions and answers are logged beside the archive; what stands there is not asked again."""
+    """Return the search that asks the settings' model. Questions and answers are logged beside the archive; what stands there is not asked again."""
     if not settings.model:
         raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
     log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
