@@ -121,7 +121,10 @@ class OpenAI:
             headers["Authorization"] = f"Bearer {_key()}"
         request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers, method="POST")
         with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-            return bytes(answer.read(ANSWER_BYTES))
+            data = bytes(answer.read(ANSWER_BYTES))
+            if answer.length and len(data) < ANSWER_BYTES:  # a read of so many bytes at most does not tell that the rest never came
+                raise http.client.IncompleteRead(data, answer.length)
+            return data
 
     def _content(self, data: bytes) -> str:
         self.usage = None
@@ -359,7 +362,7 @@ class Recording:
     def ask(self, messages: Sequence[Message]) -> str:
         """Return the next answer. Raises ChatError behind the last one."""
         if self.played >= len(self.answers):
-            raise ChatError(f"expected {len(self.answers)} questions at most, as {self.path} has answers, saw one more", "record a longer conversation")
+            raise ChatError(f"expected at most {len(self.answers)} questions, as {self.path} has answers, saw one more", "record a longer one")
         self.played += 1
         return self.answers[self.played - 1]
 
