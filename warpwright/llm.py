@@ -289,18 +289,22 @@ class Metered:
             file.write(scrubbed(json.dumps(whole)) + "\n")
 
 
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
+_SECRET = re.compile(r"(^|_)(\w*KEYS?|TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|AUTH)(_|$)", re.I)
 
 
 def secrets() -> dict[str, str]:
-    """Return the environment's variables that look like secrets."""
-    return {name: value for name, value in os.environ.items() if _SECRET.search(name) and len(value) >= 8}
+    """Return the environment's variables whose names say that they are secrets: they go into no log, and to no worker."""
+    return {name: value for name, value in os.environ.items() if _SECRET.search(name) and value}
+
+
+SHORTEST_SECRET = 8
+"""Letters: a shorter value would be found in words that are none."""
 
 
 def scrubbed(text: str) -> str:
     """Return a text with the values of secrets in the environment replaced by their names."""
     for name, value in secrets().items():
-        text = text.replace(value, f"<{name}>")
+        text = text.replace(value, f"<{name}>") if len(value) >= SHORTEST_SECRET else text
     return text
 
 
