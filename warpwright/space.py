@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from warpwright.base import Action, Candidate, Measurement, Record, Scalar, Task
+from warpwright.deadline import Deadline
 from warpwright.errors import NotApplicable, UsageError
 
 IR = TypeVar("IR")
@@ -23,6 +24,13 @@ IR = TypeVar("IR")
 Legality = Literal["E", "D", "P", "Q", "S", "N"]
 """E exact for all inputs, D dead code, P exact given parameter values (refresh hook), Q exact under a guarded input precondition,
 S schedule (does not change the mathematics), N numeric (changes precision, user's budget decides)."""
+
+
+Tell = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Tell nobody."""
 
 
 def _no_baseline(action: Action) -> str:
@@ -162,6 +170,10 @@ class Measuring:
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream on CUDA, single calls on a CPU."""
     resident: bool = False
     """More candidates will come: the evaluator may hold processes ready for them."""
+    deadline: Deadline | None = None
+    """What has no time before it is left out: slow baselines first, and the records say so."""
+    tell: Tell = silent
+    """Is told what is being done, in a few words, as it begins."""
 
 
 class Evaluator(Protocol):
@@ -221,4 +233,7 @@ class Target(Protocol):
         ...
 
 
-__all__ = ["IR", "Comparing", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Traits", "Writing"]
+__all__ = [
+    "IR", "Comparing", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Tell", "Traits",
+    "Writing", "silent",
+]  # fmt: skip

@@ -95,6 +95,7 @@ FILES = {
     "graph": {"task.py": MODEL},
     "transpile": {"task.py": MODEL, "kernel.py": WITH_KERNEL},
     "unlearnable": {"job.cwc": '{"images": 8, "side": 16, "classes": 3}'},
+    "rgnn": {"layer.rgnn": '{"graph": "fb15k", "scale": 0.02, "width": 16}'},
     "toy": {"sum.powers": "0 2 3"},
 }
 """The files of a small task of each domain, the one that is optimised first."""
@@ -163,7 +164,7 @@ def test_from_a_file_to_a_record_that_replays(name: str, tmp_path: Path) -> None
 def test_the_command_line_serves_a_new_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     path, _ = write("toy", tmp_path)
     monkeypatch.chdir(tmp_path)
-    code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2", "--json"])
+    code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2 proposals", "--json"])
     line = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert code == cli.DONE and line["task"] == "sum" and line["status"] == "ok"
     assert Path("warpwright-out/sum/report.html").exists()

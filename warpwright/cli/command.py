@@ -6,8 +6,10 @@ import argparse
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -15,14 +17,23 @@ from rich.text import Text
 
 import warpwright
 from warpwright import api, doctor
-from warpwright.cli import bench_transpile, pairs, programs, records, serving, transpile, unlearnable
+from warpwright.cli import bench_transpile, pairs, programs, records, serving, transpile, unlearnable, usage
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
+from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    given = parser().parse_args(arguments)
+    began = process_start() if arguments is None else time.monotonic()
+    top = parser()
+    try:
+        asked = usage.with_defaults(top, sys.argv[1:] if arguments is None else arguments, Path.cwd())
+    except UsageError as error:
+        print(f"warpwright: {error}", file=sys.stderr)
+        return WRONG_USE
+    given = top.parse_args(asked)
+    given.began = began
     given.console = Console(stderr=True, soft_wrap=True)
     with _stdout(given.json) as given.stdout, _terminable():
         return _run(given)
@@ -90,9 +101,19 @@ def doctor_verb(given: Arguments) -> int:
     return DONE if healthy else NOT_PASSED
 
 
+def completion(given: Arguments) -> int:
+    """Print what a shell reads to complete the command's words."""
+    text = usage.completion(parser(), given.shell)
+    if given.json:
+        print_json(given, {"shell": given.shell, "text": text})
+    else:
+        print(text, end="")
+    return DONE
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all verbs."""
-    top = argparse.ArgumentParser(prog="warpwright", description="Makes GPU and CPU code fast, and proves it.")
+    top = usage.Parser(prog="warpwright", description="Makes GPU and CPU code fast, and proves it.")
     top.add_argument("--version", action="version", version=f"warpwright {warpwright.__version__}")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     common = _common()
@@ -107,6 +128,7 @@ def parser() -> argparse.ArgumentParser:
     records.register(verb, verbs)
     serving.register(verb)
     verb("doctor", doctor_verb)
+    verb("completion", completion).add_argument("shell", choices=usage.SHELLS, help="whose")
     transpile.register(verb)
     unlearnable.register(verbs)
     pairs.register(verb)

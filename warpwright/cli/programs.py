@@ -14,7 +14,6 @@ from warpwright import api, bench, doctor, loop
 from warpwright.archive import Archive
 from warpwright.base import PRECISIONS, Budget, Options, Record, Scalar, target_of
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments, Verb, console, positive, print_json, tell
-from warpwright.domains.transpile import inline_cuda
 from warpwright.errors import UsageError
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
@@ -30,8 +29,11 @@ def optimize(given: Arguments) -> int:
     """Search for a faster program of one task."""
     settings = _settings(given)
     task = settings.describe(given.task, given.entry)
-    with Progress(given.console, Budget.parse(given.budget).seconds) as progress:
-        result = api.optimize_task(task, settings, given.archive, given.out, progress.record)
+    with Progress(given.console, Budget.parse(given.budget).seconds, task=task.name) as progress:
+        watching = api.Watching(progress.record, progress.tell)
+        result = api.optimize_task(task, settings, given.archive, given.out, watching, given.began, given.again)
+    if result.recalled and result.best is not None:
+        given.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
     tell(given, [result.line])
     if result.line["artifact"]:
         given.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
@@ -42,6 +44,8 @@ def optimize(given: Arguments) -> int:
 
 def audit(given: Arguments) -> int:
     """Put a foreign program through the verifier and the timer."""
+    from warpwright.domains.transpile import inline_cuda
+
     settings = _settings(given)
     task = settings.describe(given.task, given.entry)
     candidate = api.program(given.candidate, target_of(settings.device), given.candidate_entry)
@@ -130,9 +134,9 @@ def _settings(given: Arguments) -> Settings:
         mode=given.mode,
         scale=given.scale,
         seed=getattr(given, "seed", 0),
+        regime=given.regime or "",
         model=getattr(given, "model", ""),
         model_options=getattr(given, "model_options", ""),
-        regime=given.regime or "",
         options=_options(given),
     )
 
@@ -223,6 +227,7 @@ def register(verb: Verb) -> None:
     made.add_argument("--entry", help="class or function, where the file has several")
     made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
     made.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
+    made.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
     made.add_argument("--start", metavar="FILE", help="program with CUDA kernels that computes the same: tune how they are translated for the CPU")
 
     made = verb("audit", audit, task)
@@ -261,7 +266,7 @@ def _task_options() -> argparse.ArgumentParser:
 
 def _search_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--budget", default="60s", help="60s, 5m, 40 (proposals), or several: 5m,100 (%(default)s)")
+    options.add_argument("--budget", default="60s", help="60s, 5m (wall time), '40 proposals', or both: '5m,100 proposals' (%(default)s)")
     options.add_argument("--search", choices=sorted([*SEARCHES, *MODEL_SEARCHES]), default="ladder", help="how to search (%(default)s)")
     options.add_argument("--model", default="", metavar="SPEC", help="for fsr: openai:URL,MODEL or replay:FILE; the key is WARPWRIGHT_API_KEY")
     options.add_argument("--model-options", default="", metavar="NAME=VALUE,...", help="for fsr: candidates, depth, max_repair, tokens, dollars, ...")

@@ -42,6 +42,7 @@ NAMES = (
     "transpile",
     "cuda",
     "unlearnable",
+    "rgnn",
     "sass",
 )
 

@@ -98,7 +98,7 @@ class Moves:
         return None if action is None else (*recipe, action)
 
     def neighbours(self, random: Random, recipe: Recipe) -> Iterator[Recipe]:
-        """Yield the recipes of one action more or less, in random order; in a space that draws, what it tries first and then as many draws as NEAR."""
+        """Yield the recipes of one action more or less, in random order; in a space that draws, what it tries first and then NEAR draws."""
         if self.space.draw is None:
             listed = [*self.additions(recipe), *self.removals(recipe)]
             random.shuffle(listed)

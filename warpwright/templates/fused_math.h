@@ -43,3 +43,19 @@ __device__ __forceinline__ Moments moments(double sum, double squares, double co
     made.m2 = (float)(m2 < 0 ? 0 : m2);
     return made;
 }
+// The maximum of some x, and the sum of exp(x - maximum); relative to 0 where the maximum is not finite.
+__device__ __forceinline__ void join(float& top, float& total, float other_top, float other_total) {
+    const float both = vmax(top, other_top), shift = fabsf(both) == INF ? 0.f : both;
+    total = total * expf(top - shift) + other_total * expf(other_top - shift);
+    top = both;
+}
+__device__ __forceinline__ void join(float& top, float& total, const float* x, int count) {
+    float both = top;
+#pragma unroll
+    for (int i = 0; i < count; ++i) both = vmax(both, x[i]);
+    const float shift = fabsf(both) == INF ? 0.f : both;
+    total *= expf(top - shift);
+#pragma unroll
+    for (int i = 0; i < count; ++i) total += expf(x[i] - shift);
+    top = both;
+}

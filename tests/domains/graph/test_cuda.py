@@ -11,6 +11,7 @@ from tests.domains.graph import test_cpp
 from tests.domains.graph.techniques.exactness import captured, draw
 from tests.domains.graph.test_cpp import ELEMENTWISE, IMAGES, ROWS, TEXT, Function, Several
 from warpwright.domains import transpile
+from warpwright.domains.graph.cuda import plan
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, run
@@ -80,6 +81,28 @@ def test_elementwise_functions() -> None:
 @pytest.mark.parametrize("size", [(33, 257), (40, 1024), (3, 70001), (701, 12)], ids=str)
 def test_rows(size: tuple[int, ...]) -> None:
     check(ROWS, size, ("normal", "offset", "heavy"))
+
+
+@pytest.mark.parametrize("full", [2, 1056])
+def test_long_rows_are_read_in_parts_or_again(full: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "FULL", full)  # with fewer blocks than that, rows are split
+    functions = [ROWS[0], ROWS[1], ROWS[2], ROWS[7], ROWS[11], lambda x: torch.softmax(x * 2, -1) * 3]
+    kernels = check(functions, (3, 70001), ("normal", "offset", "heavy"))
+    assert {len(kernel.launches) for kernel in kernels} == ({1} if full == 2 else {2})
+    assert not any(kernel.text.count("#pragma unroll 4") > 2 * len(kernel.launches) for kernel in kernels)  # a row is read twice at most
+
+
+def test_infinities_in_long_rows() -> None:
+    x = torch.randn(6, 70000)
+    x[0, 100:60000] = -torch.inf
+    x[1] = -torch.inf
+    x[2, 7] = torch.inf
+    x[3, 9] = torch.nan
+    x[4, 69999], x[4, 3] = torch.inf, -torch.inf
+    functions: list[Function] = [lambda x: torch.softmax(x, -1), lambda x: torch.logsumexp(x, -1)]
+    _, optimized = fused(captured(Several(functions), x))
+    for seen, plain in zip(optimized(x), Several(functions)(x), strict=True):
+        torch.testing.assert_close(seen, plain, equal_nan=True)
 
 
 @pytest.mark.parametrize("size", [(3, 64, 20, 12), (1, 2, 200, 300)], ids=str)

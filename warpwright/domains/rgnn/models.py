@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from warpwright.domains.rgnn.front import Graph, Sym, leaky_relu, sum_pairs
 from warpwright.domains.rgnn.lattice import Domain
@@ -21,11 +22,11 @@ def rgcn_max(g: Graph, x: Sym, weight: Sym) -> Sym:
     return sum_pairs(g.max_in(g.src(x), Domain.PAIR_DST) @ weight[g.etype])
 
 
-def rgat(g: Graph, x: Sym, weight: Sym, query: Sym, key: Sym, slope: float = 0.2) -> Sym:
+def rgat(g: Graph, x: Sym, weight: Sym, query: Sym, key: Sym, slope: float = 0.2, to: Domain = Domain.DST) -> Sym:
     """Additive attention over all incoming edges (Busbridge et al. 2019); weight [R, in, heads, out], query and key [heads, out, heads]."""
     z_dst, z_src = g.dst(x).per_head(weight[g.etype]), g.src(x).per_head(weight[g.etype])
     score = leaky_relu(project(z_dst, query) + project(z_src, key), slope)
-    return g.sum_in(g.softmax_in(score)[..., None] * z_src)
+    return g.sum_in(g.softmax_in(score, to)[..., None] * z_src)
 
 
 def project(z: Sym, by: Sym) -> Sym:
@@ -44,10 +45,10 @@ def heads(x: Sym, weight: Sym) -> Sym:
     return x._contract(weight, "hk", "hkm", "hm")
 
 
-def rgat_single(g: Graph, x: Sym, weight: Sym, query: Sym, key: Sym, slope: float = 0.2) -> Sym:
+def rgat_single(g: Graph, x: Sym, weight: Sym, query: Sym, key: Sym, slope: float = 0.2, to: Domain = Domain.DST) -> Sym:
     """`rgat` of one head; weight [R, in, out], query and key [out]."""
     z_dst, z_src = g.dst(x) @ weight[g.etype], g.src(x) @ weight[g.etype]
-    return g.sum_in(g.softmax_in(leaky_relu((z_dst * query).sum() + (z_src * key).sum(), slope)) * z_src)
+    return g.sum_in(g.softmax_in(leaky_relu((z_dst * query).sum() + (z_src * key).sum(), slope), to) * z_src)
 
 
 def hgt_single(g: Graph, key: Sym, query: Sym, value: Sym, attention: Sym, message: Sym, prior: Sym) -> Sym:
@@ -74,3 +75,9 @@ def rgcn_blocks(g: Graph, x: Sym, weight: Sym, how: str = "mean") -> Sym:
 
 rgcn_blocks_sum = functools.partial(rgcn_blocks, how="sum")
 rgcn_blocks_max = functools.partial(rgcn_blocks, how="max")
+
+
+@functools.cache
+def attention(heads: int, slope: float, within: bool) -> Callable[..., Sym]:
+    """Return `rgat_single` or `rgat` with a slope, normalised over all incoming edges or within each relation."""
+    return functools.partial(rgat_single if heads == 1 else rgat, slope=slope, to=Domain.PAIR_DST if within else Domain.DST)

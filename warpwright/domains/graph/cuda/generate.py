@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from warpwright.domains.graph.cpp.layout import Layout, Loop, choose
 from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
+from warpwright.domains.graph.cuda.online import online
 from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TYPES, Plan, Tuning, counted, plan
 from warpwright.domains.graph.ir import value
 
 KEPT_COST = 8
 """Cycles from which on keeping a value in registers beats computing it again."""
-SLOTS = {"Sum": 1, "Moments": 2, "Max": 1, "Min": 1}
+SLOTS = {"Sum": 1, "Moments": 2, "Max": 1, "Min": 1, "Online": 2}
 """Doubles of a reduction's partial result."""
-_EMPTY = {"Sum": ("0.0",), "Moments": ("0.0", "0.0"), "Max": ("-INF",), "Min": ("INF",)}
+_EMPTY = {"Sum": ("0.0",), "Moments": ("0.0", "0.0"), "Max": ("-INF",), "Min": ("INF",), "Online": ("-INF", "0.f")}
 _JOIN = {"Sum": "{0} + {1}", "Moments": "{0} + {1}", "Max": "vmax({0}, {1})", "Min": "vmin({0}, {1})"}
+_FLOATS = ("Max", "Min", "Online")
+"""Reductions whose parts are floats."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,10 @@ class Generated:
 def generate(program: Program, name: str, tuning: Tuning = DEFAULT) -> Generated:
     """Return the kernels of a finished program; Unsupported when it cannot be one."""
     layout = choose(program)
-    return _Writer(program, layout, plan(program, layout, tuning), name).made()
+    shape = plan(program, layout, tuning)
+    if not shape.items:
+        program = online(program)
+    return _Writer(program, layout, shape, name).made()
 
 
 @dataclass
@@ -154,6 +160,8 @@ class _Writer(Phases):
 
     def _op(self, v: Value) -> str:
         kind = "bool" if v.type == MASK else "float"
+        if v.kind == "part" and v.args[0].text == "Online":
+            return f"const float v{v.number} = r{v.args[0].number}_{('top', 'total').index(v.text)};"
         if v.kind == "part":
             return f"const float v{v.number} = m{v.args[0].number}.{v.text};"
         text = v.text.format(*(f"({a.text})" if a.kind == "const" else f"v{a.number}" for a in v.args))
@@ -167,6 +175,8 @@ class _Writer(Phases):
                 continue
             if v.kind == "load":
                 lines.append(f"const float v{v.number} = (float)*p{v.operand};")
+            elif v.kind == "reduce" and v.text == "Online":
+                continue
             elif v.kind == "reduce" and v.text == "Moments":
                 lines.append(f"const Moments m{v.number} = moments(r{v.number}_0, r{v.number}_1, {self.plan.length}.0);")
             elif v.kind == "reduce":
@@ -176,8 +186,7 @@ class _Writer(Phases):
         return lines
 
     def _accumulators(self, r: Value) -> list[str]:
-        kind = "float" if r.text in ("Max", "Min") else "double"
-        return [f"{kind} r{r.number}_{i} = {empty};" for i, empty in enumerate(_EMPTY[r.text])]
+        return [f"{_type(r)} r{r.number}_{i} = {empty};" for i, empty in enumerate(_EMPTY[r.text])]
 
     def _step(self, phase: int, width: int, kept: Sequence[Value]) -> list[str]:
         """Return the lines of one vector of a phase; `q` points at its first element."""
@@ -188,13 +197,16 @@ class _Writer(Phases):
         lines = [line for v in loads for line in self._load(v, width)]
         lines += [f"{'bool' if v.type == MASK else 'float'} y{self.tensor(v)}[{width}];" for v in results]
         sums = [r for r in reductions if r.text == "Sum"] if width > 1 else []
-        lines += [f"float t{r.number} = 0.f;" for r in sums]
+        packs = [r for r in reductions if r.text == "Online"]
+        lines += [f"float t{r.number} = 0.f;" for r in sums] + [f"float t{r.number}[{width}];" for r in packs]
         inner = [self._element(v, phase, kept) for v in values]
         for r in reductions:
-            inner.append(f"t{r.number} += {self._name(r.args[0])};" if r in sums else _add(r, self._name(r.args[0])))
+            text = self._name(r.args[0])
+            inner.append(f"t{r.number} += {text};" if r in sums else f"t{r.number}[e] = {text};" if r in packs else _add(r, text))
         inner += [f"y{self.tensor(v)}[e] = v{v.number};" for v in results]
         lines += ["#pragma unroll", f"for (int e = 0; e < {width}; ++e) {{", *(f"    {line}" for line in inner), "}"]
         lines += [f"r{r.number}_0 += (double)t{r.number};" for r in sums]
+        lines += [f"join(r{r.number}_0, r{r.number}_1, t{r.number}, {width});" for r in packs]
         return [*lines, *(line for v in results for line in self._store(v, width))]
 
     @staticmethod
@@ -350,7 +362,7 @@ class _Writer(Phases):
     def _shuffled(self, reductions: Sequence[Value], width: int) -> list[str]:
         if width == 1:
             return []
-        steps = [f"{name} = {_JOIN[r.text].format(name, f'__shfl_xor_sync(0xffffffffu, {name}, step)')};" for r in reductions for name in _parts(r)]
+        steps = [step for r in reductions for step in _join(r, [f"__shfl_xor_sync(0xffffffffu, {name}, step)" for name in _parts(r)])]
         return ["#pragma unroll", f"for (int step = {width // 2}; step > 0; step /= 2) {{", *(f"    {line}" for line in steps), "}"]
 
     def _columns_joined(self, reductions: Sequence[Value], room: str) -> list[str]:
@@ -359,7 +371,7 @@ class _Writer(Phases):
         lines = [f"__shared__ {_type(r)} {room}{name}[{shape.block}];" for r, name in names]
         lines += [*(f"{room}{name}[threadIdx.x] = {name};" for _, name in names), "__syncthreads();"]
         lines += [f"{name} = {room}{name}[column];" for _, name in names]
-        steps = [f"{name} = {_JOIN[r.text].format(name, f'{room}{name}[j * {shape.per_block} + column]')};" for r, name in names]
+        steps = [step for r in reductions for step in _join(r, [f"{room}{name}[j * {shape.per_block} + column]" for name in _parts(r)])]
         return [*lines, "#pragma unroll", f"for (int j = 1; j < {shape.group}; ++j) {{", *(f"    {line}" for line in steps), "}"]
 
     def _slot(self, r: Value, number: int, part: str) -> str:
@@ -381,10 +393,7 @@ class _Writer(Phases):
         if not reductions:
             return []
         lines = [line for r in reductions for line in self._accumulators(r)]
-        steps = []
-        for r in reductions:
-            for i, name in enumerate(_parts(r)):
-                steps.append(f"{name} = {_JOIN[r.text].format(name, f'({_type(r)})' + self._slot(r, i, 'j'))};")
+        steps = [step for r in reductions for step in _join(r, [f"({_type(r)}){self._slot(r, i, 'j')}" for i in range(SLOTS[r.text])])]
         lines += [f"for (int j = member; j < {self.plan.parts}; j += {self.plan.group}) {{", *(f"    {line}" for line in steps), "}"]
         return lines + self._group_joined(reductions, "j")
 
@@ -395,11 +404,18 @@ class _Writer(Phases):
 
 
 def _type(r: Value) -> str:
-    return "float" if r.text in ("Max", "Min") else "double"
+    return "float" if r.text in _FLOATS else "double"
 
 
 def _parts(r: Value) -> list[str]:
     return [f"r{r.number}_{i}" for i in range(SLOTS[r.text])]
+
+
+def _join(r: Value, others: Sequence[str]) -> list[str]:
+    """Return the lines that join another partial result to this one."""
+    if r.text == "Online":
+        return [f"join(r{r.number}_0, r{r.number}_1, {others[0]}, {others[1]});"]
+    return [f"{name} = {_JOIN[r.text].format(name, other)};" for name, other in zip(_parts(r), others, strict=True)]
 
 
 def _add(r: Value, text: str) -> str:
