@@ -1,8 +1,8 @@
 """Twenty plain kernels, and what the rewrites alone make of them: verified, and timed beside the text as it was given.
 
-    python -m benchmarks.cuda.plain20 --prepare out/plain20.json                                        anywhere: writes the programs; needs libclang
-    python -m benchmarks.cuda.plain20 --prepared out/plain20.json --probe --seconds 60 --out OUT        on the GPU: times all of them
-    python -m benchmarks.cuda.plain20 --prepared out/plain20.json --seconds 85 --jobs 14 --out OUT      on the GPU: verifies and times the likeliest
+    python -m benchmarks.cuda.plain20 --prepare                                        anywhere: writes plain20.json.gz, the programs; needs libclang
+    python -m benchmarks.cuda.plain20 --probe --seconds 60 --jobs 16 --out OUT         on the GPU: times all of them
+    python -m benchmarks.cuda.plain20 --seconds 85 --jobs 14 --out OUT                 on the GPU: verifies and times the likeliest
 
 Each kernel is a task of the cuda domain; no model is asked. The probe times by CUDA events in one process, without the verifier, to see what gains.
 The other run takes each program through the verifier and the timer, beside the text as given. `--dry` does either at small sizes on the CPU.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import gzip
 import json
 import math
 import tempfile
@@ -34,6 +35,8 @@ from warpwright.run import Settings, open_evaluator
 from warpwright.search.moves import Proposer, ask
 from warpwright.space import Space, Traits
 
+PREPARED = Path(__file__).with_name("plain20.json.gz")
+
 KERNELS: tuple[Plain, ...] = (*rows.KERNELS, *reductions.KERNELS, *grids.KERNELS, *products.KERNELS)
 
 
@@ -50,7 +53,7 @@ def write(folder: Path, kernels: Sequence[Plain], target: str) -> list[Path]:
 
 def searched(paths: Sequence[Path], target: str, options: argparse.Namespace, out: Path) -> Iterator[dict[str, Any]]:
     """Yield a row for each task, as its programs are judged."""
-    settings = Settings(device=target, budget=f"{options.seconds}s,{options.proposals}", timing_seconds=options.timing, regime=options.regime)
+    settings = Settings(device=target, budget=f"{options.seconds}s,{options.proposals} proposals", timing_seconds=options.timing, regime=options.regime)
     end, archive = time.time() + options.seconds, str(out / "archive.db")
     plan = bench.Plan(archive, jobs=options.jobs, deadline=end, programs=str(out / "programs"), run="benchmarks.cuda.plain20:job")
     began = time.monotonic()
@@ -164,7 +167,7 @@ def prepare(paths: Sequence[Path], file: Path) -> None:
         made[path.stem] = [{"recipe": [str(a) for a in recipe], "text": plan.text, "flags": list(plan.flags)} for recipe, plan in programs]
         print(f"{path.stem:20} {len(made[path.stem])} programs", flush=True)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(made))
+    file.write_bytes(gzip.compress(json.dumps(made).encode(), mtime=0))
 
 
 def probed(path: Path, target: str, pool: concurrent.futures.Executor, seconds: float) -> list[dict[str, Any]]:
@@ -261,8 +264,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--out", help="folder for rows.jsonl")
-    parser.add_argument("--prepare", metavar="FILE", help="write the programs, and run none of them")
-    parser.add_argument("--prepared", metavar="FILE", help="what --prepare wrote")
+    parser.add_argument("--prepare", action="store_true", help="write the programs, and run none of them")
+    parser.add_argument("--prepared", metavar="FILE", default=str(PREPARED), help="what --prepare writes (%(default)s)")
     parser.add_argument("--regime", default="", help="the verdict's regime: single or stream (the target's own)")
     parser.add_argument("--seconds", type=float, default=140.0, help="no candidate is begun after that many (%(default)s)")
     parser.add_argument("--proposals", type=int, default=14, help="candidates of a task (%(default)s)")
@@ -276,16 +279,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [kernel for kernel in KERNELS if not options.kernels or kernel.name in options.kernels.split(",")]
     with tempfile.TemporaryDirectory() as folder:
         if options.prepare:
-            prepare(write(Path(folder), chosen, target), Path(options.prepare))
+            prepare(write(Path(folder), chosen, target), Path(options.prepared))
             return 0
-        if not options.prepared or not options.out:
-            parser.error("expected --prepared FILE and --out FOLDER, or --prepare FILE")
+        if not options.out:
+            parser.error("expected --out FOLDER, or --prepare")
         return run(write(Path(folder), chosen, target), target, options)
 
 
 def run(paths: Sequence[Path], target: str, options: argparse.Namespace) -> int:
     """Run the probe or the suite; write the rows."""
-    programs = json.loads(Path(options.prepared).read_text())
+    programs = json.loads(gzip.decompress(Path(options.prepared).read_bytes()))
     for path in paths:
         recipes_file(path).write_text(json.dumps(programs[path.stem]))
     out = Path(options.out)
