@@ -91,7 +91,11 @@ class Writer:
             return 32
         if self.tuning.step and widest > 1:
             return self.tuning.step
-        return 256 if widest == 1 else 64 if padded(widest) <= 64 else 32
+        if widest == 1:
+            return 256
+        if not self.products:  # bound by gathers: fewer registers, more programs on a core
+            return 32 if padded(widest) <= 64 else 16
+        return 64 if padded(widest) <= 64 else 32
 
     def _sizes(self, position: int) -> list[int]:
         """Return the widths of a value and of what it reads; a weight read whole has two."""
@@ -122,6 +126,11 @@ class Writer:
     def unroll(self) -> int:
         """Edges of a row in one step of the loop."""
         return self.tuning.unroll or 4
+
+    @property
+    def products(self) -> bool:
+        """Does a weight, or a weight's gradient, meet rows?"""
+        return any(op.kind == "contract" and any(len(s) == 2 for s in op.subscripts) for op in (self.program.ops[i] for i in self.kernel.ops))
 
     @property
     def outer(self) -> bool:
