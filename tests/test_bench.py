@@ -43,7 +43,7 @@ def two(x):
     return x + 2
 """
 
-QUICK = bench.Settings(budget="3", baselines=("eager",))
+QUICK = bench.Settings(budget="3 proposals", baselines=("eager",))
 
 
 def timing(seconds: float) -> Timing:
@@ -184,8 +184,8 @@ def test_a_run_survives_a_job_that_dies_and_resumes(tmp_path: Path) -> None:
 
 
 def test_settings_and_machine_decide_what_is_finished() -> None:
-    other = bench.Settings(budget="4", baselines=("eager",))
-    assert QUICK.key("a") == bench.Settings(budget="3", baselines=("eager",)).key("a")
+    other = bench.Settings(budget="4 proposals", baselines=("eager",))
+    assert QUICK.key("a") == bench.Settings(budget="3 proposals", baselines=("eager",)).key("a")
     assert len({QUICK.key("a"), QUICK.key("b"), other.key("a")}) == 3
     again = bench.Job.from_json(bench.Job("x.py", QUICK, "a.db", "m").to_json())
     assert again == bench.Job("x.py", QUICK, "a.db", "m") and driver.kind_of_machine("cpu")

@@ -92,7 +92,7 @@ class StandIn:
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(driver, "open_evaluator", lambda settings, task: StandIn(task))
+    monkeypatch.setattr(driver, "open_evaluator", lambda settings, task, *_: StandIn(task))
     monkeypatch.setattr(jobs, "map_jobs", lambda function, payloads, count, where: ((i, bench.run_job(job)) for i, job in enumerate(payloads)))
     for name, value in (("seconds", 0.5), ("status", "ok"), ("interrupt_at", None), ("evaluated", 0)):
         monkeypatch.setattr(StandIn, name, value)
@@ -117,7 +117,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_optimize_writes_program_report_and_archive(run: Run) -> None:
-    code, said, err = run("optimize", "task.py", "--budget", "30", "--json")
+    code, said, err = run("optimize", "task.py", "--budget", "30 proposals", "--json")
     assert code == cli.DONE and said.keys() >= KEYS
     assert (said["task"], said["status"], said["verdict"]) == ("task", "ok", "FASTER") and said["speedup"]["best"] > 1
     assert said["recipe"] and Path(said["artifact"]) == Path("warpwright-out/task/optimized.py")
@@ -144,7 +144,7 @@ class ModelNew(torch.nn.Module):
 
 def test_the_translation_of_a_given_program_is_tuned(run: Run) -> None:
     Path("start.py").write_text(START)
-    code, said, _ = run("optimize", "task.py", "--start", "start.py", "--target", "cpu", "--budget", "30", "--json")
+    code, said, _ = run("optimize", "task.py", "--start", "start.py", "--target", "cpu", "--budget", "30 proposals", "--json")
     assert code == cli.DONE and said["recipe"][0] == "translate()" and len(said["recipe"]) >= 2
     assert "/* warpwright: " in Path(said["artifact"]).read_text()
     Path("plain.py").write_text("class ModelNew: pass")
@@ -154,9 +154,9 @@ def test_the_translation_of_a_given_program_is_tuned(run: Run) -> None:
 
 
 def test_a_second_run_measures_nothing_again(run: Run) -> None:
-    first = run("optimize", "task.py", "--budget", "30", "--json")[1]
+    first = run("optimize", "task.py", "--budget", "30 proposals", "--json")[1]
     evaluated = StandIn.evaluated
-    second = run("optimize", "task.py", "--budget", "30", "--json")[1]
+    second = run("optimize", "task.py", "--budget", "30 proposals", "--json")[1]
     assert StandIn.evaluated == evaluated and second["record"] == first["record"]
 
 
@@ -167,7 +167,7 @@ def test_the_steps_of_the_recipe_are_ablated(run: Run) -> None:
 
 
 def test_a_table_is_printed_without_json(run: Run) -> None:
-    code, out, err = run("optimize", "task.py", "--budget", "10")
+    code, out, err = run("optimize", "task.py", "--budget", "10 proposals")
     assert code == cli.DONE and "FASTER" in out and "eager ms" in out
     assert "optimized.py" in err and "the best baseline" in err
 
@@ -186,7 +186,7 @@ def test_interruption_leaves_the_best_so_far(run: Run) -> None:
 
 
 def test_interruption_before_anything_was_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(settings: Any, task: Task) -> Any:
+    def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(driver, "open_evaluator", interrupted)
@@ -216,22 +216,22 @@ def test_bench_prints_one_object_a_line(run: Run) -> None:
     Path("folder").mkdir()
     for name in ("a_1", "a_2", "b"):
         Path("folder", f"{name}.py").write_text(TASK)
-    code, said, err = run("bench", "folder", "--tasks", "a_*", "--budget", "5", "--json", lines=True)
+    code, said, err = run("bench", "folder", "--tasks", "a_*", "--budget", "5 proposals", "--json", lines=True)
     assert code == cli.DONE and [line["task"] for line in said] == ["a_1", "a_2"] and all(line.keys() >= KEYS for line in said)
     assert "[2/2]" in err
     evaluated = StandIn.evaluated
-    again = run("bench", "folder", "--tasks", "a_*", "--budget", "5", "--json", "--resume", lines=True)
+    again = run("bench", "folder", "--tasks", "a_*", "--budget", "5 proposals", "--json", "--resume", lines=True)
     assert again[0] == cli.DONE and StandIn.evaluated == evaluated and len(again[1]) == 2
 
 
 def test_bench_goes_on_after_a_broken_task_and_says_so(run: Run) -> None:
     Path("broken.py").write_text("class Model(: pass\n")
-    code, said, _ = run("bench", "broken.py", "task.py", "--budget", "3", "--json", lines=True)
+    code, said, _ = run("bench", "broken.py", "task.py", "--budget", "3 proposals", "--json", lines=True)
     assert code == cli.NOT_PASSED and {line["status"] for line in said} == {"not_built", "ok"}
 
 
 def best_record(run: Run) -> str:
-    return str(run("optimize", "task.py", "--budget", "10", "--json")[1]["record"])
+    return str(run("optimize", "task.py", "--budget", "10 proposals", "--json")[1]["record"])
 
 
 def test_reproduce_agrees_with_itself_and_not_with_another_time(run: Run) -> None:
@@ -345,7 +345,8 @@ def test_optimize_from_python_gives_a_module_with_the_same_signature(tmp_path: P
 
     module = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()).eval()
     x = torch.randn(3, 8)
-    faster = warpwright.optimize(module, (x,), budget="5", target="cpu", out=tmp_path / "out", archive=tmp_path / "archive.db")
+    result = warpwright.optimize(module, (x,), budget="5 proposals", target="cpu", out=tmp_path / "out", archive=tmp_path / "archive.db")
+    faster = result.module
     assert isinstance(faster, torch.nn.Module) and not faster.training
     with torch.no_grad():
         torch.testing.assert_close(faster(x), module(x))

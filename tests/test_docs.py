@@ -78,7 +78,7 @@ def test_every_module_is_in_a_layer_of_the_import_contract() -> None:
     layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
     named = [name for layer in layers for name in re.findall(r"\w+", layer)]
     packages = {path.parent.name for path in (ROOT / "warpwright").glob("*/__init__.py")}
-    modules = {path.stem for path in (ROOT / "warpwright").glob("*.py")} - {"__init__"}
+    modules = {path.stem for path in (ROOT / "warpwright").glob("*.py")} - {"__init__", "__main__"}
     assert sorted(named) == sorted(packages | modules)
 
 
@@ -101,4 +101,4 @@ def test_searches_are_named_in_the_help() -> None:
 
 def test_the_package_exports_what_its_docstring_shows() -> None:
     package = importlib.import_module("warpwright")
-    assert sorted(package.__all__) == ["__version__", "optimize", "task"] and all(hasattr(package, name) for name in package.__all__)
+    assert sorted(package.__all__) == ["__version__", "accelerate", "backend", "optimize", "task"] and all(hasattr(package, name) for name in package.__all__)

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.compiler, pytest.mark.timeout(900)]
 
 
 def test_optimize_audit_and_reproduce(tmp_path: Path, command: Run) -> None:
-    code, said, err = command("optimize", TASK, "--target", "cpu", "--budget", "1", "--baselines", "eager")
+    code, said, err = command("optimize", TASK, "--target", "cpu", "--budget", "1 proposals", "--baselines", "eager")
     assert code == cli.DONE, err
     assert said["status"] == "ok" and said["verdict"] != "SLOWER" and said["recipe"]
     program = tmp_path / said["artifact"]

@@ -1,34 +1,33 @@
-"""What the verbs do, as functions: optimise one task into a folder, put one program to the proof, optimise a module from Python."""
+"""What the verbs do, as functions: optimise one task into a folder, put one program to the proof."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from warpwright import loop, run
 from warpwright.archive import Archive
-from warpwright.base import BASELINE, Candidate, Record, Source, Task
+from warpwright.base import Budget, Candidate, Record, Source, Task
+from warpwright.deadline import Deadline
 from warpwright.doctor import gpu_present
-from warpwright.domains.transpile.inline_cuda import adapt, has_cuda
 from warpwright.errors import UsageError
 from warpwright.files import make_folder
-from warpwright.reports import page, report
+from warpwright.loop import Outcome
+from warpwright.reports import artefact, page, report
 from warpwright.run import OnRecord, Settings
-from warpwright.space import Evaluator
-from warpwright.tasks import saved_module, taskfile
-
-if TYPE_CHECKING:
-    import torch
+from warpwright.space import Evaluator, Tell, silent
+from warpwright.tasks import taskfile
 
 ARCHIVE = Path(".warpwright/archive.db")
 OUT = Path("warpwright-out")
 
-ABLATION_SHARE = 0.2
+ABLATION_SHARE = 0.1
 """Part of the budget's seconds that is kept for measuring what each step of the best recipe is worth."""
+
+MOST_FOLDERS = 1000
+"""Of one name, for results of different files."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,19 @@ class Result:
     best: Record | None
     folder: Path
     interrupted: bool
+    records: tuple[Record, ...] = ()
+    recalled: bool = False
+    """Answered from the archive: nothing was measured."""
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Who is told of a run while it runs."""
+
+    record: OnRecord = lambda record: None
+    """Of each record, once it is in the archive."""
+    tell: Tell = silent
+    """Of what begins, in a few words."""
 
 
 def default_target() -> str:
@@ -47,53 +59,87 @@ def default_target() -> str:
 
 
 def optimize_task(
-    task: Task, settings: Settings, archive_path: str | Path = ARCHIVE, out: str | Path | None = None, on_record: OnRecord | None = None
-) -> Result:
+    task: Task, settings: Settings, archive_path: str | Path = ARCHIVE, out: str | Path | None = None, watching: Watching | None = None,
+    began: float | None = None, again: bool = False,
+) -> Result:  # fmt: skip
     """Search for a faster program of `task`; write optimized.py, report.html and report.json into `out`, also when interrupted.
 
-    Raise TaskError or UsageError for a task that cannot be loaded or a folder that cannot be made, ArchiveError when the archive fails.
+    The budget's seconds are wall time from `began` (now) to the written result. What an earlier run found within as much time, with the versions
+    of today, is the answer, unless it is to be measured `again`. Raise TaskError or UsageError for a task that cannot be loaded or a folder that
+    cannot be made, ArchiveError when the archive fails.
     """
-    folder = make_folder(out if out is not None else OUT / task.name)
+    from warpwright import recall  # and the targets with it, which most verbs do without
+
+    deadline = Deadline.of(Budget.parse(settings.budget).seconds, began)
+    watching = watching or Watching()
+    folder = make_folder(out if out is not None else folder_of(task))
     records: list[Record] = []
 
     def remember(record: Record) -> None:
         records.append(record)
-        if on_record is not None:
-            on_record(record)
+        watching.record(record)
 
-    interrupted, reason = False, ""
+    run_ = run.Run(Outcome(task, None, (), "interrupted", interrupted=True), "")
     with Archive(archive_path) as archive:
+        known = None if again else recall.recall(task, settings, archive)
+        if known is not None:
+            return _write(task, known.records, folder, archive.path, known.reason, known.left_out, recalled=True)
         try:
-            interrupted, reason = _search(task, settings, archive, remember)
+            run_ = run.run_task(task, settings, archive, remember, ablation_share=ABLATION_SHARE, deadline=deadline, tell=watching.tell)
+            if run_.outcome.failure is not None:
+                raise run_.outcome.failure
         except KeyboardInterrupt:
-            interrupted, reason = True, "interrupted"
+            pass
         finally:
-            result = _write(task, records, folder, archive.path, reason)
-    return replace(result, interrupted=interrupted)
+            result = _write(task, records, folder, archive.path, _reason(run_, bool(records)), run_.outcome.left_out)
+        if not run_.outcome.interrupted:
+            recall.keep(task, settings, archive, run_.outcome, result.records, _reason(run_, True))
+    return replace(result, interrupted=run_.outcome.interrupted)
 
 
-def _search(task: Task, settings: Settings, archive: Archive, remember: OnRecord) -> tuple[bool, str]:
-    """Run the task; return whether it was interrupted, and what the reader should know of the run."""
-    done = run.run_task(task, settings, archive, remember, ablation_share=ABLATION_SHARE)
-    if done.outcome.failure is not None:
-        raise done.outcome.failure
+def _reason(done: run.Run, measured: bool) -> str:
+    """Return what the reader should know of a run."""
     if done.limited:
-        return done.outcome.interrupted, f"not captured, so only changes to the program as a whole were tried: {done.limited}"
-    return done.outcome.interrupted, "interrupted" if done.outcome.interrupted else ""
+        return f"not captured, so only changes to the program as a whole were tried: {done.limited}"
+    if done.outcome.interrupted:
+        return "interrupted"
+    return "" if measured else done.outcome.stopped
 
 
-def _write(task: Task, records: Sequence[Record], folder: Path, archive: Path, reason: str) -> Result:
+def folder_of(task: Task) -> Path:
+    """Return the folder for a task's results: its name's, unless that one holds the results of another file."""
+    for number in range(1, MOST_FOLDERS):
+        folder = OUT / (task.name if number == 1 else f"{task.name}-{number}")
+        if _is_free(folder / "report.json", task.path):
+            return folder
+    raise UsageError(f"expected a free folder such as {folder}, saw {MOST_FOLDERS} taken ones", "name one with --out, or remove some")
+
+
+def _is_free(written: Path, path: str) -> bool:
+    """Is there no result, or one of the task file at `path`?"""
+    try:
+        records = json.loads(written.read_text())["records"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
+    return not records or records[0]["task"]["path"] == path
+
+
+def _write(
+    task: Task, records: Sequence[Record], folder: Path, archive: Path, reason: str, left_out: Sequence[str], recalled: bool = False
+) -> Result:
     """Write the folder's files from what is known, and return the result."""
     distinct = list({record.key: record for record in records}.values())
     best = loop.best(distinct)
-    artifact = folder / "optimized.py"
+    written = folder / "optimized.py"
     if best is not None:
-        artifact.write_text(best.candidate.source.text)
-    line = report.line(task.name, distinct, str(artifact) if best is not None else None, reason)
+        written.write_text(artefact.text(best))
+    line = {**report.line(task.name, distinct, str(written) if best is not None else None, reason), "left_out": list(left_out)}
+    if not distinct and left_out:
+        line["status"] = "timeout"
     (folder / "report.json").write_text(report.document(line, distinct))
     if distinct:
         (folder / "report.html").write_text(page.page(distinct, str(archive), f"warpwright: {task.name}"))
-    return Result(line, best, folder, False)
+    return Result(line, best, folder, False, tuple(distinct), recalled)
 
 
 # --- one program ---------------------------------------------------------------------------------------------------------------------
@@ -132,6 +178,8 @@ def program(path: str | Path, target: str, entry: str = "ModelNew") -> Candidate
 
     Raise UsageError for a file that cannot be read or has no class `entry`.
     """
+    from warpwright.domains.transpile.inline_cuda import adapt, has_cuda  # and numpy with it, which most verbs do without
+
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -189,40 +237,3 @@ def _record_in(path: Path) -> Record:
         return next(record for record in records if record.key == data["record"])
     except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise UsageError(f"expected a report.json that `warpwright optimize` wrote, saw {path}: {error!r}", "name a record's key") from error
-
-
-# --- from Python ---------------------------------------------------------------------------------------------------------------------
-
-
-def optimize_module(
-    module: torch.nn.Module, inputs: Sequence[Any], out: str | Path | None = None, archive: str | Path = ARCHIVE, target: str | None = None,
-    **options: Any,
-) -> torch.nn.Module:  # fmt: skip
-    """Return what `warpwright.optimize` promises; `options` are fields of Settings."""
-    options["baselines"] = tuple(options.get("baselines", ()))
-    settings = Settings(target or default_target(), **options)
-    name = type(module).__name__
-    folder = make_folder(out if out is not None else OUT / name)
-    saved = folder / f"{name}.pt"
-    saved_module.write(module, inputs, saved)
-    result = optimize_task(settings.describe(saved), settings, archive, folder)
-    if result.interrupted:
-        raise KeyboardInterrupt
-    if result.best is None or result.best.candidate.proposer == f"{BASELINE}eager":
-        return module
-    return _load_program(folder / "optimized.py", result.best.candidate.source.entry, module)
-
-
-def _load_program(path: Path, entry: str, module: torch.nn.Module) -> torch.nn.Module:
-    """Return the program's module with the state, the training flag and the device of `module`."""
-    spec = importlib.util.spec_from_file_location(f"warpwright_optimized_{path.parent.name}", path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"expected a Python file, saw {path}", "name a folder with --out that can hold one")
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    faster: torch.nn.Module = getattr(loaded, entry)()
-    faster.load_state_dict(module.state_dict())
-    tensors = [*module.parameters(), *module.buffers()]
-    faster.train(module.training)
-    return faster.to(tensors[0].device) if tensors else faster
-

@@ -39,6 +39,9 @@ BASELINE = "baseline:"
 FAILED = "failed"
 """Key in the versions of a record of our own failure, which no later run takes for an answer."""
 
+LEFT_OUT = "left_out"
+"""The same, in the versions of a baseline's record that the budget of wall time left no room for."""
+
 STATUS_OF: tuple[tuple[type[BaseException], Status], ...] = (
     (WorkerTimeout, "timeout"),
     (WorkerDied, "crashed"),
@@ -317,6 +320,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
 @dataclass(frozen=True)
 class Budget:
     """Where a search stops: at whichever comes first. `None`: no limit of that kind."""
@@ -326,17 +332,21 @@ class Budget:
 
     @classmethod
     def parse(cls, text: str) -> Budget:
-        """Read `60s`, `5m`, `1h`, `40` (proposals), or several joined by commas; raise UsageError for anything else."""
+        """Read `60s`, `5m`, `1h`, `40 proposals`, or both kinds joined by a comma; raise UsageError for anything else."""
         seconds: float | None = None
         proposals: int | None = None
         for piece in text.split(","):
-            match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|)\s*", piece)
+            match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|proposals?|)\s*", piece)
             if match is None:
-                raise UsageError(f"expected a budget such as 60s, 5m or 40 (proposals), saw {piece!r}", "write --budget 60s")
-            if match[2]:
-                seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
+                raise UsageError(f"expected a budget such as 60s, 5m or '40 proposals', saw {piece!r}", "write --budget 60s")
+            if not match[2]:
+                raise UsageError(f"expected a budget with a unit, saw {piece!r}", f"write {match[1]}s for seconds or '{match[1]} proposals'")
+            if match[2] in _SECONDS:
+                seconds = float(match[1]) * _SECONDS[match[2]]
+            elif not match[1].isdigit():
+                raise UsageError(f"expected a whole number of proposals, saw {piece!r}", "write --budget '40 proposals'")
             else:
-                proposals = int(float(match[1]))
+                proposals = int(match[1])
         return cls(seconds=seconds, proposals=proposals)
 
 

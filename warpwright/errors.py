@@ -12,6 +12,9 @@
      |    +-- WorkerProtocol  it answered nonsense
      +-- ArchiveError         the archive cannot be opened or written
 
+    KeyboardInterrupt
+     +-- OutOfTime            a budget of wall time is spent: like Ctrl-C it passes whatever catches Exception
+
 A message has three parts: what was expected, what was seen, and (second argument) what to do.
 """
 
@@ -69,3 +72,7 @@ class WorkerProtocol(WorkerError):
 
 class ArchiveError(WarpwrightError):
     """The archive cannot be opened or written."""
+
+
+class OutOfTime(KeyboardInterrupt):
+    """A budget of wall time is spent (`deadline.Deadline.enforced`)."""

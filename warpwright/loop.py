@@ -15,13 +15,21 @@ from random import Random
 from typing import Any
 
 from warpwright.archive import Archive
-from warpwright.base import BASELINE, Action, Budget, Candidate, Record, Source, Task, Verdict, failed, is_baseline, target_of
-from warpwright.errors import ArchiveError, NotApplicable, WarpwrightError
+from warpwright.base import BASELINE, LEFT_OUT, Action, Budget, Candidate, Record, Source, Task, Verdict, failed, is_baseline, target_of
+from warpwright.deadline import Deadline
+from warpwright.errors import ArchiveError, NotApplicable, OutOfTime, WarpwrightError
 from warpwright.search import Recipe, Search, by_name
 from warpwright.space import Evaluator, Space
 
 NOTHING_NEW = 200
 """Proposals in a row that were all known: the search has been everywhere it can go."""
+
+EXPECTED_SHARE = 0.6
+"""Before a deadline, no program is begun when less is left than this share of what the longest one took: most take less than that one."""
+
+NO_HEADROOM = 0.9
+"""Share of the measured bandwidth at which a search ends: what every correct program has to move leaves a ninth at most."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -40,6 +48,12 @@ class Outcome:
     """Ctrl-C, or `should_stop` said so."""
     failure: WarpwrightError | None = None
     """Our own failure that ended the run (the archive could not be written). What was measured until then is in `records`."""
+    left_out: tuple[str, ...] = ()
+    """What the budget of wall time had no room for, in words."""
+    exhausted: bool = False
+    """The search ended by itself: more time would have changed nothing."""
+    cut: bool = False
+    """The deadline came in the middle of something."""
 
 
 def optimize(
@@ -54,19 +68,25 @@ def optimize(
     seed: int = 0,
     batch: int = 1,
     clock: Callable[[], float] = time.monotonic,
+    deadline: Deadline | None = None,
 ) -> Outcome:
     """Search for a faster program of `task` and return the best one found, whatever ended the run.
 
-    `budget.seconds` counts from the first proposal: preparing the baselines comes before. `budget.proposals` counts every proposal,
-    also one that is answered from the archive. Each record is in the archive before `on_record` sees it.
+    `budget.seconds` counts from the first proposal: preparing the baselines comes before. A `deadline` stands in for it where all of the run is
+    to fit; whoever passes one enforces it. `budget.proposals` counts every proposal, also one that is answered from the archive. Each record
+    is in the archive before `on_record` sees it.
     """
-    run = _Run(task, space, evaluator, archive, on_record, should_stop, budget or Budget(), clock)
+    run = _Run(task, space, evaluator, archive, on_record, should_stop, budget or Budget(), clock, deadline)
+    exhausted = cut = False
     failure: WarpwrightError | None = None
     interrupted = False
     try:
         run.baselines()
         chosen, name = (search, search.__name__) if callable(search) else (by_name(search), search)
         stopped = run.search(chosen, name, Random(seed), batch)
+        exhausted = True
+    except OutOfTime:
+        stopped, cut = run.spent(), True
     except KeyboardInterrupt:
         stopped, interrupted = "interrupted", True
     except _Stop as stop:
@@ -74,7 +94,9 @@ def optimize(
     except ArchiveError as error:
         stopped, failure = f"the archive failed: {error}", error
     records = tuple(run.records)
-    return Outcome(task, best(records), records, stopped, run.proposals, clock() - run.began, interrupted, failure)
+    left_out = run.left_out()
+    exhausted = exhausted and not left_out
+    return Outcome(task, best(records), records, stopped, run.proposals, clock() - run.began, interrupted, failure, left_out, exhausted, cut)
 
 
 def best(records: Iterable[Record]) -> Record | None:
@@ -83,6 +105,15 @@ def best(records: Iterable[Record]) -> Record | None:
     faster = [record for record in passed if _proven(record)]
     baselines = [record for record in passed if is_baseline(record)]
     return max(faster or baselines or passed, key=lambda record: record.speedup, default=None)
+
+
+def bandwidth_share(record: Record) -> float:
+    """Return how much of the device's measured bandwidth the program would need if it moved only what every correct program moves; 0 if unknown."""
+    made = record.measurement
+    if made is None or made.unit != "s" or not made.candidate.median > 0:
+        return 0.0
+    moved, peak = (float(made.conditions.get(name, 0.0)) for name in ("work_bytes", "peak_bytes_per_second"))
+    return moved / peak / made.candidate.median if peak > 0 else 0.0
 
 
 def _proven(record: Record) -> bool:
@@ -107,12 +138,17 @@ class _Run:
     should_stop: Callable[[], bool] | None
     budget: Budget
     clock: Callable[[], float]
+    deadline: Deadline | None = None
     records: list[Record] = field(default_factory=list)
     known: dict[str, Record] = field(default_factory=dict)
     made: dict[Recipe, str] = field(default_factory=dict)
     """The candidate's key of every recipe proposed."""
     proposer: str = "ablation"
     proposals: int = 0
+    not_begun: int = 0
+    """Programs that there was no time for."""
+    took: float = 0.0
+    """Seconds of the longest evaluation of a program that passed."""
     began: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -159,6 +195,7 @@ class _Run:
         with closing(self._evaluations(list(fresh.values()))) as evaluations:
             for item in made:
                 self._check_budget()
+                self._check_headroom()
                 if isinstance(item, Candidate) and item.key in left_out:
                     answers.append(self._not_begun(item, left_out[item.key]))
                     continue
@@ -170,6 +207,7 @@ class _Run:
 
     def _not_begun(self, candidate: Candidate, reason: str) -> Record:
         """Return the search's answer for a program that was not begun: it is no proposal, and nothing is recorded."""
+        self.not_begun += 1
         return Record(self.task, candidate, self.evaluator.device, "timeout", Verdict(False, "timeout", reason), detail=reason)
 
     def _answer_one(self, item: Candidate | Failed, evaluations: Iterator[Record]) -> Record:
@@ -219,6 +257,8 @@ class _Run:
 
     def _remember(self, record: Record) -> None:
         self.known[record.candidate.key] = record
+        if record.status == "ok" and not is_baseline(record):
+            self.took = max(self.took, record.seconds)
         self.records.append(record)  # first: should the archive fail, the result is still returned
         if self.archive is not None:
             self.archive.add(record)
@@ -232,19 +272,41 @@ class _Run:
         if self.on_record is not None:
             self.on_record(record)
 
+    def _check_headroom(self) -> None:
+        """Stop when the best program moves the bytes that every correct one has to move at NO_HEADROOM of the device's rate or more."""
+        top = best(self.records)
+        share = bandwidth_share(top) if top is not None else 0.0
+        if share >= NO_HEADROOM and top is not None:
+            name = top.candidate.proposer.removeprefix(BASELINE) if is_baseline(top) else "the best program"
+            raise _Stop(f"no headroom: {name} runs at {100 * share:.0f} % of the measured bandwidth")
+
     def _check_budget(self) -> None:
         if self.should_stop is not None and self.should_stop():
             raise _Stop("asked to stop", asked=True)
         if self.budget.proposals is not None and self.proposals >= self.budget.proposals:
             raise _Stop(f"the budget of {self.budget.proposals} proposals is spent")
-        if self.budget.seconds is not None and self.proposals and self.clock() - self.began >= self.budget.seconds:
-            raise _Stop(f"the budget of {self.budget.seconds:g} s is spent")
+        if self.deadline is not None:
+            if self.proposals and self.deadline.left < EXPECTED_SHARE * self.took:
+                raise _Stop(self.spent())
+        elif self.budget.seconds is not None and self.proposals and self.clock() - self.began >= self.budget.seconds:
+            raise _Stop(self.spent())
+
+    def spent(self) -> str:
+        """Say that the budget is."""
+        seconds = self.deadline.seconds if self.deadline is not None else self.budget.seconds
+        return f"the budget of {seconds:g} s is spent"
+
+    def left_out(self) -> tuple[str, ...]:
+        """Say what the budget of wall time had no room for."""
+        names = {record.candidate.proposer.removeprefix(BASELINE): record.detail for record in self.records if LEFT_OUT in record.versions}
+        said = [f"baseline {name}: {why.removeprefix('left out: ')}" for name, why in names.items()]
+        return (*said, f"{self.not_begun} programs that take longer to build than was left") if self.not_begun and self.deadline else tuple(said)
 
     def _outlasts(self, candidate: Candidate) -> str:
         """Say why a program is not begun: a schedule of its took a baseline longer to build than is left of the budget; "" if it is."""
         if self.budget.seconds is None or not self.proposals or self._lookup(candidate) is not None:
             return ""
-        left = self.budget.seconds - (self.clock() - self.began)
+        left = self.deadline.left if self.deadline is not None else self.budget.seconds - (self.clock() - self.began)
         for action in candidate.actions:
             baseline = self.space.traits(action).baseline(action)
             seconds = self._built_in(baseline) if baseline else 0.0
@@ -298,11 +360,13 @@ class Ablation:
 
 
 def ablate(
-    record: Record, space: Space[Any], evaluator: Evaluator, archive: Archive | None = None, seconds: float | None = None
-) -> list[Ablation]:
-    """Take each action out of the recipe of `record` in turn and measure the loss; stop early after `seconds`."""
+    record: Record, space: Space[Any], evaluator: Evaluator, archive: Archive | None = None, seconds: float | None = None,
+    known: Iterable[Record] = (),
+) -> list[Ablation]:  # fmt: skip
+    """Take each action out of the recipe of `record` in turn and measure the loss; stop early after `seconds`. What is `known` is not measured."""
     began = time.monotonic()
     run = _Run(record.task, space, evaluator, archive, None, None, Budget(None), time.monotonic)
+    run.known.update((other.candidate.key, other) for other in known)
     found: list[Ablation] = []
     for index, action in enumerate(record.candidate.actions):
         if seconds is not None and time.monotonic() - began > seconds:

@@ -6,17 +6,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from warpwright import domains, targets
 from warpwright.archive import Archive
 from warpwright.base import Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
+from warpwright.deadline import Deadline, out_of_time
+from warpwright.errors import OutOfTime, UsageError
+from warpwright.llm import open_chat
 from warpwright.loop import Outcome, ablate, optimize
-from warpwright.space import Evaluator, Measuring, Space
+from warpwright.search import MODEL_SEARCHES, fsr
+from warpwright.space import Evaluator, Measuring, Space, Tell, silent
 from warpwright.timing import facts
 from warpwright.timing.device_lock import DeviceLock
 
@@ -24,6 +29,11 @@ WORTHWHILE = 1.02
 """A candidate that gains surely less than 2 % on the best baseline is timed no longer."""
 
 OnRecord = Callable[[Record], None]
+
+BudgetOf = Literal["search", "all"]
+
+TIMING_SHARE = 0.3
+"""Of a budget's seconds, the most that one program is timed for: a short budget still tries three."""
 
 Evaluators = Callable[["Settings", Task], AbstractContextManager[Evaluator]]
 """Gives the evaluator of a task under some settings."""
@@ -36,7 +46,7 @@ class Settings:
     device: str = "cpu"
     search: str = "ladder"
     budget: str = "60s"
-    """As on the command line: for one task, counted from its first proposal."""
+    """As on the command line: for one task."""
     baselines: tuple[str, ...] = ()
     """Empty: those that the device has."""
     precision: Precision = "strict"
@@ -49,12 +59,19 @@ class Settings:
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: the target's own."""
     options: Options = ()
     """What the task's domain is told besides."""
+    model: str = ""
+    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py)."""
+    model_options: str = ""
+    """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
+    budget_of: BudgetOf = "search"
+    """What the budget's seconds are of: a bench's search, which begins when all baselines are there, or all, from the start to the result."""
 
     def key(self, machine: str) -> str:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
-        for name in ("options", "regime"):
-            if not values[name]:
+        values["budget"] = re.sub(r"\s*proposals?", "", self.budget)  # as it was written when a number alone was one of proposals
+        for name in ("options", "regime", "model", "model_options", "budget_of"):
+            if values[name] in ((), "", "search"):
                 del values[name]  # as before there were any: what was finished then is resumed
         return digest("bench", machine, json.dumps(values, sort_keys=True))
 
@@ -92,24 +109,71 @@ def run_task(
     should_stop: Callable[[], bool] | None = None,
     ablation_share: float = 0.0,
     evaluators: Evaluators | None = None,
+    deadline: Deadline | None = None,
+    tell: Tell = silent,
 ) -> Run:
     """Search for a faster program of `task`, then measure what each step of the best recipe is worth.
 
-    `ablation_share` of the budget's seconds is kept for the latter; 0: no ablation. Raise TaskError or UsageError for a task that cannot be
-    loaded. A failure of ours during the search is in `outcome.failure`.
+    `ablation_share` of the budget's seconds is kept for the latter; 0: no ablation. Before a `deadline` the evaluator plans with it, and whoever
+    calls this enforces it. Raise TaskError or UsageError for a task that cannot be loaded. A failure of ours during the search is in
+    `outcome.failure`.
     """
     budget = Budget.parse(settings.budget)
     kept = ablation_share * budget.seconds if budget.seconds is not None else None
     limited = Budget(budget.seconds - kept, budget.proposals) if budget.seconds is not None and kept is not None else budget
-    with (evaluators or open_evaluator)(settings, task) as evaluator:
-        space = open_space(task, settings.device)
-        outcome = optimize(task, space, evaluator, settings.search, limited, archive, on_record, should_stop, settings.seed)
-        if ablation_share and _has_steps(outcome):
-            assert outcome.best is not None
-            for ablation in ablate(outcome.best, space, evaluator, archive, kept):
-                if on_record is not None:
-                    on_record(ablation.without)
-    return Run(outcome, space.limited)
+    plan = replace(deadline, kept=kept or 0.0) if deadline is not None else None
+    doing = "the start"
+    run = Run(Outcome(task, None, (), "nothing was measured"), "")
+
+    def now_doing(text: str) -> None:
+        nonlocal doing
+        doing = text
+        tell(text)
+
+    try:
+        with deadline.enforced() if deadline is not None else nullcontext():
+            opened = evaluators(settings, task) if evaluators else open_evaluator(settings, task, deadline, now_doing)
+            with opened as evaluator:
+                now_doing("reading the program")
+                space = open_space(task, settings.device)
+                run = replace(run, limited=space.limited)
+                search = model_search(settings, archive) if settings.search in MODEL_SEARCHES else settings.search
+                outcome = optimize(
+                    task, space, evaluator, search, limited, archive, on_record, should_stop, settings.seed, deadline=plan
+                )
+                if isinstance(search, fsr.Fsr):
+                    outcome = replace(outcome, stopped=search.stopped or outcome.stopped)
+                run = replace(run, outcome=outcome)
+                if outcome.cut:
+                    raise OutOfTime
+                if ablation_share and _has_steps(outcome) and not (deadline is not None and deadline.left == 0.0):
+                    now_doing("measuring what each step is worth")
+                    _ablate(outcome, space, evaluator, archive, kept if deadline is None else deadline.left, on_record)
+    except BaseException as error:
+        if not out_of_time(error):
+            raise
+        spent = f"the budget of {deadline.seconds:g} s was spent at: {doing}" if deadline is not None else ""
+        left_out = (*run.outcome.left_out, f"what came after: {doing}")
+        run = replace(run, outcome=replace(run.outcome, stopped=spent, left_out=left_out, exhausted=False))
+    return run
+
+
+def _ablate(
+    outcome: Outcome, space: Space[Any], evaluator: Evaluator, archive: Archive | None, seconds: float | None, on_record: OnRecord | None
+) -> None:
+    assert outcome.best is not None
+    for ablation in ablate(outcome.best, space, evaluator, archive, seconds, outcome.records):
+        if on_record is not None:
+            on_record(ablation.without)
+
+
+def model_search(settings: Settings, archive: Archive) -> fsr.Fsr:
+    """Return the search that asks the model of the settings. Its questions and answers are logged beside the archive, and none is asked again."""
+    if not settings.model:
+        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
+    log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
+    words = "a CPU: the text is translated to loops over threads" if target_of(settings.device) == "cpu" else facts.machine_name("cuda:0")
+    return fsr.Fsr(open_chat(settings.model), fsr.Options.parse(settings.model_options), log, words)
 
 
 def _has_steps(outcome: Outcome) -> bool:
@@ -124,14 +188,17 @@ def open_space(task: Task, device: str) -> Space[Any]:
         return domains.space(task, target_of(device))
 
 
-def open_evaluator(settings: Settings, task: Task) -> AbstractContextManager[Evaluator]:
+def open_evaluator(
+    settings: Settings, task: Task, deadline: Deadline | None = None, tell: Tell = silent
+) -> AbstractContextManager[Evaluator]:
     """Return the evaluator of a task on the settings' device."""
-    return targets.evaluator(task, settings.device, measuring(settings))
+    return targets.evaluator(task, settings.device, measuring(settings, deadline, tell))
 
 
-def measuring(settings: Settings) -> Measuring:
+def measuring(settings: Settings, deadline: Deadline | None = None, tell: Tell = silent) -> Measuring:
     """Return how the settings have programs measured."""
-    return Measuring(settings.baselines, settings.timing_seconds, settings.seed, WORTHWHILE, settings.regime)
+    seconds = settings.timing_seconds if deadline is None else min(settings.timing_seconds, TIMING_SHARE * deadline.seconds)
+    return Measuring(settings.baselines, seconds, settings.seed, WORTHWHILE, settings.regime, deadline=deadline, tell=tell)
 
 
 def kind_of_machine(device: str) -> str:

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from warpwright.base import Action, Candidate, Measurement, Record, Scalar, Task
+from warpwright.deadline import Deadline
 from warpwright.errors import NotApplicable, UsageError
 
 IR = TypeVar("IR")
@@ -23,6 +24,13 @@ IR = TypeVar("IR")
 Legality = Literal["E", "D", "P", "Q", "S", "N"]
 """E exact for all inputs, D dead code, P exact given parameter values (refresh hook), Q exact under a guarded input precondition,
 S schedule (does not change the mathematics), N numeric (changes precision, user's budget decides)."""
+
+
+Tell = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Tell nobody."""
 
 
 def _no_baseline(action: Action) -> str:
@@ -79,6 +87,22 @@ class Technique(Protocol[IR]):
 
 
 @dataclass(frozen=True)
+class Writing:
+    """How a model may write whole programs of a space: what it is told, and the action that its text becomes."""
+
+    statement: str
+    """The task in words."""
+    context: str
+    """How the program is called, and the reference that says what is right."""
+    source: str
+    """The program as given."""
+    marks: tuple[str, ...]
+    """What a program's text has in it for certain, the most telling first."""
+    action: Callable[[str], Action]
+    """Returns the action, legal at the start alone, that puts a text in the given program's place."""
+
+
+@dataclass(frozen=True)
 class Space(Generic[IR]):
     """Everything a search needs to know of a task: it never sees the domain behind it."""
 
@@ -87,6 +111,12 @@ class Space(Generic[IR]):
     lower: Callable[[IR, tuple[Action, ...]], Candidate]
     baselines: frozenset[str] = frozenset()
     """Names of the baselines that are timed anyway: a search does not propose what only makes one of them (`Traits.baseline`)."""
+
+    estimate: Callable[[IR], float] | None = None
+    """About how many seconds the program of an IR takes, from a model; a search tries what it says is fastest first among its equals."""
+
+    writing: Writing | None = None
+    """For searches that ask a model; None where programs are made by rewrites alone."""
 
     limited: str = ""
     """Why the program could not be read, so that only changes to it as a whole are in this space; "" for a program that was."""
@@ -144,6 +174,10 @@ class Measuring:
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream on CUDA, single calls on a CPU."""
     resident: bool = False
     """More candidates will come: the evaluator may hold processes ready for them."""
+    deadline: Deadline | None = None
+    """What has no time before it is left out: slow baselines first, and the records say so."""
+    tell: Tell = silent
+    """Is told what is being done, in a few words, as it begins."""
 
 
 class Evaluator(Protocol):
@@ -203,4 +237,7 @@ class Target(Protocol):
         ...
 
 
-__all__ = ["IR", "Comparing", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Traits"]
+__all__ = [
+    "IR", "Comparing", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Tell", "Traits",
+    "Writing", "silent",
+]  # fmt: skip

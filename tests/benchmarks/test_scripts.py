@@ -91,7 +91,7 @@ def test_a_run_on_the_cpu_writes_its_results_and_resumes(tmp_path: Path) -> None
         path.write_text(TASK if "relu" in name else TASK.replace("return [features]", "return [features, 1]"))
     out = tmp_path / "out"
     command = [sys.executable, "-m", "benchmarks.kernelbench.run", "--kernelbench", str(tmp_path), "--levels", "1", "--gpus", "0", "--minutes", "5"]
-    command += ["--scale", "0.001", "--budget", "2", "--baselines", "eager", "--out", str(out)]
+    command += ["--scale", "0.001", "--budget", "2 proposals", "--baselines", "eager", "--out", str(out)]
     first = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     lines = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert first.returncode == 3 and "1 of 2 tasks finished" in first.stderr, first.stderr

@@ -60,10 +60,43 @@ class ModelNew(torch.nn.Module):
         return built.forward(x.contiguous())
 '''
 
+KERNEL = """
+__global__ void row_sum(const float* x, float* out, int rows, int columns) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows) {
+        float sum = 0.0f;
+        for (int j = 0; j < columns; ++j) sum += x[row * columns + j];
+        out[row] = sum;
+    }
+}
+
+void sums(const float* x, float* out, int rows, int columns) { row_sum<<<(rows + 63) / 64, 64>>>(x, out, rows, columns); }
+"""
+
+KERNEL_TASK = """import torch
+
+
+def get_inputs():
+    return [torch.randn(200, 100)]
+
+
+def reference(x):
+    return x.sum(1)
+
+
+def launch(kernel, x):
+    out = x.new_empty(x.shape[0])
+    kernel.sums(x, out, *x.shape)
+    return out
+"""
+
 FILES = {
+    "cuda": {"sums.cu": KERNEL, "sums_task.py": KERNEL_TASK},
     "graph": {"task.py": MODEL},
     "transpile": {"task.py": MODEL, "kernel.py": WITH_KERNEL},
     "unlearnable": {"job.cwc": '{"images": 8, "side": 16, "classes": 3}'},
+    "mpi": {"halo.mpi": '{"datatype": ["subarray", [64, 64, 64], [62, 62, 3], [1, 1, 1], "C", "double"]}'},
+    "rgnn": {"layer.rgnn": '{"graph": "mag", "scale": 0.0003, "width": 16}'},
     "toy": {"sum.powers": "0 2 3"},
 }
 """The files of a small task of each domain, the one that is optimised first."""
@@ -132,7 +165,7 @@ def test_from_a_file_to_a_record_that_replays(name: str, tmp_path: Path) -> None
 def test_the_command_line_serves_a_new_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     path, _ = write("toy", tmp_path)
     monkeypatch.chdir(tmp_path)
-    code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2", "--json"])
+    code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2 proposals", "--json"])
     line = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert code == cli.DONE and line["task"] == "sum" and line["status"] == "ok"
     assert Path("warpwright-out/sum/report.html").exists()

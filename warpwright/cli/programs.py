@@ -14,12 +14,11 @@ from warpwright import api, bench, doctor, loop
 from warpwright.archive import Archive
 from warpwright.base import PRECISIONS, Budget, Options, Record, Scalar, target_of
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments, Verb, console, positive, print_json, tell
-from warpwright.domains.transpile import inline_cuda
 from warpwright.errors import UsageError
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
-from warpwright.search import SEARCHES
+from warpwright.search import MODEL_SEARCHES, SEARCHES
 from warpwright.timing.regimes import REGIMES
 
 TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
@@ -30,8 +29,11 @@ def optimize(given: Arguments) -> int:
     """Search for a faster program of one task."""
     settings = _settings(given)
     task = settings.describe(given.task, given.entry)
-    with Progress(given.console, Budget.parse(given.budget).seconds) as progress:
-        result = api.optimize_task(task, settings, given.archive, given.out, progress.record)
+    with Progress(given.console, Budget.parse(given.budget).seconds, task=task.name) as progress:
+        watching = api.Watching(progress.record, progress.tell)
+        result = api.optimize_task(task, settings, given.archive, given.out, watching, given.began, given.again)
+    if result.recalled and result.best is not None:
+        given.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
     tell(given, [result.line])
     if result.line["artifact"]:
         given.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
@@ -42,6 +44,8 @@ def optimize(given: Arguments) -> int:
 
 def audit(given: Arguments) -> int:
     """Put a foreign program through the verifier and the timer."""
+    from warpwright.domains.transpile import inline_cuda
+
     settings = _settings(given)
     task = settings.describe(given.task, given.entry)
     candidate = api.program(given.candidate, target_of(settings.device), given.candidate_entry)
@@ -124,6 +128,7 @@ def _settings(given: Arguments) -> Settings:
         device=_device(given),
         search=getattr(given, "search", "ladder"),
         budget=budget,
+        budget_of=getattr(given, "budget_of", "search"),
         timing_seconds=TIMING_SECONDS if seconds is None else min(TIMING_SECONDS, TIMING_SHARE * seconds),
         baselines=tuple(filter(None, (given.baselines or "").split(","))),
         precision=given.precision,
@@ -131,6 +136,8 @@ def _settings(given: Arguments) -> Settings:
         scale=given.scale,
         seed=getattr(given, "seed", 0),
         regime=given.regime or "",
+        model=getattr(given, "model", ""),
+        model_options=getattr(given, "model_options", ""),
         options=_options(given),
     )
 
@@ -221,6 +228,7 @@ def register(verb: Verb) -> None:
     made.add_argument("--entry", help="class or function, where the file has several")
     made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
     made.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
+    made.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
     made.add_argument("--start", metavar="FILE", help="program with CUDA kernels that computes the same: tune how they are translated for the CPU")
 
     made = verb("audit", audit, task)
@@ -234,6 +242,7 @@ def register(verb: Verb) -> None:
     made.add_argument("--tasks", metavar="GLOB", help="only tasks whose name matches")
     made.add_argument("--jobs", type=positive, default=1, help="tasks prepared at once; timing is exclusive (%(default)s)")
     made.add_argument("--executor", choices=("local", "ray"), default="local", help="where the jobs run (%(default)s)")
+    made.add_argument("--budget-of", choices=("all", "search"), default="all", help="count a budget's seconds from the start, or after the baselines")
     made.add_argument("--resume", action="store_true", help="skip tasks that the archive has a finished outcome of")
     made.add_argument("--out", help="folder for the best program of each task")
 
@@ -259,7 +268,9 @@ def _task_options() -> argparse.ArgumentParser:
 
 def _search_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--budget", default="60s", help="60s, 5m, 40 (proposals), or several: 5m,100 (%(default)s)")
-    options.add_argument("--search", choices=sorted(SEARCHES), default="ladder", help="how to search (%(default)s)")
+    options.add_argument("--budget", default="60s", help="60s, 5m (wall time), '40 proposals', or both: '5m,100 proposals' (%(default)s)")
+    options.add_argument("--search", choices=sorted([*SEARCHES, *MODEL_SEARCHES]), default="ladder", help="how to search (%(default)s)")
+    options.add_argument("--model", default="", metavar="SPEC", help="for fsr: openai:URL,MODEL or replay:FILE; the key is WARPWRIGHT_API_KEY")
+    options.add_argument("--model-options", default="", metavar="NAME=VALUE,...", help="for fsr: candidates, depth, max_repair, tokens, dollars, ...")
     options.add_argument("--seed", type=int, default=0, help="of the search's random numbers (%(default)s)")
     return options

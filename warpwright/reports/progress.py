@@ -17,16 +17,19 @@ PLAIN_SECONDS = 10.0
 
 
 class Progress:
-    """Shows tasks done, the best so far and the time left. Its state is what it has been told."""
+    """Shows the task and what is done with it, the best so far and the time left; of several tasks, how many are done.
 
-    def __init__(self, console: Console, seconds: float | None, tasks: int = 1) -> None:
-        """`seconds`: the budget of one task; `tasks`: how many there are."""
-        self.console, self.seconds, self.tasks = console, seconds, tasks
+    Its state is what it has been told.
+    """
+
+    def __init__(self, console: Console, seconds: float | None, tasks: int = 1, task: str = "") -> None:
+        """`seconds`: the budget of one task, from now; `tasks`: how many there are; `task`: the name of the only one."""
+        self.console, self.seconds, self.tasks, self.task = console, seconds, tasks, task
         self.began = time.monotonic()
+        self.phase = "starting"
         self.lines: list[Line] = []
         self.tried = self.passed = 0
         self.best: Record | None = None
-        self._search_began: float | None = None
         self._said_at = self.began
         self._live = Live(get_renderable=self.text, console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
 
@@ -44,13 +47,18 @@ class Progress:
         if record.candidate.proposer.startswith(BASELINE):
             self.say(f"baseline {record.candidate.proposer.removeprefix(BASELINE)}: {_outcome(record)}")
             return
-        self._search_began = self._search_began or time.monotonic()
         self.tried += 1
         self.passed += record.status == "ok"
         if record.speedup > (self.best.speedup if self.best is not None else 0.0):
             self.best = record
             self.say(f"{_outcome(record)}  {_recipe(record)}")
         elif self._live is None and time.monotonic() - self._said_at > PLAIN_SECONDS:
+            self.say(self.text().plain)
+
+    def tell(self, phase: str) -> None:
+        """Take note of what begins."""
+        self.phase = phase
+        if self._live is None and time.monotonic() - self._said_at > PLAIN_SECONDS:
             self.say(self.text().plain)
 
     def line(self, line: Line) -> None:
@@ -79,10 +87,9 @@ class Progress:
         return parts
 
     def _programs(self) -> list[str]:
-        if self._search_began is None:
-            return [f"preparing the original and its baselines, {time.monotonic() - self.began:.0f} s"]
-        spent = time.monotonic() - self._search_began
-        parts = [f"{self.tried} programs tried, {self.passed} passed"]
+        spent = time.monotonic() - self.began
+        parts = [f"{self.task}: {self.phase}" if self.task else self.phase]
+        parts += [f"{self.tried} programs tried, {self.passed} passed"] if self.tried else []
         parts += [f"best so far {self.best.speedup:.2f}x"] if self.best is not None else []
         parts += [f"{max(0.0, self.seconds - spent):.0f} s left"] if self.seconds is not None else [f"{spent:.0f} s"]
         return parts

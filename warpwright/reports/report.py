@@ -51,6 +51,7 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "regimes": {name: in_regime(regime) for name, regime in measured.regimes.items()} if measured else {},
         "device": speaking.device if speaking is not None else None,
         "record": speaking.key if speaking is not None else None,
+        "left_out": [],
     }
     if record is not None and measured and is_baseline(record):  # the baseline is kept: it stands at exactly 1, whatever its own two timings said
         said |= {"recipe": [record.candidate.proposer], "verdict": "SAME", "reason": reason or _unproven(records)}
@@ -245,6 +246,8 @@ def print_table(said: Sequence[Line], console: Console) -> None:
     for one in said:
         if one["reason"]:
             console.print(Text(f"{one['task']}: {one['status']}: {one['reason']}"))
+        for what in one.get("left_out", ()):
+            console.print(Text(f"{one['task']}: no time for {what}"))
     if len(said) > 1:
         console.print(Text("\n" + summary.paragraphs(summary.summarise(said)).rstrip()))
 

@@ -12,6 +12,7 @@ from warpwright.base import Task, target_of
 from warpwright.errors import UsageError
 from warpwright.space import Evaluator, Measuring, Target
 from warpwright.targets.baselines import BASELINES, baselines, names_for
+from warpwright.targets.versions import versions
 
 
 @dataclass(frozen=True)
@@ -54,4 +55,4 @@ def evaluator(task: Task, device: str, measuring: Measuring) -> AbstractContextM
     return TARGETS[name].evaluator(task, device, measuring)
 
 
-__all__ = ["BASELINES", "TARGETS", "baselines", "evaluator", "names_for"]
+__all__ = ["BASELINES", "TARGETS", "baselines", "evaluator", "names_for", "versions"]

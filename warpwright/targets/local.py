@@ -11,23 +11,22 @@ A resident evaluator (`Measuring.resident`) starts the next candidate's process 
 from __future__ import annotations
 
 import ast
-import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from warpwright import __version__, native
-from warpwright.base import BASELINE, FAILED, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
+from warpwright import native
+from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Measuring
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, add_baselines, start, trust
+from warpwright.targets.versions import versions
 from warpwright.tasks import taskfile
-from warpwright.timing import facts, measure, regimes
+from warpwright.timing import measure, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.ledger import CONFIRMING_ROUNDS, hidden_work, still_more
@@ -35,6 +34,9 @@ from warpwright.verifier.rejections import Rejected, rejection, verdict_of
 from warpwright.workers.sandbox import Limits, Worker
 
 __all__ = ["ORIGINAL", "LocalEvaluator", "versions"]
+
+TIMING_SHARE = 0.5
+"""Of the time that is left before a deadline, the most that one program is timed for."""
 
 
 class LocalEvaluator:
@@ -55,7 +57,8 @@ class LocalEvaluator:
         self._regime = regimes.declared(measuring.regime, device)
         self.versions: Mapping[str, str] = {**versions(device), "regime": self._regime} if self._regime != "single" else versions(device)
         place = "cuda:0" if device == "cuda" else device
-        self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder or native.cache_folder())
+        folder = folder or native.cache_folder()
+        self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder, measuring.deadline, measuring.tell)
         self._measuring = measuring
         self._random = random.Random(self._measuring.seed)
         self._trusted: Trusted | None = None
@@ -128,6 +131,7 @@ class LocalEvaluator:
         if self._trusted is not None and not self._trusted.alive:
             self.close()
         if self._trusted is None:
+            self._bench.tell("the original, in float64")
             both = regimes.always_both(self._measuring.regime, self.device)
             self._trusted = trust(lambda: start(self._bench, self.baselines(), self._regime, both))
         return self._trusted
@@ -188,8 +192,10 @@ class LocalEvaluator:
         if trusted.unscored:
             return self._record(candidate, "unscored", detail=trusted.unscored)
         with self._worker() as worker:
+            self._bench.tell("building")
             with self._bench.building(candidate.source):
                 build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
+            self._bench.tell("verifying")
             with self._bench.beside_others():
                 verdict = rejected or verify.verify(trusted.judge, worker, "candidate", self.task)
             if verdict.ok and not self._ready_beside(worker):
@@ -204,7 +210,8 @@ class LocalEvaluator:
         """Time a verified candidate beside the baselines; return the verdict, which a timed call may have changed."""
         single = timed.TimedProgram(trusted.judge, worker, "candidate")
         turns = streamed.StreamedProgram(trusted.judge, worker, "candidate", trusted.calls) if trusted.calls else None
-        seconds, worthwhile = self._measuring.seconds, self._measuring.worthwhile
+        seconds, worthwhile = min(self._measuring.seconds, TIMING_SHARE * self._bench.left), self._measuring.worthwhile
+        self._bench.tell("timing")
         try:
             with self._bench.lock.exclusive():
                 measurement = trusted.compare(single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
@@ -245,7 +252,9 @@ class LocalEvaluator:
                 return None
         saved = seconds["second"] - seconds["first"]
         ledgers = [program.ledger for program in programs]
-        if (last is not None and not last.ok) or hidden_work(ledgers[0], ledgers[1:], saved) or hidden_work(ledgers[1], ledgers[:1], -saved):
+        spare = programs[0].spare
+        hidden = hidden_work(ledgers[0], ledgers[1:], saved, spare) or hidden_work(ledgers[1], ledgers[:1], -saved, spare)
+        if hidden or (last is not None and not last.ok):
             return None
         return measured
 
@@ -255,7 +264,8 @@ class LocalEvaluator:
         """Return what the candidate worked outside its calls in either regime, or ""."""
         for name, regime in measurement.regimes.items():
             saved = regime.baselines[regime.best_baseline] - regime.candidate
-            program, calls, spare = (single, 1, 0.0) if turns is None or name == "single" else (turns, turns.calls, turns.spare)
+            program, calls = (single, 1) if turns is None or name == "single" else (turns, turns.calls)
+            spare = program.spare
             beside = trusted.timed(name)
             hidden = hidden_work(program.ledger, [other.ledger for other in beside], saved * calls, spare)
             if hidden and self._still_works(trusted, program, beside[0], saved * calls, spare):
@@ -290,6 +300,9 @@ class LocalEvaluator:
         return replace(self._record(candidate, "unscored", detail=str(error)), versions={**self.versions, FAILED: type(error).__name__})
 
     def _baseline_record(self, trusted: Trusted, name: str, baseline: Baseline) -> Record:
+        if baseline.left_out:
+            record = self._record(baseline.candidate, "timeout", baseline.verdict, None, baseline.build, baseline.note)
+            return replace(record, seconds=baseline.seconds, versions={**self.versions, LEFT_OUT: "no time"})
         verdict = baseline.verdict
         assert verdict is not None
         measurement = trusted.standing(name) if name in trusted.timings else None
@@ -307,9 +320,3 @@ def unreadable(source: Source) -> str:
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return f"{type(error).__name__}: {source.files[0][0]}{where}: {error.msg if isinstance(error, SyntaxError) else error}"
     return ""
-
-
-def versions(device: str) -> dict[str, str]:
-    """Return what a record's numbers depend on besides the program: an archived record answers only where all of it is the same."""
-    packages = {"warpwright": __version__, "python": platform.python_version(), "torch": metadata.version("torch")}
-    return {**packages, "machine": facts.machine_name(device)}

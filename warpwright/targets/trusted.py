@@ -6,17 +6,20 @@ reason, but is not what candidates are measured against.
 
 from __future__ import annotations
 
+import math
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from warpwright.base import BASELINE, Build, Candidate, Measurement, Scalar, Source, Task, Timing, Verdict
+from warpwright.deadline import Deadline
 from warpwright.errors import WarpwrightError, WorkerError
+from warpwright.space import Tell, silent
 from warpwright.timing import measure, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
@@ -47,6 +50,22 @@ TRIES = 3
 AUTOTUNING = ("max-autotune", "autotune(", "cudnn.benchmark")
 """In a program's text: its build tries kernels out on the device."""
 
+COMPILED = "torch.compile"
+"""In a program's text: its build takes from seconds to minutes, where another's takes milliseconds."""
+
+COMPILE_SHARE, AUTOTUNE_SHARE = 0.4, 0.3
+"""Of the time that is left, the most that building and verifying a compiled baseline may take, and one that tries kernels out."""
+
+AUTOTUNE_TAKES = 1.5
+"""Times as long as the plain compilation takes, at least: 0.9 to 4 on a CPU, 2 to 10 on an H200."""
+
+LEAST_SECONDS = 4.0
+"""No compilation is begun with less."""
+
+COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.15
+"""Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
+timing the baselines beside one another."""
+
 
 @dataclass(frozen=True)
 class Workbench:
@@ -59,6 +78,13 @@ class Workbench:
     lock: DeviceLock
     folder: Path
     """Where measured peaks are kept."""
+    deadline: Deadline | None = None
+    tell: Tell = silent
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline; infinite without one."""
+        return self.deadline.left if self.deadline is not None else math.inf
 
     @contextmanager
     def beside_others(self) -> Iterator[None]:
@@ -86,6 +112,8 @@ class Baseline:
     program: TrustedProgram | None = None
     """Once it is built."""
     seconds: float = 0.0
+    left_out: str = ""
+    """Why there was no time for it."""
     _turns: TrustedStream | None = None
 
     def turns(self, calls: int) -> TrustedStream:
@@ -103,6 +131,8 @@ class Baseline:
     @property
     def note(self) -> str:
         """Why it is not."""
+        if self.left_out:
+            return f"left out: {self.left_out}"
         if self.verdict is None or self.right:
             return ""
         return f"{'not eligible' if self.program is not None else 'not built'}: {self.verdict.reason}"
@@ -136,8 +166,8 @@ class Trusted:
 
     @property
     def complete(self) -> bool:
-        """Was every baseline built, and is the original right?"""
-        return not self.unscored and all(baseline.program is not None for baseline in self.baselines.values())
+        """Was every baseline built that there was time for, and is the original right?"""
+        return not self.unscored and all(baseline.program is not None or baseline.left_out for baseline in self.baselines.values())
 
     @property
     def alive(self) -> bool:
@@ -202,10 +232,17 @@ class Trusted:
         return regimes.joined(measured, chosen, left_out)
 
     def annotated(self, measurement: Measurement) -> Measurement:
-        """Return `measurement` with every baseline: those that are not eligible, or were not built, say why. And the roofline's facts."""
+        """Return `measurement` with every baseline: those that are not eligible, or were not built, say why. And the roofline's facts.
+
+        Those that there was no time for stand in its conditions instead, so that a run with more time does not take the record for an answer.
+        """
         missing = Timing((), float("nan"), float("nan"), float("nan"))
-        timings = {name: replace(measurement.baselines.get(name, missing), note=baseline.note) for name, baseline in self.baselines.items()}
-        return replace(measurement, baselines=timings, conditions={**measurement.conditions, **self.roof, "calls_in_a_turn": self.calls})
+        there = {name: baseline for name, baseline in self.baselines.items() if not baseline.left_out}
+        timings = {name: replace(measurement.baselines.get(name, missing), note=baseline.note) for name, baseline in there.items()}
+        names = ", ".join(sorted(self.baselines.keys() - there.keys()))
+        left_out: dict[str, Scalar] = {"left_out": names} if names else {}
+        conditions = {**measurement.conditions, **self.roof, **left_out, "calls_in_a_turn": self.calls}
+        return replace(measurement, baselines=timings, conditions=conditions)
 
     def standing(self, name: str) -> Measurement:
         """Return one baseline's place among the others: the fastest one that is right stands at exactly 1."""
@@ -289,45 +326,120 @@ def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: rando
 
     A task whose original does not pass gives no score. Raises as `start` does.
     """
-    with ThreadPoolExecutor(1) as aside:  # the work is counted in another process meanwhile
-        counting = aside.submit(_count, bench)
-        _build_baselines(bench, trusted)
-        if not trusted.unscored:
-            _time_baselines(bench, trusted, counting.result(), seconds, rng)
+    counting = _Counting(bench)  # the work is counted in another process meanwhile
+    _build_baselines(bench, trusted)
+    if not trusted.unscored:
+        _time_baselines(bench, trusted, counting, seconds, rng)
     trusted.ready = True
 
 
-def _count(bench: Workbench) -> roofline.Work:
-    with bench.lock.host():
-        return roofline.work(bench.task)
+class _Counting(threading.Thread):
+    """Counts the task's work in another process; a run that ends early does not wait for it."""
+
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(name="warpwright counting", daemon=True)
+        self.bench = bench
+        self.work: roofline.Work | None = None
+        self.failure: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with self.bench.lock.host():
+                self.work = roofline.work(self.bench.task, min(300.0, self.bench.left))
+        except Exception as error:  # whoever waits raises it
+            self.failure = error
+
+    def result(self) -> roofline.Work:
+        self.join(None if self.bench.deadline is None else COUNTING_SHARE * self.bench.left)
+        if self.failure is not None:
+            raise self.failure
+        return self.work or roofline.Work(0, 0, note="not counted: no time was left within the budget")
 
 
 def _build_baselines(bench: Workbench, trusted: Trusted) -> None:
-    """Build and verify every baseline in one worker. One that ends the worker is left out, and the others are built anew."""
+    """Build and verify every baseline in one worker. One that ends the worker is left out, and the others are built anew.
+
+    Before a deadline they come in the order of promise: what builds at once, then what is compiled, then what tries kernels out.
+    """
     fatal: set[str] = set()
+    ordered = sorted(trusted.baselines.items(), key=lambda item: _slowness(item[1].candidate.source) if bench.deadline is not None else 0)
     while trusted.worker is None or not trusted.worker.alive:
         worker = trusted.worker = Worker("baseline", bench.place, bench.limits)
-        for name, baseline in trusted.baselines.items():
-            if name not in fatal:
-                _build_baseline(bench, trusted.judge, worker, name, baseline)
+        for name, baseline in ordered:
+            if name in fatal or baseline.left_out:
+                continue
+            seconds, why = _time_for(bench, trusted, baseline)
+            if why:
+                baseline.left_out = why
+                continue
+            worker.limits = replace(bench.limits.filled(), build_seconds=seconds, call_seconds=min(seconds, bench.limits.call_seconds))
+            bench.tell(f"baseline {name}")
+            _build_baseline(bench, trusted.judge, worker, name, baseline)
+            worker.limits = bench.limits.filled()
             if not worker.alive:
                 fatal.add(name)
                 baseline.program = None
+                if seconds < bench.limits.build_seconds and baseline.verdict is not None and baseline.verdict.status == "timeout":
+                    baseline.left_out = f"it was not ready within {seconds:.0f} s, the share of the budget that was left for it"
                 break
     original = trusted.baselines.get(ORIGINAL)
     if original is not None and not original.right:
         trusted.unscored = f"the original does not pass as a candidate: {original.verdict.reason if original.verdict else ''}"
 
 
+def _slowness(source: Source) -> int:
+    """0 for a program that is built at once, 1 for one that is compiled, 2 for one that tries kernels out."""
+    return 0 if COMPILED not in source.text else 2 if any(word in source.text for word in AUTOTUNING) else 1
+
+
+def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline) -> tuple[float, str]:
+    """Return how long a baseline may take to be built and verified; and why there is no time for it, or ""."""
+    slowness, left = _slowness(baseline.candidate.source), bench.left
+    if bench.deadline is None or not slowness:
+        return bench.limits.build_seconds, ""
+    share = COMPILE_SHARE if slowness == 1 else AUTOTUNE_SHARE
+    seconds = min(share * left, bench.limits.build_seconds)
+    plain = [other for other in trusted.baselines.values() if _slowness(other.candidate.source) == 1 and slowness == 2]
+    if any(other.left_out for other in plain):
+        return seconds, f"there was no time for the plain compilation, and it takes longer ({left:.0f} s were left)"
+    least = max([LEAST_SECONDS, *(AUTOTUNE_TAKES * other.seconds for other in plain)])
+    return seconds, f"it takes {least:.0f} s or more, and {left:.0f} s of the budget were left for all" if seconds < least else ""
+
+
 def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> None:
     began = time.monotonic()
     with bench.building(baseline.candidate.source):
         baseline.build, rejected = verify.build(judge, worker, name, baseline.candidate.source)
+    if not rejected:
+        baseline.build = replace(baseline.build, seconds=_longest_build(bench, baseline.candidate, baseline.build.seconds))
     baseline.program = None if rejected else TrustedProgram(judge, worker, name)
     with bench.beside_others():
-        baseline.verdict = rejected or _verify_baseline(bench.task, judge, worker, name)
+        baseline.verdict = rejected or _verdict_of(bench, judge, worker, name, baseline)
         trust(worker.release_memory)
     baseline.seconds = time.monotonic() - began
+
+
+def _longest_build(bench: Workbench, candidate: Candidate, seconds: float) -> float:
+    """Return the longest that the program took to build on this machine: compilers keep what they made, but for a candidate they begin anew."""
+    path = bench.folder / "builds" / candidate.key
+    with suppress(OSError, ValueError):
+        seconds = max(seconds, float(path.read_text()))
+    with suppress(OSError):  # a folder that cannot be written to keeps nothing
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{seconds:.3f}")
+    return seconds
+
+
+def _verdict_of(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> Verdict:
+    """Verify a baseline; before a deadline one that passed in a worker that another one ended is not verified twice."""
+    if bench.deadline is None or not baseline.verdict or not baseline.verdict.ok:
+        return _verify_baseline(bench.task, judge, worker, name)
+    try:
+        timed.load_timed_state(judge, worker, name)
+    except Rejected as rejected:
+        return rejected.verdict
+    return baseline.verdict
 
 
 def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str) -> Verdict:
@@ -345,10 +457,11 @@ def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str)
     return verdict
 
 
-def _time_baselines(bench: Workbench, trusted: Trusted, work: roofline.Work, seconds: float, rng: random.Random) -> None:
+def _time_baselines(bench: Workbench, trusted: Trusted, counting: _Counting, seconds: float, rng: random.Random) -> None:
     """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
     assert trusted.worker is not None
-    first, seconds = trusted.eligible[0], min(BASELINE_SECONDS, seconds)
+    first, seconds, work = trusted.eligible[0], min(BASELINE_SECONDS, seconds, BASELINES_SHARE * bench.left), counting.result()
+    bench.tell("timing the baselines")
     with bench.lock.exclusive():
         trusted.floor, trusted.roof = _roof(bench, work)
         trusted.overhead = timed.call_overhead(trusted.worker)
@@ -379,7 +492,7 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
 def _roof(bench: Workbench, work: roofline.Work) -> tuple[float, Mapping[str, Scalar]]:
     """Return the time below which nothing is believed, and the facts that it rests on."""
     try:
-        peaks = roofline.peaks(bench.place, bench.folder)
+        peaks = roofline.peaks(bench.place, bench.folder, seconds=PEAKS_SHARE * bench.left)
     except roofline.RooflineError as error:
         return 0.0, {"floor_note": f"the peaks of {bench.place} could not be measured: {error}"}
     return roofline.floor_seconds(work, peaks), roofline.facts(work, peaks)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from warpwright.errors import TaskError
 
 if TYPE_CHECKING:
     import torch
+
+LOADED = "_FILE = torch.load({place}, weights_only=False)"
+"""The line of TEXT that names the file."""
 
 TEXT = '''"""A module saved by warpwright, and inputs drawn from the values of its example inputs."""
 import copy
@@ -41,6 +45,15 @@ if isinstance(_SAVED["module"], torch.fx.GraphModule):  # whose own call looks f
 
     _METHODS = {{"forward": _CLASS.forward, "train": _train}} if _FILE["exported"] else {{"forward": _CLASS.forward}}
     _CLASS = type("Exported", (torch.nn.Module,), _METHODS)
+if _FILE.get("keywords"):  # a forward that takes these by name only: here they may be given in order, too
+    _INNER, _NOT_GIVEN = _CLASS, object()
+    _BY_NAME = """def forward(self, {{}}, **others):
+    given = {{{{name: value for name, value in ({{}},) if value is not _NOT_GIVEN}}}}
+    return _INNER.forward(self, **given, **others)
+"""
+    _NAMES = _FILE["keywords"]
+    exec(_BY_NAME.format(", ".join(f"{{name}}=_NOT_GIVEN" for name in _NAMES), ", ".join(f"({{name!r}}, {{name}})" for name in _NAMES)))
+    _CLASS = type(_INNER.__name__, (_INNER,), {{"forward": forward}})
 
 
 class Model(_CLASS):
@@ -72,33 +85,70 @@ def get_init_inputs():
 """The task in KernelBench form; `path` is the file."""
 
 
-def write(module: torch.nn.Module, inputs: Sequence[Any], path: str | os.PathLike[str]) -> None:
-    """Write `module` and its example inputs as a task file (suffix .pt) that `describe` reads."""
+def write(module: torch.nn.Module, inputs: Sequence[Any], path: str | os.PathLike[str], keywords: Mapping[str, Any] | None = None) -> None:
+    """Write `module` and its example inputs, positional and by keyword, as a task file (suffix .pt) that `describe` reads."""
     import torch
 
+    inputs, names = in_order(module, inputs, keywords or {})
     file = Path(path)
     if file.suffix != ".pt":
         raise TaskError(f"expected a file name that ends in .pt, saw {file.name!r}", "write(module, inputs, 'task.pt')")
     saved = io.BytesIO()
-    program = _importable(module, list(inputs))
+    program = _importable(module, list(inputs), names)
     try:
         torch.save({"module": program, "inputs": list(inputs)}, saved)
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         raise TaskError(f"{type(module).__name__} cannot be saved: {error}", "define its class in a module of its own") from error
     folders = [folder for folder in sys.path if folder]
-    about = {"training": module.training, "exported": program is not module}
-    torch.save({"sys_path": folders, "saved": saved.getvalue(), **about}, file)
+    about = {"training": module.training, "exported": program is not module, **({"keywords": names} if names else {})}
+    whole = io.BytesIO()  # a file's own name would become part of its bytes, and of the task's identity
+    torch.save({"sys_path": folders, "saved": saved.getvalue(), **about}, whole)
+    file.write_bytes(whole.getvalue())
 
 
-def _importable(module: torch.nn.Module, inputs: list[Any]) -> torch.nn.Module:
+def in_order(module: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[list[Any], tuple[str, ...]]:
+    """Return a call's inputs in order; and their names, where forward takes them by name only.
+
+    Keywords take their places in the signature, with defaults between. Raise TaskError for arguments that forward does not take, and for
+    positional ones beside others that it takes by name only.
+    """
+    try:
+        signature = inspect.signature(module.forward)
+    except ValueError:  # of a scripted module
+        return [*inputs, *keywords.values()], ()
+    try:
+        bound = signature.bind(*inputs, **keywords)
+    except TypeError as error:
+        said = f"{type(module).__name__}.forward cannot be called so: {error}"
+        raise TaskError(said, "give args and kwargs as in module(*args, **kwargs)") from error
+    if not keywords:
+        return list(inputs), ()
+    kinds = {name: parameter.kind for name, parameter in bound.signature.parameters.items()}
+    last = list(bound.arguments)[-1]
+    if not any(kinds[name] in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD) for name in bound.arguments):
+        bound.apply_defaults()
+        values = list(bound.arguments.items())
+        return [value for _, value in values[: [name for name, _ in values].index(last) + 1]], ()
+    if bound.args:
+        named = {name: value for name, value in bound.arguments.items() if kinds[name] == inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        if len(named) != len(bound.args):
+            raise TaskError("expected arguments by position or by name only, saw both", "give all of them in kwargs")
+        keywords = {**named, **keywords}
+    return list(keywords.values()), tuple(keywords)
+
+
+def _importable(module: torch.nn.Module, inputs: list[Any], names: Sequence[str] = ()) -> torch.nn.Module:
     """Return `module`, or its exported graph where a class of it lives in a script or notebook that other processes cannot import."""
     import torch
 
+    from warpwright.tasks.function_module import Function
+
     local = {type(part).__module__ for part in module.modules()} & {"__main__", "__mp_main__"}
-    if not local:
+    if not local and not any(isinstance(part, Function) and not part.importable for part in module.modules()):
         return module
     try:
-        graph_module = torch.export.export(module, tuple(inputs)).module(check_guards=False)
+        args, kwargs = ((), dict(zip(names, inputs, strict=True))) if names else (tuple(inputs), {})
+        graph_module = torch.export.export(module, args, kwargs).module(check_guards=False)
         # A plain copy, because the exported module and its graph hold lambdas and a tracer that cannot be saved.
         graph = torch.fx.Graph()
         graph.output(graph.graph_copy(graph_module.graph, {}))

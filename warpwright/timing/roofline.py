@@ -8,6 +8,7 @@ report shows. `work` and `peaks` do their work in a process of their own, so tha
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -23,6 +24,9 @@ from warpwright.timing.facts import machine_name
 
 SAFETY: Mapping[str, float] = {"cuda": 1.15, "cpu": 1.5}
 """The floor supposes bandwidths this much above the best ever measured. A CPU's memory is shared with strangers, so that a busy day looks slow."""
+
+PROBE_SECONDS = 15.0
+"""What measuring the peaks takes: 9 s on two idle cores, 6 s on an H200."""
 
 
 class RooflineError(WarpwrightError):
@@ -132,13 +136,18 @@ def work(task: Task, timeout: float = 300.0) -> Work:
         return Work(0, 0, note=f"not counted: {error}")
 
 
-def peaks(device: str, folder: Path, measure_again: bool = False) -> Peaks:
-    """Return the peaks of a device, measured once per kind of machine and kept in `folder`; a new measurement can only raise them."""
+def peaks(device: str, folder: Path, measure_again: bool = False, seconds: float = math.inf) -> Peaks:
+    """Return the peaks of a device, measured once per kind of machine and kept in `folder`; a new measurement can only raise them.
+
+    Raise RooflineError where they are not known and measuring them would take longer than `seconds`.
+    """
     machine = machine_name(device)
     path = folder / f"peaks-{_kind(device)}-{''.join(c if c.isalnum() else '_' for c in machine)}.json"
     known = _read(path)
     if known is not None and not measure_again:
         return replace(known, device=device)
+    if seconds < PROBE_SECONDS:
+        raise RooflineError(f"they are measured once, which takes about {PROBE_SECONDS:.0f} s: a longer budget, or a run without one, does it")
     found = replace(Peaks(**_ask({"device": device}, 300.0)), machine=machine, when=datetime.now(UTC).isoformat(timespec="seconds"))
     best = found if known is None else higher(found, known)
     folder.mkdir(parents=True, exist_ok=True)

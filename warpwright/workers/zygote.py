@@ -52,7 +52,11 @@ def main() -> None:
     gc.freeze()
     global _read_all
     _read_all = not isolation.readable_by_all(isolation.needed_paths())
-    server.sendall(json.dumps({"can_change_user": isolation.can_change_user()}).encode())
+    try:
+        server.sendall(json.dumps({"can_change_user": isolation.can_change_user()}).encode())
+    except BrokenPipeError:  # a run that was over before this was ready
+        _clear_away(sys.argv[2:])
+        return
     while True:
         message, descriptors, _, _ = socket.recv_fds(server, 65536, 3)
         if not message:

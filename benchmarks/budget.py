@@ -1,0 +1,78 @@
+"""How well budgets of wall time are kept: the command, from its start to its end, under budgets of 5 to 120 s.
+
+    python -m benchmarks.budget --out DIR [--runs 40] [--seed 0] [--device cpu] [--dry]
+
+Each run is `warpwright optimize` on one of examples/ with an archive of its own, so that nothing is answered from an earlier run; every fourth is
+followed by the same command again, which the archive answers. A row has the budget, the wall time, and what came of it. Kept: at most 10 % over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+BUDGETS = (5, 8, 10, 15, 20, 30, 45, 60, 90, 120)
+GRACE, WARM_SECONDS = 1.1, 3.0
+
+
+def timed(task: Path, budget: int, device: str, folder: Path) -> dict[str, Any]:
+    """Run the command once; return its wall time and what it said."""
+    command = [sys.executable, "-m", "warpwright", "optimize", str(task), "--budget", f"{budget}s", "--target", device, "--json"]
+    command += ["--archive", str(folder / "archive.db"), "--out", str(folder / "out")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(EXAMPLES.parent), os.environ.get("PYTHONPATH", "")]))}
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=10 * budget + 300)
+    seconds = time.monotonic() - began
+    try:
+        line = json.loads(done.stdout)
+    except ValueError:
+        line = {"error": (done.stderr.strip().splitlines() or ["nothing was printed"])[-1]}
+    known = {name: line.get(name) for name in ("task", "status", "verdict", "reason", "left_out", "error")}
+    gain = (line.get("speedup") or {}).get("best")
+    return {"budget": budget, "seconds": round(seconds, 2), "exit": done.returncode, **known, "speedup": gain, "load": round(os.getloadavg()[0], 1)}
+
+
+def main() -> None:
+    """Print and write a row a run."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--most", type=int, default=120, help="no budget above this many seconds")
+    parser.add_argument("--dry", action="store_true", help="two runs of 5 s")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    tasks, rng = sorted(EXAMPLES.glob("*_task.py")), random.Random(options.seed)
+    budgets = [5] if options.dry else [seconds for seconds in BUDGETS if seconds <= options.most]
+    rows: list[dict[str, Any]] = []
+    with (options.out / "rows.jsonl").open("w") as file:
+        for number in range(2 if options.dry else options.runs):
+            task, budget = rng.choice(tasks), budgets[number % len(budgets)]
+            with tempfile.TemporaryDirectory() as folder:
+                repeated = [timed(task, budget, options.device, Path(folder)) for _ in range(2 if number % 4 == 0 else 1)]
+            for index, row in enumerate(repeated):
+                warm = index == 1 and repeated[0]["status"] == "ok"
+                row |= {"table": "budget", "warm": warm, "kept": row["seconds"] <= (WARM_SECONDS if warm else GRACE * budget)}
+                rows.append(row)
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                shown = "warm" if warm else f"{budget} s"
+                kept = "" if row["kept"] else "  NOT KEPT"
+                print(f"{task.stem}: {shown}: {row['seconds']:.1f} s, {row['verdict'] or row['status']}{kept}", flush=True)
+    for what, chosen in (("budgets kept", False), ("answered warm in time", True)):
+        some = [row for row in rows if row["warm"] is chosen]
+        print(f"{sum(row['kept'] for row in some)} of {len(some)} {what}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+"""From Python: what `optimize` returns for modules, functions and keyword calls, and how it can be used. The workers are stood in for."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from stand_in import StandIn
+
+import warpwright
+from warpwright import run as driver
+from warpwright.base import Record
+from warpwright.errors import UsageError
+from warpwright.tasks.calibrate import calibrated
+
+MADE: list[StandIn] = []
+SETTINGS: dict[str, Any] = {}
+
+
+@pytest.fixture(autouse=True)
+def workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    MADE.clear()
+    SETTINGS.clear()
+
+    def opened(settings: Any, task: Any, *_: Any) -> StandIn:
+        MADE.append(StandIn(task, **SETTINGS))
+        return MADE[-1]
+
+    monkeypatch.setattr(driver, "open_evaluator", opened)
+
+
+def optimize(*args: Any, **options: Any) -> Any:
+    return warpwright.optimize(*args, **{"budget": "6 proposals", "target": "cpu", "progress": False, **options})
+
+
+def network() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.BatchNorm1d(4), torch.nn.ReLU())
+
+
+class ByName(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, *, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        y = self.linear(x)
+        return torch.relu(y) if mask is None else torch.relu(y) * mask
+
+
+def scaled(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
+    return torch.nn.functional.gelu(x * factor) + 1.0
+
+
+def same(faster: Callable[..., Any], original: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # a call that takes the original's forward
+        torch.testing.assert_close(faster(*args, **kwargs), original(*args, **kwargs))
+
+
+def test_the_result_says_what_came_of_it() -> None:
+    module, x = network(), torch.randn(3, 8)
+    result = optimize(module, (x,))
+    assert result.verdict == "FASTER" and result.speedup > 1 and result.recipe and not result.reason and not result.recalled
+    assert not result.module.training and module.training  # the original's own flags are put back
+    same(result.module, copy.deepcopy(module).eval(), x)
+    same(result, copy.deepcopy(module).eval(), x)
+    assert "FASTER" in result.report() and "eager ms" in result.report()
+    said = result.explain()
+    assert "eval mode and without gradients" in said and "Steps:" in said and result.recipe[0] in said
+    assert "<table>" in result._repr_html_() and "FASTER" in repr(result)
+    assert (result.folder / "report.html").exists()
+
+
+def test_it_may_be_used_like_the_module_that_it_was() -> None:
+    result = optimize(network(), torch.randn(3, 8))
+    with pytest.warns(DeprecationWarning, match=r"result\.module\.state_dict"):
+        assert result.state_dict().keys() == network().state_dict().keys()
+    with pytest.raises(AttributeError):
+        _ = result.no_such_thing
+
+
+@pytest.mark.parametrize(("status", "verdict"), [("unscored", "UNSCORED"), ("wrong", "SAME")])
+def test_what_is_not_faster_says_why(status: str, verdict: str) -> None:
+    SETTINGS["status"] = status
+    module, x = network(), torch.randn(3, 8)
+    result = optimize(module, (x,))
+    assert result.verdict == verdict and result.speedup == 1.0 and result.reason
+    assert result.module is module and not module.training
+    if status == "unscored":
+        with pytest.raises(UsageError, match="UNSCORED"):
+            result.save("program.py")
+
+
+def test_a_second_call_is_answered_from_the_archive() -> None:
+    module, x = network(), torch.randn(3, 8)
+    first = optimize(module, (x,), budget="4 proposals")
+    count = len(MADE)
+    second = optimize(module, (x,), budget="3 proposals")
+    assert second.recalled and len(MADE) == count and second.record is not None and first.record is not None
+    assert second.record.key == first.record.key and second.verdict == "FASTER"
+    same(second.module, copy.deepcopy(module).eval(), x)
+    assert not optimize(module, (x,), again=True).recalled and len(MADE) == count + 1
+
+
+def test_two_models_of_one_class_have_folders_of_their_own() -> None:
+    x = torch.randn(3, 8)
+    first, second = (torch.nn.Sequential(torch.nn.Linear(8, size), torch.nn.ReLU()) for size in (4, 5))
+    results = [optimize(model, (x,)) for model in (first, second, first)]
+    assert results[0].folder != results[1].folder and results[0].folder == results[2].folder
+    same(results[0].module, first, x)
+    same(results[1].module, second, x)
+
+
+def test_calls_by_name() -> None:
+    module, inputs = ByName(), {"x": torch.randn(2, 4), "mask": torch.tensor([1.0, 0.0, 1.0])}
+    result = optimize(module, kwargs=inputs)
+    assert result.verdict == "FASTER"
+    same(result.module, module, **inputs)
+    assert optimize(module, inputs).recalled  # a dictionary alone is taken as keywords
+    with pytest.raises(UsageError, match="forward cannot be called"):
+        optimize(module, kwargs={"y": torch.randn(2, 4)})
+
+
+def test_a_function() -> None:
+    x = torch.randn(5, 7)
+    result = optimize(scaled, (x, 3.0))
+    assert result.verdict == "FASTER" and result.line["task"] == "scaled"
+    same(result.module, scaled, x, 3.0)
+    local = optimize(lambda x: torch.tanh(x) * 2, (x,))
+    same(local.module, lambda x: torch.tanh(x) * 2, x)
+
+
+@pytest.mark.parametrize(
+    ("given", "args", "said"),
+    [(ByName, (), "class ByName"), (3, (), "a int"), (ByName().forward, (), "a method"), (network(), 3, "as a tuple")],
+)
+def test_what_cannot_be_optimized_is_said(given: Any, args: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        optimize(given, args)
+
+
+def test_callback_and_log(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[Record] = []
+    with caplog.at_level(logging.DEBUG, "warpwright"):
+        optimize(network(), (torch.randn(3, 8),), callback=seen.append)
+    assert len(seen) >= 2 and any("FASTER" in record.message for record in caplog.records)
+
+
+def test_progress_is_shown_by_default(capfd: pytest.CaptureFixture[str]) -> None:
+    optimize(network(), (torch.randn(3, 8),), progress=True)
+    assert "the best baseline" in capfd.readouterr().err
+
+
+def test_the_program_is_pickled_by_its_file() -> None:
+    module, x = network(), torch.randn(3, 8)
+    result = optimize(module, (x,))
+    module.eval()
+    for other in (pickle.loads(pickle.dumps(result.module)), copy.deepcopy(result.module)):
+        same(other, module, x)
+        assert type(other) is type(result.module)
+    torch.save(result.module, "whole.pt")
+    torch.save((x, module(x).detach()), "expected.pt")
+    code = """
+import torch
+faster, (x, y) = torch.load("whole.pt", weights_only=False), torch.load("expected.pt")
+with torch.no_grad():
+    torch.testing.assert_close(faster(x), y)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("status", ["ok", "wrong"])
+def test_the_file_that_is_shipped(status: str, tmp_path: Path) -> None:
+    """Saved elsewhere, moved with its state, it tests itself and can be imported; also when the original was kept."""
+    SETTINGS["status"] = status
+    module, x = network(), torch.randn(3, 8)
+    result = optimize(module, (x,))
+    (tmp_path / "a").mkdir()
+    saved = result.save(tmp_path / "a" / "program.py")
+    head = saved.read_text()[:1500]
+    for word in ("# warpwright", "# device:", "# recipe:", "# record:", "# licence:", "without gradients"):
+        assert word in head, head
+    (tmp_path / "a").rename(tmp_path / "b")
+    moved = tmp_path / "b"
+    assert str(tmp_path) not in (moved / "program.py").read_text()
+    alone = subprocess.run([sys.executable, "program.py"], cwd=moved, capture_output=True, text=True, timeout=240)
+    assert alone.returncode == 0 and "allowed" in alone.stdout and "ModelNew:" in alone.stdout, alone.stderr
+    code = "import torch, program, pickle; print(len(pickle.dumps(program.ModelNew().eval())) > 100)"
+    imported = subprocess.run([sys.executable, "-c", code], cwd=moved, capture_output=True, text=True, timeout=240)
+    assert imported.stdout.strip() == "True", imported.stderr
+
+
+class Fading(torch.nn.Module):
+    """A residual block with a gain of 1e-6, as ConvNeXt begins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.gain = torch.nn.Linear(8, 8), torch.nn.Parameter(1e-6 * torch.ones(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean() + self.gain * self.linear(x)
+
+
+def test_calibration_verifies_with_other_values_and_ships_the_models_own() -> None:
+    module, x = Fading(), torch.randn(3, 8)
+    drawn = calibrated(module, (x,), {})
+    assert float(drawn.gain.detach().min()) > 0.1 and float(module.gain.detach().max()) < 1e-5
+    result = optimize(module, (x,), calibrate=True)
+    same(result.module, module, x)
+    code = "import torch, optimized; print(float(optimized.ModelNew().gain.detach().max()))"
+    alone = subprocess.run([sys.executable, "-c", code], cwd=result.folder, capture_output=True, text=True, timeout=240)
+    assert float(alone.stdout) < 1e-5, alone.stderr
+
+
+def test_accelerate_a_function() -> None:
+    @warpwright.accelerate(budget="6 proposals", target="cpu", progress=False)
+    def fused(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.gelu(x * 2.0) + 1.0
+
+    x = torch.randn(4, 4)
+    for value in (x, x + 1):
+        same(fused, fused.__wrapped__, value)
+    assert [result.verdict for result in fused.results] == ["FASTER"]
+    wanted = torch.randn(4, 4, requires_grad=True)
+    fused(wanted).sum().backward()
+    assert wanted.grad is not None and len(fused.results) == 1
+
+
+class Accelerated(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.linear(x) * 2.0)
+
+
+def test_accelerate_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Accelerated, "__call__", Accelerated.__call__)
+    warpwright.accelerate(budget="6 proposals", target="cpu", progress=False)(Accelerated)
+    model, x = Accelerated().eval(), torch.randn(3, 8)
+    expected = lambda: torch.relu(torch.nn.functional.linear(x, model.linear.weight, model.linear.bias) * 2.0)  # noqa: E731
+    same(model, lambda _: expected(), x)
+    assert [result.verdict for result in model.results] == ["FASTER"]
+    with torch.no_grad():
+        model.linear.weight.mul_(3.0)
+    same(model, lambda _: expected(), x)
+    model.linear.weight = torch.nn.Parameter(torch.randn(4, 8))
+    same(model, lambda _: expected(), x)
+    with pytest.raises(UsageError, match="takes modules"):
+        warpwright.accelerate(model)
+
+
+def test_as_a_backend_of_torch_compile() -> None:
+    torch._dynamo.reset()
+    module, x = network().eval(), torch.randn(3, 8)
+    options = {"budget": "6 proposals", "target": "cpu"}
+    compiled = torch.compile(module, backend=lambda graph, inputs: warpwright.backend(graph, inputs, options=options))
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), module(x))
+    assert len(MADE) == 1 and MADE[0].evaluated
+    compiled(x).sum().backward()  # gradients take the original
+    assert module[0].weight.grad is not None

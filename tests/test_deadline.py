@@ -1,0 +1,127 @@
+"""Wall-time budgets: work is stopped in the middle, wherever it is; a budget that is over before it began is over at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from warpwright.base import Budget
+from warpwright.deadline import Deadline, out_of_time, process_start
+from warpwright.errors import OutOfTime, UsageError
+
+
+def busy() -> None:
+    while True:
+        sum(range(1000))
+
+
+def waits_for_a_process() -> None:
+    subprocess.run(["sleep", "30"], check=True)
+
+
+def swallows_exceptions() -> None:
+    while True:
+        try:
+            time.sleep(0.01)
+        except Exception:
+            continue
+
+
+@pytest.mark.parametrize("work", [busy, waits_for_a_process, swallows_exceptions, lambda: time.sleep(30)])
+def test_work_is_stopped(work: Callable[[], None]) -> None:
+    began = time.monotonic()
+    with pytest.raises(OutOfTime), Deadline(0.5, began).enforced():
+        work()
+    assert 0.4 < time.monotonic() - began < 3.0  # the machine may be busy
+
+
+def test_in_another_thread_too() -> None:
+    ended: list[bool] = []
+
+    def work() -> None:
+        try:
+            with Deadline(0.3, time.monotonic()).enforced():
+                busy()
+        except OutOfTime:
+            ended.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
+    assert ended == [True]
+
+
+def test_what_is_done_in_time_is_left_alone() -> None:
+    for _ in range(20):
+        with Deadline(60.0, time.monotonic()).enforced():
+            pass
+    try:
+        with Deadline(0.05, time.monotonic()).enforced():
+            time.sleep(0.04)
+    except OutOfTime:
+        pass
+    time.sleep(0.1)  # nothing is raised here
+
+
+def test_a_budget_that_is_over_already() -> None:
+    for _ in range(20):
+        with pytest.raises(OutOfTime), Deadline(1.0, time.monotonic() - 5).enforced():
+            busy()
+    time.sleep(0.05)
+
+
+def test_imports_are_not_cut_in_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(0.6)\nready = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", sys.modules.get("torch", sys))
+    with pytest.raises(OutOfTime), Deadline(0.3, time.monotonic()).enforced():
+        import slow_to_import  # type: ignore[import-not-found]
+
+        busy()
+    assert slow_to_import.ready
+
+
+def test_an_error_while_tidying_up_is_told_apart() -> None:
+    def tidy() -> None:
+        try:
+            raise OutOfTime
+        finally:
+            raise BufferError("cannot close")
+
+    with pytest.raises(BufferError) as caught:
+        tidy()
+    assert out_of_time(caught.value) and not out_of_time(ValueError())
+
+
+def test_the_plan_leaves_room_for_the_result() -> None:
+    deadline = Deadline(10.0, time.monotonic())
+    assert 9.0 < deadline.left < 9.5 and 8.0 < Deadline(10.0, time.monotonic(), kept=1.0).left < 8.5
+    assert Deadline(10.0, time.monotonic() - 20).left == 0.0 and Deadline.of(None) is None
+
+
+def test_the_start_of_the_process() -> None:
+    code = "import time; time.sleep(0.3); from warpwright.deadline import process_start; print(time.monotonic() - process_start())"
+    age = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert 0.3 <= age < 30
+    assert process_start() <= time.monotonic()
+
+
+READ = [("60s", 60, None), ("5m", 300, None), ("1 h,3 proposals", 3600, 3), ("1 proposal", None, 1)]
+
+
+@pytest.mark.parametrize(("text", "seconds", "proposals"), READ)
+def test_budgets_are_read(text: str, seconds: float | None, proposals: int | None) -> None:
+    assert Budget.parse(text) == Budget(seconds, proposals)
+
+
+@pytest.mark.parametrize(("text", "remedy"), [("10", "10s for seconds or '10 proposals'"), ("soon", "60s"), ("1.5 proposals", "40 proposals")])
+def test_a_budget_without_a_unit_asks_which(text: str, remedy: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Budget.parse(text)
+    assert remedy in error.value.hint

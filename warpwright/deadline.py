@@ -1,0 +1,145 @@
+"""A budget of wall time: whoever plans asks what is left, and whoever is in the middle of something is stopped when nothing is."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from warpwright.errors import OutOfTime
+
+WRITING_SHARE, MOST_WRITING_SECONDS = 0.08, 1.0
+"""Of the budget, kept for ending the workers and writing the result: they took 0.2 to 0.4 s on two cores."""
+
+AGAIN_SECONDS = 2.0
+"""Code that keeps an OutOfTime to itself is stopped once more after so long."""
+
+SOON_SECONDS = 0.05
+"""How often it is looked whether an import has ended that must not be cut in two."""
+
+LONGEST_START = 60.0
+"""A process is not believed to have taken longer than this to come to its first line."""
+
+_SIGNAL = int(signal.SIGRTMIN) + 7 if hasattr(signal, "SIGRTMIN") else int(signal.SIGUSR2)
+"""A number that neither Python nor batch systems use: pytest-timeout takes SIGALRM, Slurm USR1 and USR2."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """`seconds` of wall time from `began` (`time.monotonic()`)."""
+
+    seconds: float
+    began: float
+    kept: float = 0.0
+    """Seconds that whoever plans leaves to what comes after."""
+
+    @classmethod
+    def of(cls, seconds: float | None, began: float | None = None) -> Deadline | None:
+        """Return the deadline of a budget that begins now, or at `began`; None for a budget without seconds."""
+        return None if seconds is None else cls(seconds, time.monotonic() if began is None else began)
+
+    @property
+    def at(self) -> float:
+        """When work ends, so that the result is written when the budget is over (`time.monotonic()`)."""
+        return self.began + self.seconds - min(MOST_WRITING_SECONDS, WRITING_SHARE * self.seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds of work that are left to plan with; not below 0."""
+        return max(0.0, self.at - self.kept - time.monotonic())
+
+    @contextlib.contextmanager
+    def enforced(self) -> Iterator[None]:
+        """Inside, OutOfTime is raised when the deadline comes, wherever the thread is then; catch it outside of the block.
+
+        In the main thread a signal also ends a system call that waits. In another one the exception comes with its next line of Python. A process
+        that works with torch already will go on to do so: there, imports are not cut in two.
+        """
+        watch = _Watch(self.at, threading.current_thread() is threading.main_thread(), "torch" in sys.modules)
+        try:
+            try:
+                watch.start()
+                yield
+            finally:  # where the exception may come as well: it comes once, and the outer block ends the watch
+                watch.over = True
+        finally:
+            watch.stop()
+
+
+def process_start() -> float:
+    """Return when this process began (`time.monotonic()`), or now where the system does not say: its own start-up is part of a command's time."""
+    now = time.monotonic()
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return now
+    return now - age if 0 <= age < LONGEST_START else now
+
+
+def out_of_time(error: BaseException | None) -> bool:
+    """Is this an OutOfTime, or what code raised that tidied up after one?"""
+    return error is not None and (isinstance(error, OutOfTime) or out_of_time(error.__context__))
+
+
+class _Watch:
+    """Raises OutOfTime in the thread that started it."""
+
+    def __init__(self, at: float, in_main_thread: bool, spares_imports: bool) -> None:
+        self.at, self.in_main_thread, self.spares_imports, self.over, self.raised = at, in_main_thread, spares_imports, False, False
+        self.thread, self.lock, self.done = threading.get_ident(), threading.Lock(), threading.Event()
+
+    def start(self) -> None:
+        if self.in_main_thread:
+            self.before = signal.signal(_SIGNAL, self._raise)
+        threading.Thread(target=self._run, name="warpwright deadline", daemon=True).start()
+
+    def stop(self) -> None:
+        self.over = True
+        self.done.set()
+        with self.lock:
+            if self.in_main_thread:
+                signal.signal(_SIGNAL, self.before or signal.SIG_DFL)
+            else:
+                _raise_in(self.thread, None)
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        if not self.over and not (self.spares_imports and _importing(frame)):
+            self.raised = True
+            raise OutOfTime("the budget of wall time is spent")
+
+    def _run(self) -> None:
+        wait = max(0.0, self.at - time.monotonic())
+        while not self.done.wait(wait):
+            with self.lock:
+                if self.over:
+                    return
+                if self.in_main_thread:
+                    signal.pthread_kill(self.thread, _SIGNAL)
+                elif not (self.spares_imports and _importing(sys._current_frames().get(self.thread))):
+                    self.raised = True
+                    _raise_in(self.thread, OutOfTime)
+            wait = AGAIN_SECONDS if self.raised else SOON_SECONDS
+            self.raised = False
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Is a module being imported there? One that is cut in two cannot be imported again."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
+    """Have the thread raise `kind` before its next line; None takes back what it has not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind) if kind is not None else None)

@@ -1,0 +1,204 @@
+"""From a module or a function in memory to a task file, through the search, and back to a module."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import torch
+from rich.console import Console
+
+from warpwright.api import ARCHIVE, MOST_FOLDERS, OUT, Watching, default_target, optimize_task
+from warpwright.base import BASELINE, Budget, Precision, Record
+from warpwright.errors import UsageError
+from warpwright.files import make_folder
+from warpwright.front.result import Result
+from warpwright.reports.progress import Progress
+from warpwright.run import Settings
+from warpwright.tasks import saved_module
+from warpwright.tasks.calibrate import calibrated
+from warpwright.tasks.function_module import Function
+
+Mode = Literal["eval", "train", "as_is"]
+
+log = logging.getLogger("warpwright")
+
+
+def optimize(
+    module: torch.nn.Module | Callable[..., Any], args: Sequence[Any] | torch.Tensor = (), kwargs: Mapping[str, Any] | None = None, *,
+    budget: str = "60s", search: str = "ladder", target: str | None = None, precision: Precision = "strict", mode: Mode = "eval",
+    baselines: Sequence[str] = (), seed: int = 0, out: str | Path | None = None, archive: str | Path = ARCHIVE, again: bool = False,
+    calibrate: bool = False, progress: bool = True, callback: Callable[[Record], None] | None = None,
+) -> Result:  # fmt: skip
+    """Return what `warpwright.optimize` promises."""
+    began = time.monotonic()
+    Budget.parse(budget)  # before anything is written
+    model = as_module(module)
+    inputs, keywords = _arguments(args, kwargs)
+    settings = Settings(target or default_target(), search, budget, tuple(baselines), precision, seed=seed)
+    with _in_mode(model, mode):
+        folder, saved = _save(model, inputs, keywords, out, calibrate)
+        written = _run(settings, saved, folder, Path(archive), began, again, progress, callback)
+    if written.interrupted:
+        raise KeyboardInterrupt
+    best = written.best
+    log.info("%s: %s", saved.stem, written.line["verdict"] or written.line["status"])
+    if calibrate:
+        _ship_own_state(model, inputs, keywords, folder, saved)
+    if best is None or best.candidate.proposer == f"{BASELINE}eager":
+        return Result(model if mode == "as_is" else model.train(mode == "train"), written, mode)
+    return Result(load(folder / "optimized.py", best.candidate.source.entry, model, mode), written, mode)
+
+
+def as_module(given: Any) -> torch.nn.Module:
+    """Return a module: a function as one that calls it. Raise UsageError for a class and for what cannot be called."""
+    if isinstance(given, torch.nn.Module):
+        return given
+    if isinstance(given, type):
+        raise UsageError(f"expected a module, saw the class {given.__name__}", f"make one: optimize({given.__name__}(...), args)")
+    if not callable(given):
+        raise UsageError(f"expected a module or a function, saw a {type(given).__name__}", "as in optimize(model, (x,))")
+    if isinstance(getattr(given, "__self__", None), torch.nn.Module):
+        raise UsageError(f"expected a module or a function, saw a method of a {type(given.__self__).__name__}", "give the module itself")
+    return Function(given)
+
+
+def _arguments(args: Sequence[Any] | torch.Tensor, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the example arguments; a single tensor is one argument, and a dictionary alone is taken as keywords."""
+    if isinstance(args, torch.Tensor):
+        args = (args,)
+    if isinstance(args, Mapping) and kwargs is None:
+        args, kwargs = (), args
+    if not isinstance(args, tuple | list):
+        raise UsageError(f"expected the example arguments as a tuple, saw a {type(args).__name__}", "as in optimize(model, (x,), {'mask': mask})")
+    return tuple(args), dict(kwargs or {})
+
+
+@contextlib.contextmanager
+def _in_mode(model: torch.nn.Module, mode: Mode) -> Iterator[None]:
+    """Set the training flags of all parts, and put each back afterwards."""
+    if mode not in ("eval", "train", "as_is"):
+        raise UsageError(f"expected the mode eval, train or as_is, saw {mode!r}")
+    before = [(part, part.training) for part in model.modules()]
+    try:
+        if mode != "as_is":
+            model.train(mode == "train")
+        yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
+def _save(
+    model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any], out: str | Path | None, calibrate: bool
+) -> tuple[Path, Path]:
+    """Write the task; return its folder and its file. Without `out`, a folder that holds another model of this name is left alone."""
+    name = _name(model)
+    given = calibrated(model, inputs, keywords) if calibrate else model
+    file = f"{name}.calibrated.pt" if calibrate else f"{name}.pt"
+    if out is not None:
+        folder = make_folder(out)
+        saved_module.write(given, inputs, folder / file, keywords)
+        return folder, folder / file
+    partial = make_folder(OUT) / f".{name}.{time.time_ns()}.pt"
+    try:
+        saved_module.write(given, inputs, partial, keywords)
+        folder = _folder(name, file, partial)
+        partial.replace(folder / file)
+    finally:
+        partial.unlink(missing_ok=True)
+    return folder, folder / file
+
+
+def _name(model: torch.nn.Module) -> str:
+    name = getattr(model.function, "__name__", "function") if isinstance(model, Function) else type(model).__name__
+    return name if name.isidentifier() else "function"
+
+
+def _folder(name: str, file: str, written: Path) -> Path:
+    """Return the first folder of this name that is new or holds this very model."""
+    own = hashlib.sha256(written.read_bytes()).digest()
+    for number in range(1, MOST_FOLDERS):
+        folder = OUT / (name if number == 1 else f"{name}-{number}")
+        known = folder / file
+        if not known.exists() or hashlib.sha256(known.read_bytes()).digest() == own:
+            return make_folder(folder)
+    raise UsageError(f"expected a free folder such as {folder}, saw {MOST_FOLDERS} taken ones", "name one with out=, or remove some")
+
+
+def _run(
+    settings: Settings, saved: Path, folder: Path, archive: Path, began: float, again: bool, progress: bool,
+    callback: Callable[[Record], None] | None,
+) -> Any:  # fmt: skip
+    console = Console(stderr=True, soft_wrap=True, quiet=not progress)
+    task = settings.describe(saved)
+    with Progress(console, Budget.parse(settings.budget).seconds, task=task.name) as shown:
+
+        def record(one: Record) -> None:
+            shown.record(one)
+            log.debug("%s: %s %s", task.name, one.status, "; ".join(map(str, one.candidate.actions)) or one.candidate.proposer)
+            if callback is not None:
+                callback(one)
+
+        def tell(phase: str) -> None:
+            shown.tell(phase)
+            log.debug("%s: %s", task.name, phase)
+
+        return optimize_task(task, settings, archive, folder, Watching(record, tell), began, again)
+
+
+def _ship_own_state(model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any], folder: Path, saved: Path) -> None:
+    """Write the model's own state beside the program that was verified with drawn values, and have the program load it."""
+    own, program = folder / saved.name.replace(".calibrated", ""), folder / "optimized.py"
+    saved_module.write(model, inputs, own, keywords)
+    if program.is_file():
+        program.write_text(program.read_text().replace(repr(saved.name), repr(own.name)))
+
+
+# --- the program as a module -----------------------------------------------------------------------------------------------------------
+
+
+def load(path: Path, entry: str, module: torch.nn.Module, mode: Mode) -> torch.nn.Module:
+    """Return the program's module with the state and the device of `module`. It can be copied and pickled wherever the file stays."""
+    faster = _class(str(path.absolute()), entry)()
+    faster.load_state_dict(module.state_dict())
+    tensors = [*module.parameters(), *module.buffers()]
+    faster.train(module.training if mode == "as_is" else mode == "train")
+    return faster.to(tensors[0].device) if tensors else faster
+
+
+def _class(path: str, entry: str) -> type[torch.nn.Module]:
+    """Return the class of a program's file, whose objects are pickled by the file's path."""
+    text = Path(path).read_bytes()
+    name = f"warpwright_optimized_{hashlib.sha256(path.encode() + text).hexdigest()[:16]}"
+    loaded = sys.modules.get(name) or _imported(path, name)
+    found: type[torch.nn.Module] = getattr(loaded, entry)
+    found.__reduce_ex__ = lambda self, protocol: (_new, (path, entry), self.__getstate__())  # type: ignore[method-assign]
+    return found
+
+
+def _imported(path: str, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"expected a Python file, saw {path}", "name a folder with out= that can hold one")
+    loaded = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(loaded)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return loaded
+
+
+def _new(path: str, entry: str) -> torch.nn.Module:
+    """Return an object of a program's class, whose state comes next: what pickle calls."""
+    kind = _class(path, entry)
+    return kind.__new__(kind)

@@ -1,0 +1,69 @@
+"""Record -> the file that people ship: the program, with a header that says what was proven, where its state lies, and a self-test."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpwright.base import BASELINE, Record, Regime, is_baseline
+from warpwright.domains.graph.template import TAIL
+from warpwright.tasks.saved_module import LOADED
+
+SELF_TEST = 'if __name__ == "__main__":'
+
+_GUARDED = '            assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"\n'
+"""In the self-test of a program with a guard, which a baseline has not."""
+
+
+def text(record: Record) -> str:
+    """Return the file of a record's program. A module that was saved beside it is loaded from there, wherever the two are moved to."""
+    program = _beside(record.candidate.source.text, Path(record.task.path))
+    if SELF_TEST not in program and _has_inputs(program):
+        tail = TAIL.replace(_GUARDED, "").replace("@DEVICE", record.candidate.target)
+        program = f"{program.rstrip()}\n\n{tail}"
+    return f"{header(record)}\n{program}"
+
+
+def header(record: Record) -> str:
+    """Return what was proven, when, where and under which conditions, as comments."""
+    measured, versions = record.measurement, record.versions
+    kept = is_baseline(record)
+    lines = [f"warpwright {versions.get('warpwright', '')}: {record.task.name}, {record.when}"]
+    lines += [f"device: {versions.get('machine') or record.device}; torch {versions.get('torch', '')}, Python {versions.get('python', '')}"]
+    if measured is not None and kept:
+        lines += [f"nothing was proven faster than {record.candidate.proposer.removeprefix(BASELINE)}, which this file runs"]
+    elif measured is not None:
+        lines += [f"{measured.verdict}: {_times(measured.speedup, measured.interval)} of {measured.best_baseline}, the best of its baselines"]
+        lines += [f"    {name}: {_in(regime)}" for name, regime in sorted(measured.regimes.items())]
+    left_out = measured.conditions.get("left_out") if measured is not None else None
+    lines += [f"not measured, for lack of time: {left_out}"] if left_out else []
+    lines += ["verified: on hidden inputs of the example's shapes and types, error at most twice the original's against float64"]
+    lines += ["calls: in the training mode and for the shapes of VERIFIED, without gradients; any other takes the original's forward"]
+    lines += [f"recipe: {'; '.join(map(str, record.candidate.actions)) or 'none'}", f"record: {record.key} (warpwright reproduce {record.key})"]
+    lines += ["licence: the model's own; what warpwright adds to it may be used without any condition"]
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def _times(value: float, interval: Sequence[float]) -> str:
+    return f"{value:.2f}x [{interval[0]:.2f}, {interval[1]:.2f}]"
+
+
+def _in(regime: Regime) -> str:
+    return f"{regime.candidate * 1e3:.4g} ms a call, {_times(regime.speedup, regime.interval)} of {regime.best_baseline}, {regime.verdict}"
+
+
+def _beside(program: str, saved: Path) -> str:
+    """Return a program that loads its saved module from its own folder, not from the place where it was optimized."""
+    absolute = LOADED.format(place=repr(str(saved)))
+    if absolute not in program:
+        return program
+    place = f"__import__('os').path.join(__import__('os').path.dirname(__import__('os').path.abspath(__file__)), {saved.name!r})"
+    return program.replace(absolute, LOADED.format(place=place))
+
+
+def _has_inputs(program: str) -> bool:
+    """Does the program make its own inputs, so that it can be compared with the original?"""
+    names = {node.name for node in ast.parse(program).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return {"Model", "get_inputs", "get_init_inputs"} <= names and re.search(r"^class ModelNew\b", program, re.M) is not None
