@@ -9,11 +9,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from warpwright.base import Case, Task, from_json
 from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks import footprint
+from warpwright.tasks.mode import Mode
 from warpwright.verifier.certificate import certify
 from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import STRIDED, Draw, with_draw
@@ -310,7 +310,7 @@ class JudgeWorker:
 WRITES = ("index_put", "index_copy", "scatter", "masked_scatter", "put", "index_fill")
 
 
-class _Operators(TorchDispatchMode):
+class _Operators(Mode):
     """Notes the names of the operators that run."""
 
     def __init__(self) -> None:
