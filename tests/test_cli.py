@@ -244,6 +244,17 @@ def test_reproduce_agrees_with_itself_and_not_with_another_time(run: Run) -> Non
     assert code == cli.NOT_PASSED and not said["agrees"]
 
 
+def test_two_records_side_by_side(run: Run) -> None:
+    key = best_record(run)
+    others = [record_key(record) for record in run("archive", "list", "--json")[1]["records"]]
+    other = next(one for one in others if one != key)
+    code, out, _ = run("compare", other, key)
+    assert code == cli.DONE and "speed-up" in out and "as fast as the first, through eager" in out
+    code, said, _ = run("compare", other, "warpwright-out/task/report.json", "--json")
+    assert code == cli.DONE and said["ratio"] > 1 and said["only_second"] and said["second"]["record"] == key
+    assert run("compare", key, "ffff")[0] == cli.WRONG_USE
+
+
 def test_wide_intervals_that_overlap_reproduce_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     made = StandIn.record
 
