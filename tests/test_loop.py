@@ -40,6 +40,28 @@ def test_finds_the_best_and_says_why_it_stopped() -> None:
     assert is_baseline(outcome.records[0]) and len(outcome.records) == 9
 
 
+@dataclass
+class Bounded(Toy):
+    """Every program has to move as many bytes as the device moves in `seconds`."""
+
+    seconds: float = 0.5
+
+    def record(self, candidate: Candidate) -> Record:
+        made = super().record(candidate)
+        assert made.measurement is not None
+        facts = {"work_bytes": 1e9 * self.seconds, "peak_bytes_per_second": 1e9}
+        return replace(made, measurement=replace(made.measurement, conditions=facts))
+
+
+def test_no_headroom_ends_the_search() -> None:
+    outcome = optimize(TASK, toy(), Bounded(seconds=0.95), "ladder", Budget(None, proposals=8))
+    assert outcome.proposals == 0 and outcome.stopped == "no headroom: eager runs at 95 % of the measured bandwidth"
+    outcome = optimize(TASK, toy(), Bounded(seconds=0.3), batches([(COLLAPSE,)], [(PRUNE,)]))
+    assert outcome.proposals == 1 and outcome.stopped == "no headroom: the best program runs at 90 % of the measured bandwidth"
+    outcome = optimize(TASK, toy(), Bounded(seconds=0.1), batches([(COLLAPSE,)], [(PRUNE,)]))
+    assert outcome.proposals == 2
+
+
 def test_search_that_ends() -> None:
     outcome = optimize(TASK, toy(), Toy(), batches([()], [(COLLAPSE,)]))
     assert outcome.stopped == "the search has nothing more to propose"

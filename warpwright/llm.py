@@ -2,12 +2,15 @@
 
 chat = OpenAI("https://host/v1", "model-name")           # key from WARPWRIGHT_API_KEY, else OPENAI_API_KEY; never logged
 text = chat.ask([{"role": "user", "content": "..."}])
+chat = Metered(chat, Limits(tokens=200_000))             # counts tokens and dollars, stops before a limit is passed, logs every question
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import re
 import time
 import urllib.error
 import urllib.request
@@ -16,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from warpwright.base import digest
+from warpwright.base import digest, now
 from warpwright.errors import UsageError, WarpwrightError
 
 Message = Mapping[str, str]
@@ -29,6 +32,26 @@ ANSWER_BYTES = 16 << 20
 
 class ChatError(WarpwrightError):
     """A model gave no answer."""
+
+
+class LimitReached(ChatError):
+    """A question was not asked, because its answer could pass a limit of tokens, dollars or questions."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one question and its answer."""
+
+    asked: int
+    answered: int
+
+    @classmethod
+    def estimated(cls, messages: Sequence[Message], answer: str) -> Usage:
+        """Return what a question took where the endpoint does not say: a token has about four letters of English, and three of code."""
+        return cls(sum(len(message["content"]) for message in messages) // LETTERS + 1, len(answer) // LETTERS + 1)
+
+
+LETTERS = 3
 
 
 class Chat(Protocol):
@@ -64,6 +87,8 @@ class OpenAI:
     wait: float = 1.0
     """Seconds before the second attempt; doubled for each one after, unless the server says how long."""
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    usage: Usage | None = None
+    """Of the last answer, where the endpoint tells."""
 
     def ask(self, messages: Sequence[Message]) -> str:
         """Return the model's answer. Raises ChatError."""
@@ -80,7 +105,7 @@ class OpenAI:
                 if error.code not in RETRIED:
                     raise ChatError(f"expected an answer from {self.url}, saw {said}", _advice(error.code)) from None
                 pause = _retry_after(error.headers.get("Retry-After"), pause)
-            except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+            except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:  # the last: it hung up in the middle
                 said = self._clean(str(getattr(error, "reason", error)) or type(error).__name__)
             if attempt + 1 < self.attempts:
                 self.sleep(pause)
@@ -96,13 +121,22 @@ class OpenAI:
             headers["Authorization"] = f"Bearer {_key()}"
         request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers, method="POST")
         with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-            return bytes(answer.read(ANSWER_BYTES))
+            data = bytes(answer.read(ANSWER_BYTES))
+            if answer.length and len(data) < ANSWER_BYTES:  # a read of so many bytes at most does not tell that the rest never came
+                raise http.client.IncompleteRead(data, answer.length)
+            return data
 
     def _content(self, data: bytes) -> str:
+        self.usage = None
         try:
-            content = json.loads(data)["choices"][0]["message"]["content"]
+            body = json.loads(data)
+            content = body["choices"][0]["message"]["content"]
         except (ValueError, KeyError, IndexError, TypeError):
             content = None
+        else:
+            told = body.get("usage")
+            if isinstance(told, dict) and isinstance(told.get("prompt_tokens"), int) and isinstance(told.get("completion_tokens"), int):
+                self.usage = Usage(told["prompt_tokens"], told["completion_tokens"])
         if not isinstance(content, str):
             raise ChatError(
                 f"expected choices[0].message.content in the answer of {self.url}, saw {self._clean(data[:200].decode(errors='replace'))!r}"
@@ -144,6 +178,8 @@ class Replay:
         for number, line in enumerate(self.path.read_text().splitlines(), 1):
             try:
                 row: Any = json.loads(line)
+                if "failure" in row and "prompt" in row:
+                    continue
                 self.known[row["prompt"]] = row["answer"]
                 if self.live is None and row.get("model"):
                     self.name = str(row["model"])
@@ -166,11 +202,182 @@ class Replay:
         return answer
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a run may spend on a model; None: no limit of that kind. Prices are dollars for a million tokens."""
+
+    tokens: int | None = None
+    dollars: float | None = None
+    questions: int | None = None
+    price_asked: float = 0.0
+    price_answered: float = 0.0
+    failures: int = 3
+    """So many questions in a row without an answer, and the endpoint is taken to be dead."""
+
+
+@dataclass
+class Metered:
+    """A chat under limits, which writes each question, its answer and what it cost to a file that `Replay` can play."""
+
+    chat: Chat
+    limits: Limits = Limits()
+    log: Path | None = None
+    most_tokens: int = 8192
+    """An answer has at most so many."""
+    tokens: int = 0
+    dollars: float = 0.0
+    questions: int = 0
+    failed: int = 0
+    """Questions in a row that had no answer."""
+    known: dict[str, str] = field(default_factory=dict, repr=False)
+    """Answers of the log: a run that was cut short goes on where it stood, and pays for none of them again."""
+
+    def __post_init__(self) -> None:
+        if self.log is not None and self.log.exists():
+            self.known |= Replay(self.log).known
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.chat.name
+
+    def ask(self, messages: Sequence[Message]) -> str:
+        """Return the model's answer. Raises ChatError; LimitReached where the answer could pass a limit."""
+        key = prompt_digest(self.name, messages)
+        if key in self.known:
+            return self.known[key]
+        self._expect_room(messages)
+        began = time.monotonic()
+        self.questions += 1
+        try:
+            answer = self.chat.ask(messages)
+        except ChatError as error:
+            self.failed += 1
+            self._write(messages, {"failure": scrubbed(str(error)), "seconds": round(time.monotonic() - began, 3)})
+            raise
+        self.failed = 0
+        usage = getattr(self.chat, "usage", None) or Usage.estimated(messages, answer)
+        cost = self._cost(usage)
+        self.tokens, self.dollars = self.tokens + usage.asked + usage.answered, self.dollars + cost
+        spent = {"asked_tokens": usage.asked, "answered_tokens": usage.answered, "dollars": cost, "seconds": round(time.monotonic() - began, 3)}
+        self._write(messages, {"answer": answer, **spent})
+        return answer
+
+    def _cost(self, usage: Usage) -> float:
+        return (usage.asked * self.limits.price_asked + usage.answered * self.limits.price_answered) / 1e6
+
+    def _expect_room(self, messages: Sequence[Message]) -> None:
+        """The dearest answer has to fit: a limit is never passed, not even by the last question."""
+        most = Usage(Usage.estimated(messages, "").asked, self.most_tokens)
+        limits = self.limits
+        if self.failed >= limits.failures:
+            raise LimitReached(f"expected {self.name} to answer, saw {self.failed} questions in a row without an answer", "is it up?")
+        for what, spent, more, most_allowed in (
+            ("questions", self.questions, 1, limits.questions), ("tokens", self.tokens, most.asked + most.answered, limits.tokens),
+            ("dollars", self.dollars, self._cost(most), limits.dollars),
+        ):  # fmt: skip
+            if most_allowed is not None and spent + more > most_allowed:
+                said = f"{spent:g} of {most_allowed:g} {what} are spent, and the next question may take {more:g}"
+                raise LimitReached(f"the model's limit is reached: {said}", "raise the limit to go on; what was answered is kept")
+
+    def _write(self, messages: Sequence[Message], row: Mapping[str, Any]) -> None:
+        if self.log is None:
+            return
+        key = prompt_digest(self.name, messages)
+        whole = {"prompt": key, "model": self.name, "messages": [dict(m) for m in messages], **row, "when": now()}
+        with self.log.open("a") as file:
+            file.write(scrubbed(json.dumps(whole)) + "\n")
+
+
+_SECRET = re.compile(r"(^|_)(\w*KEYS?|TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|AUTH)(_|$)", re.I)
+
+
+def secrets() -> dict[str, str]:
+    """Return the environment's variables whose names say that they are secrets: they go into no log, and to no worker."""
+    return {name: value for name, value in os.environ.items() if _SECRET.search(name) and value}
+
+
+SHORTEST_SECRET = 8
+"""Letters: a shorter value would be found in words that are none."""
+
+
+def scrubbed(text: str) -> str:
+    """Return a text with the values of secrets in the environment replaced by their names."""
+    for name, value in secrets().items():
+        text = text.replace(value, f"<{name}>") if len(value) >= SHORTEST_SECRET else text
+    return text
+
+
+# --- what models write ----------------------------------------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n]*$", re.M)
+_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.S)
+
+
+def code_blocks(text: str) -> list[tuple[str, str]]:
+    """Return (language, code) of each fenced block, in order; of one that is cut off, what there is. Fences inside longer fences are code."""
+    text = text.replace("\r\n", "\n")
+    text = _THOUGHT.sub("", text) if "```" in _THOUGHT.sub("", text) or "~~~" in _THOUGHT.sub("", text) else text
+    blocks, at = [], 0
+    while (opening := _FENCE.search(text, at)) is not None:
+        fence = opening["fence"]
+        closing = re.compile(rf"^[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", re.M).search(text, opening.end())
+        end = closing.start() if closing else len(text)
+        blocks.append((opening["language"].lower(), text[opening.end() : end].strip("\n") + "\n"))
+        at = closing.end() if closing else len(text)
+    return blocks
+
+
+def program_of(answer: str, marks: Sequence[str]) -> str:
+    """Return the program in a model's answer: the last block with all `marks`, else the longest one with the first; "" where there is none.
+
+    An answer without any fence is a program itself from its first line of code on.
+    """
+    codes = [code for _, code in code_blocks(answer)]
+    whole = [code for code in codes if all(mark in code for mark in marks)]
+    if whole:
+        return whole[-1]
+    part = [code for code in codes if marks and marks[0] in code]
+    if part:
+        return max(part, key=len)
+    if codes or not all(mark in answer for mark in marks):
+        return ""
+    first = re.search(r"^(#include|#define|extern|__global__|template|static|//|/\*)", answer, re.M)
+    end = answer.rfind("}")
+    return answer[first.start() : end + 1].replace("\r\n", "\n") + "\n" if first and end > first.start() else ""
+
+
+@dataclass
+class Recording:
+    """A recorded conversation, played in its order whatever is asked: what is asked depends on times that no two runs share."""
+
+    path: Path
+    name: str = "recording"
+    played: int = 0
+    answers: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        try:
+            rows = [json.loads(line) for line in self.path.read_text().splitlines()]
+            self.answers = [row["answer"] for row in rows if "failure" not in row]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"expected a recorded conversation in {self.path}, saw {error!r}", "a line each, with its answer") from error
+
+    def ask(self, messages: Sequence[Message]) -> str:
+        """Return the next answer. Raises ChatError behind the last one."""
+        if self.played >= len(self.answers):
+            raise ChatError(f"expected at most {len(self.answers)} questions, as {self.path} has answers, saw one more", "record a longer one")
+        self.played += 1
+        return self.answers[self.played - 1]
+
+
 def open_chat(spec: str, record: str | None = None) -> Chat:
-    """Return the model that `replay:FILE` or `openai:URL,MODEL` names; with `record`, answers are kept in that file."""
+    """Return the model that `replay:FILE`, `play:FILE` or `openai:URL,MODEL` names; with `record`, answers are kept in that file."""
     kind, _, rest = spec.partition(":")
     if kind == "replay" and rest:
         return Replay(Path(rest))
+    if kind == "play" and rest:
+        return Recording(Path(rest))
     url, comma, model = rest.rpartition(",")
     if kind != "openai" or not comma or not model:
         raise UsageError(f"expected --model replay:FILE or openai:URL,MODEL, saw {spec!r}", "as in openai:http://localhost:8000/v1,my-model")

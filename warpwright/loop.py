@@ -27,6 +27,9 @@ NOTHING_NEW = 200
 EXPECTED_SHARE = 0.6
 """Before a deadline, no program is begun when less is left than this share of what the longest one took: most take less than that one."""
 
+NO_HEADROOM = 0.9
+"""Share of the measured bandwidth at which a search ends: what every correct program has to move leaves a ninth at most."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -102,6 +105,15 @@ def best(records: Iterable[Record]) -> Record | None:
     faster = [record for record in passed if _proven(record)]
     baselines = [record for record in passed if is_baseline(record)]
     return max(faster or baselines or passed, key=lambda record: record.speedup, default=None)
+
+
+def bandwidth_share(record: Record) -> float:
+    """Return how much of the device's measured bandwidth the program would need if it moved only what every correct program moves; 0 if unknown."""
+    made = record.measurement
+    if made is None or made.unit != "s" or not made.candidate.median > 0:
+        return 0.0
+    moved, peak = (float(made.conditions.get(name, 0.0)) for name in ("work_bytes", "peak_bytes_per_second"))
+    return moved / peak / made.candidate.median if peak > 0 else 0.0
 
 
 def _proven(record: Record) -> bool:
@@ -183,6 +195,7 @@ class _Run:
         with closing(self._evaluations(list(fresh.values()))) as evaluations:
             for item in made:
                 self._check_budget()
+                self._check_headroom()
                 if isinstance(item, Candidate) and item.key in left_out:
                     answers.append(self._not_begun(item, left_out[item.key]))
                     continue
@@ -258,6 +271,14 @@ class _Run:
         self.records.append(record)
         if self.on_record is not None:
             self.on_record(record)
+
+    def _check_headroom(self) -> None:
+        """Stop when the best program moves the bytes that every correct one has to move at NO_HEADROOM of the device's rate or more."""
+        top = best(self.records)
+        share = bandwidth_share(top) if top is not None else 0.0
+        if share >= NO_HEADROOM and top is not None:
+            name = top.candidate.proposer.removeprefix(BASELINE) if is_baseline(top) else "the best program"
+            raise _Stop(f"no headroom: {name} runs at {100 * share:.0f} % of the measured bandwidth")
 
     def _check_budget(self) -> None:
         if self.should_stop is not None and self.should_stop():

@@ -1,5 +1,5 @@
 """Relational graph neural networks: `accelerate(model)` swaps PyG's layers for compiled ones (docs/rgnn.md)."""
 
-from warpwright.domains.rgnn.nn import FastRGCNConv, RGCNConv, accelerate
+from warpwright.domains.rgnn.nn import FastRGCNConv, HGTConv, RGATConv, RGCNConv, accelerate
 
-__all__ = ["FastRGCNConv", "RGCNConv", "accelerate"]
+__all__ = ["FastRGCNConv", "HGTConv", "RGATConv", "RGCNConv", "accelerate"]

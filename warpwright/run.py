@@ -17,8 +17,10 @@ from warpwright import domains, targets
 from warpwright.archive import Archive
 from warpwright.base import Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
 from warpwright.deadline import Deadline, out_of_time
-from warpwright.errors import OutOfTime
+from warpwright.errors import OutOfTime, UsageError
+from warpwright.llm import open_chat
 from warpwright.loop import Outcome, ablate, optimize
+from warpwright.search import MODEL_SEARCHES, fsr
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
 from warpwright.timing import facts
 from warpwright.timing.device_lock import DeviceLock
@@ -57,6 +59,10 @@ class Settings:
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: the target's own."""
     options: Options = ()
     """What the task's domain is told besides."""
+    model: str = ""
+    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py)."""
+    model_options: str = ""
+    """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
     budget_of: BudgetOf = "search"
     """What the budget's seconds are of: a bench's search, which begins when all baselines are there, or all, from the start to the result."""
 
@@ -64,7 +70,7 @@ class Settings:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
         values["budget"] = re.sub(r"\s*proposals?", "", self.budget)  # as it was written when a number alone was one of proposals
-        for name in ("options", "regime", "budget_of"):
+        for name in ("options", "regime", "model", "model_options", "budget_of"):
             if values[name] in ((), "", "search"):
                 del values[name]  # as before there were any: what was finished then is resumed
         return digest("bench", machine, json.dumps(values, sort_keys=True))
@@ -131,9 +137,12 @@ def run_task(
                 now_doing("reading the program")
                 space = open_space(task, settings.device)
                 run = replace(run, limited=space.limited)
+                search = model_search(settings, archive) if settings.search in MODEL_SEARCHES else settings.search
                 outcome = optimize(
-                    task, space, evaluator, settings.search, limited, archive, on_record, should_stop, settings.seed, deadline=plan
+                    task, space, evaluator, search, limited, archive, on_record, should_stop, settings.seed, deadline=plan
                 )
+                if isinstance(search, fsr.Fsr):
+                    outcome = replace(outcome, stopped=search.stopped or outcome.stopped)
                 run = replace(run, outcome=outcome)
                 if outcome.cut:
                     raise OutOfTime
@@ -158,6 +167,15 @@ def _ablate(
             on_record(ablation.without)
 
 
+def model_search(settings: Settings, archive: Archive) -> fsr.Fsr:
+    """Return the search that asks the model of the settings. Its questions and answers are logged beside the archive, and none is asked again."""
+    if not settings.model:
+        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
+    log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
+    words = "a CPU: the text is translated to loops over threads" if target_of(settings.device) == "cpu" else facts.machine_name("cuda:0")
+    return fsr.Fsr(open_chat(settings.model), fsr.Options.parse(settings.model_options), log, words)
+
+
 def _has_steps(outcome: Outcome) -> bool:
     """Is the best program a recipe whose steps can be taken out, and is there still somebody who waits for that?"""
     ended = outcome.interrupted or outcome.failure is not None
@@ -174,14 +192,13 @@ def open_evaluator(
     settings: Settings, task: Task, deadline: Deadline | None = None, tell: Tell = silent
 ) -> AbstractContextManager[Evaluator]:
     """Return the evaluator of a task on the settings' device."""
-    seconds = settings.timing_seconds if deadline is None else min(settings.timing_seconds, TIMING_SHARE * deadline.seconds)
-    planned = replace(measuring(settings), seconds=seconds, deadline=deadline, tell=tell)
-    return targets.evaluator(task, settings.device, planned)
+    return targets.evaluator(task, settings.device, measuring(settings, deadline, tell))
 
 
-def measuring(settings: Settings) -> Measuring:
+def measuring(settings: Settings, deadline: Deadline | None = None, tell: Tell = silent) -> Measuring:
     """Return how the settings have programs measured."""
-    return Measuring(settings.baselines, settings.timing_seconds, settings.seed, WORTHWHILE, settings.regime)
+    seconds = settings.timing_seconds if deadline is None else min(settings.timing_seconds, TIMING_SHARE * deadline.seconds)
+    return Measuring(settings.baselines, seconds, settings.seed, WORTHWHILE, settings.regime, deadline=deadline, tell=tell)
 
 
 def kind_of_machine(device: str) -> str:

@@ -87,6 +87,22 @@ class Technique(Protocol[IR]):
 
 
 @dataclass(frozen=True)
+class Writing:
+    """How a model may write whole programs of a space: what it is told, and the action that its text becomes."""
+
+    statement: str
+    """The task in words."""
+    context: str
+    """How the program is called, and the reference that says what is right."""
+    source: str
+    """The program as given."""
+    marks: tuple[str, ...]
+    """What a program's text has in it for certain, the most telling first."""
+    action: Callable[[str], Action]
+    """Returns the action, legal at the start alone, that puts a text in the given program's place."""
+
+
+@dataclass(frozen=True)
 class Space(Generic[IR]):
     """Everything a search needs to know of a task: it never sees the domain behind it."""
 
@@ -95,6 +111,12 @@ class Space(Generic[IR]):
     lower: Callable[[IR, tuple[Action, ...]], Candidate]
     baselines: frozenset[str] = frozenset()
     """Names of the baselines that are timed anyway: a search does not propose what only makes one of them (`Traits.baseline`)."""
+
+    estimate: Callable[[IR], float] | None = None
+    """About how many seconds the program of an IR takes, from a model; a search tries what it says is fastest first among its equals."""
+
+    writing: Writing | None = None
+    """For searches that ask a model; None where programs are made by rewrites alone."""
 
     limited: str = ""
     """Why the program could not be read, so that only changes to it as a whole are in this space; "" for a program that was."""
@@ -216,5 +238,6 @@ class Target(Protocol):
 
 
 __all__ = [
-    "IR", "Comparing", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Tell", "Traits", "silent",
+    "IR", "Comparing", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Tell", "Traits",
+    "Writing", "silent",
 ]  # fmt: skip

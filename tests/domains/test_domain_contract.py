@@ -60,10 +60,43 @@ class ModelNew(torch.nn.Module):
         return built.forward(x.contiguous())
 '''
 
+KERNEL = """
+__global__ void row_sum(const float* x, float* out, int rows, int columns) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows) {
+        float sum = 0.0f;
+        for (int j = 0; j < columns; ++j) sum += x[row * columns + j];
+        out[row] = sum;
+    }
+}
+
+void sums(const float* x, float* out, int rows, int columns) { row_sum<<<(rows + 63) / 64, 64>>>(x, out, rows, columns); }
+"""
+
+KERNEL_TASK = """import torch
+
+
+def get_inputs():
+    return [torch.randn(200, 100)]
+
+
+def reference(x):
+    return x.sum(1)
+
+
+def launch(kernel, x):
+    out = x.new_empty(x.shape[0])
+    kernel.sums(x, out, *x.shape)
+    return out
+"""
+
 FILES = {
+    "cuda": {"sums.cu": KERNEL, "sums_task.py": KERNEL_TASK},
     "graph": {"task.py": MODEL},
     "transpile": {"task.py": MODEL, "kernel.py": WITH_KERNEL},
     "unlearnable": {"job.cwc": '{"images": 8, "side": 16, "classes": 3}'},
+    "mpi": {"halo.mpi": '{"datatype": ["subarray", [64, 64, 64], [62, 62, 3], [1, 1, 1], "C", "double"]}'},
+    "rgnn": {"layer.rgnn": '{"graph": "mag", "scale": 0.0003, "width": 16}'},
     "toy": {"sum.powers": "0 2 3"},
 }
 """The files of a small task of each domain, the one that is optimised first."""

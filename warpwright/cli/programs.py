@@ -18,7 +18,7 @@ from warpwright.errors import UsageError
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
-from warpwright.search import SEARCHES
+from warpwright.search import MODEL_SEARCHES, SEARCHES
 from warpwright.timing.regimes import REGIMES
 
 FAR = 1.25
@@ -139,6 +139,8 @@ def _settings(given: Arguments) -> Settings:
         scale=given.scale,
         seed=getattr(given, "seed", 0),
         regime=given.regime or "",
+        model=getattr(given, "model", ""),
+        model_options=getattr(given, "model_options", ""),
         options=_options(given),
     )
 
@@ -237,8 +239,8 @@ def register(verb: Verb) -> None:
     made.add_argument("task", help="task file: KernelBench form, a function under @warpwright.task, or a saved module")
     made.add_argument("--entry", help="class or function, where the file has several")
     made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
-    made.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
     made.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
+    made.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
     made.add_argument("--start", metavar="FILE", help="program with CUDA kernels that computes the same: tune how they are translated for the CPU")
 
     made = verb("audit", audit, task)
@@ -279,6 +281,8 @@ def _task_options() -> argparse.ArgumentParser:
 def _search_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--budget", default="60s", help="60s, 5m (wall time), '40 proposals', or both: '5m,100 proposals' (%(default)s)")
-    options.add_argument("--search", choices=sorted(SEARCHES), default="ladder", help="how to search (%(default)s)")
+    options.add_argument("--search", choices=sorted([*SEARCHES, *MODEL_SEARCHES]), default="ladder", help="how to search (%(default)s)")
+    options.add_argument("--model", default="", metavar="SPEC", help="for fsr: openai:URL,MODEL or replay:FILE; the key is WARPWRIGHT_API_KEY")
+    options.add_argument("--model-options", default="", metavar="NAME=VALUE,...", help="for fsr: candidates, depth, max_repair, tokens, dollars, ...")
     options.add_argument("--seed", type=int, default=0, help="of the search's random numbers (%(default)s)")
     return options

@@ -42,7 +42,9 @@ NAMES = (
     "transpile",
     "cuda",
     "unlearnable",
+    "rgnn",
     "sass",
+    "mpi",
 )
 
 DOMAINS: dict[str, Domain] = {name: Packaged(name) for name in NAMES}

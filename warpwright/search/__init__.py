@@ -16,6 +16,10 @@ SEARCHES: dict[str, Search] = {
 }
 
 
+MODEL_SEARCHES = ("fsr",)
+"""Searches that ask a model (`run.py` makes them)."""
+
+
 def by_name(name: str) -> Search:
     """Return the search called `name`."""
     if name not in SEARCHES:
@@ -23,4 +27,4 @@ def by_name(name: str) -> Search:
     return SEARCHES[name]
 
 
-__all__ = ["SEARCHES", "Proposer", "Recipe", "Search", "by_name"]
+__all__ = ["MODEL_SEARCHES", "SEARCHES", "Proposer", "Recipe", "Search", "by_name"]

@@ -48,6 +48,10 @@ class Moves:
         """Return the actions that are legal after `recipe`, in the space's order; none after the longest recipe."""
         return self.space.actions(self.ir(recipe)) if len(recipe) < LONGEST else []
 
+    def estimate(self, recipe: Recipe) -> float:
+        """Return the space's estimate of the recipe's program, in seconds; 0 where it has none, or the recipe is not legal."""
+        return self.space.estimate(self.ir(recipe)) if self.space.estimate is not None and self.legal(recipe) else 0.0
+
     def repair(self, wanted: Iterable[Action]) -> Recipe:
         """Return `wanted` without the actions that are not legal where they would stand."""
         recipe: Recipe = ()
@@ -98,7 +102,7 @@ class Moves:
         return None if action is None else (*recipe, action)
 
     def neighbours(self, random: Random, recipe: Recipe) -> Iterator[Recipe]:
-        """Yield the recipes of one action more or less, in random order; in a space that draws, what it tries first and then as many draws as NEAR."""
+        """Yield the recipes of one action more or less, in random order; in a space that draws, what it tries first and then NEAR draws."""
         if self.space.draw is None:
             listed = [*self.additions(recipe), *self.removals(recipe)]
             random.shuffle(listed)

@@ -115,7 +115,8 @@ def get_inputs():
 
 
 def reference(values):
-    return torch.zeros(256, dtype=torch.int32, device=values.device).index_add(0, values.clamp(0, 255), ((values >= 0) & (values < 256)).to(torch.int32))
+    inside = ((values >= 0) & (values < 256)).to(torch.int32)
+    return torch.zeros(256, dtype=torch.int32, device=values.device).index_add(0, values.clamp(0, 255), inside)
 
 
 def launch(kernel, values):

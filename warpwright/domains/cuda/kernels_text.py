@@ -65,7 +65,11 @@ def _built_by_nvcc(device):
     arch = f"{major}{minor}" + ("a" if major == 9 else "")
     options = ["-O3", "-std=c++17", f"-gencode=arch=compute_{arch},code=sm_{arch}", "-shared", "-Xcompiler", "-fPIC", *FLAGS]
     folder = pathlib.Path(os.environ.get("WARPWRIGHT_CACHE") or pathlib.Path.home() / ".cache" / "warpwright")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = pathlib.Path(tempfile.gettempdir())
+    folder = folder if os.access(folder, os.W_OK) else pathlib.Path(tempfile.gettempdir())
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
     library = folder / f"{hashlib.sha256(chr(0).join([CUDA_SOURCE, version, *options]).encode()).hexdigest()[:24]}.so"
     if not library.exists():

@@ -1,7 +1,7 @@
 """From a task and a CUDA text to Python programs in the form that workers take: the original, and candidates.
 
-The original's forward is the user's own kernel: its time is the one to beat and its error the budget. In float64, where the verifier asks what is right,
-it is the reference. Once in each process the kernel as given is compared with the reference: one that computes something else is no task.
+The original's forward is the user's own kernel: its time is the one to beat and its error the budget. In float64, where the verifier asks what is
+right, it is the reference. Once in each process the kernel as given is compared with the reference: one that computes something else is no task.
 """
 
 from __future__ import annotations
@@ -50,17 +50,40 @@ class Model(torch.nn.Module):
     compared = False
 
     def forward(self, *inputs):
-        tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
-        if torch.get_default_dtype() is torch.float64 or any(tensor.is_meta for tensor in tensors):
+        if torch.get_default_dtype() is torch.float64 or any(tensor.is_meta for tensor in tensors_of(inputs)):
             return reference(*inputs)
         inputs = dense(inputs)
-        if Model.compared:
+        if type(self) is not Model and Model.compared:  # under the timer
             return launch(kernels_for(inputs), *inputs)
         copies = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, inputs)
         outputs = launch(kernels_for(inputs), *inputs)
-        compare(outputs, copies)
-        Model.compared = True
-        return outputs
+        if not Model.compared:
+            compare(outputs, copies)
+            Model.compared = True
+        return outputs if type(self) is not Model else worst_of_runs(outputs, copies)
+
+
+RUNS = 6
+
+
+def tensors_of(nested):
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(nested) if isinstance(leaf, torch.Tensor)]
+
+
+def widened(inputs):
+    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda leaf: leaf.double() if leaf.is_floating_point() else leaf, inputs)
+
+
+def worst_of_runs(first, inputs):
+    """Return the outputs of that run which errs most, where runs differ: sums by atomics are formed in another order each time."""
+    again = lambda: launch(kernels_for(inputs), *torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, inputs))
+    runs = [first, again()]
+    if all(map(torch.equal, tensors_of(first), tensors_of(runs[1]))):
+        return first
+    runs += [again() for _ in range(RUNS - 2)]
+    exact = tensors_of(reference(*widened(inputs)))
+    errs = lambda run: max(float((seen.double() - want.double()).abs().nan_to_num().max()) for seen, want in zip(tensors_of(run), exact))
+    return max(runs, key=errs)
 
 
 CLOSE = {torch.float16: 2e-2, torch.bfloat16: 5e-2}  # of the largest output; of other types 1e-3
@@ -70,10 +93,9 @@ def compare(outputs, inputs):
     """Raise TaskError where the kernels as given compute something else than the reference. Integers have to be the same."""
     from warpwright.errors import TaskError
 
-    wide = torch.utils._pytree.tree_map_only(torch.Tensor, lambda leaf: leaf.double() if leaf.is_floating_point() else leaf, inputs)
     own = torch.utils._pytree.tree_leaves(outputs)
     real = any(leaf.is_floating_point() for leaf in own)
-    wanted = torch.utils._pytree.tree_leaves(reference(*(wide if real else inputs)))
+    wanted = torch.utils._pytree.tree_leaves(reference(*(widened(inputs) if real else inputs)))
     hint = "mend the kernel, the reference or the launch; they have to say the same"
     if [leaf.shape for leaf in own] != [leaf.shape for leaf in wanted]:
         seen = f"{[tuple(leaf.shape) for leaf in own]} from launch, {[tuple(leaf.shape) for leaf in wanted]} from reference"

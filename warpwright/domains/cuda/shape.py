@@ -115,8 +115,9 @@ def _split(body: Sequence[Stmt]) -> tuple[tuple[Stmt, ...], Expr | None, tuple[S
     for more in guards[1:]:
         guard = Expr("binary", (ir.paren(guard), " && ", ir.paren(more)), guard.line, "&&", None, "bool")  # type: ignore[arg-type, union-attr]
     if guard is None:  # declarations that only follow from others may read memory: they belong to the body
-        first_read = next((i for i, s in enumerate(prelude) if isinstance(s, Declare) and s.init is not None and not ir.is_quiet(s.init)), len(prelude))
-        return prelude[:first_read], None, (*prelude[first_read:], *rest)
+        reads = (i for i, s in enumerate(prelude) if isinstance(s, Declare) and s.init is not None and not ir.is_quiet(s.init))
+        kept = next(reads, len(prelude))
+        return prelude[:kept], None, (*prelude[kept:], *rest)
     return prelude, guard, rest
 
 
@@ -188,7 +189,7 @@ def counted(loop: For) -> Counted | None:
     if cond.kind != "binary" or cond.name not in ("<", "<=") or cond.children[0].var != key or key in cond.children[1].keys:
         return None
     one = step.kind == "assign" and step.name == "+=" and ir.text_of(step.children[1]) == "1"
-    if not (step.kind == "unary" and step.name == "++" or one) or step.children[0].var != key:
+    if not ((step.kind == "unary" and step.name == "++") or one) or step.children[0].var != key:
         return None
     for stmt in ir.walk(loop.body):
         if isinstance(stmt, ir.Jump | Return):
@@ -226,3 +227,29 @@ def expect(condition: bool, what: str, seen: str = "another") -> None:
     """Raise NotApplicable unless a condition holds."""
     if not condition:
         raise NotApplicable(f"expected {what}, saw {seen}")
+
+
+def coefficient(place: Expr, key: int, depends: set[int]) -> str:
+    """Return what a place moves by when a variable moves by one: a text, "0" where it stays, "" where that is not known."""
+    place = ir.bare(place)
+    if not place.keys & depends:
+        return "0"
+    if place.kind == "name":
+        return "1" if place.var == key else ""
+    if place.kind == "cast":
+        return coefficient(place.children[-1], key, depends)
+    if place.kind != "binary" or len(place.children) != 2:
+        return ""
+    left, right = place.children
+    if place.name in ("+", "-"):
+        one, other = coefficient(left, key, depends), coefficient(right, key, depends)
+        if place.name == "-" and other not in ("", "0"):
+            other = f"-{other}"
+        return other if one == "0" else one if other == "0" else ""
+    if place.name == "*" and not left.keys & depends:
+        inner = coefficient(right, key, depends)
+        return "0" if inner == "0" else f"{ir.text_of(left)}" if inner == "1" else ""
+    if place.name == "*" and not right.keys & depends:
+        inner = coefficient(left, key, depends)
+        return "0" if inner == "0" else f"{ir.text_of(right)}" if inner == "1" else ""
+    return ""

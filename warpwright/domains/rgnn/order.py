@@ -23,6 +23,10 @@ BYTES = 3e12
 FLOPS = 3e13
 """Operations per second of products in true float32 by tile; an H200 does 2.7e13 in torch.mm on these shapes."""
 ITEM = 4
+SCATTER = 1.5
+"""How much more than a write adding to a row in memory costs."""
+OUTER = 10.0
+"""How much worse than its bytes a matrix for each row or a row for each edge is: no kernel keeps them in registers."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,9 @@ class Ordering:
     """Off: products stay in the order in which the program has them (to measure what reordering gains)."""
     compact: bool = True
     """Off: a value of pairs is computed for each edge (to measure what compaction gains)."""
+    scatter: float = SCATTER
+    forward: int = 0
+    """How many values the forward program has: those of pairs are in registers there, so keeping one for the backward program costs a write."""
 
     def run(self, program: Program) -> Program:
         """Return the program with contracts of at most two factors."""
@@ -148,7 +155,8 @@ class _Search:
         """Return the cost of a step and what it gives."""
         at = self._present(factors, letters, over, domain)
         if at is not None:
-            return 0.0, Factor(domain, letters, at)
+            saved = at < self.ordering.forward and domain in PAIRS and letters
+            return 2 * self.ordering.rows[domain] * _size(self.sizes, letters) * ITEM / BYTES if saved else 0.0, Factor(domain, letters, at)
         rows = self.ordering.rows
         products = rows[over] * _size(self.sizes, "".join(dict.fromkeys("".join(f.letters for f in factors))))
         moved = 0.0
@@ -159,7 +167,12 @@ class _Search:
         written = rows[domain] * _size(self.sizes, letters) * ITEM
         scattered = over is not domain and over is not Domain.EDGE
         if scattered:
-            moved += 2 * rows[over] * _size(self.sizes, letters) * ITEM if domain not in WEIGHTS else written
+            moved += self.ordering.scatter * rows[over] * _size(self.sizes, letters) * ITEM if domain not in WEIGHTS else written
+        if (over is domain and domain not in WEIGHTS and len(letters) > max(len(f.letters) for f in factors)) or (domain is Domain.EDGE and letters):
+            moved += OUTER * written  # a matrix for each row, or a row for each edge
+        # a matrix for each edge
+        if over is Domain.EDGE and any(len(f.letters) > 1 and f.domain in WEIGHTS for f in factors):
+            moved += OUTER * rows[over] * max(_size(self.sizes, f.letters) for f in factors) * ITEM
         step = Step(factors, letters, over, domain)
         return moved / BYTES + 2 * products / FLOPS, Factor(domain, letters, None, step, 0.0 if scattered else written / BYTES)
 
@@ -168,7 +181,8 @@ class _Search:
             return None
         values = tuple(f.at for f in factors if f.at is not None)
         shape = tuple(self.sizes[c] for c in letters)
-        return self.ordering.builder.seen.get(Op("contract", domain, shape, values, subscripts=canonical([*(f.letters for f in factors), letters]), over=over))
+        subscripts = canonical([*(f.letters for f in factors), letters])
+        return self.ordering.builder.seen.get(Op("contract", domain, shape, values, subscripts=subscripts, over=over))
 
 
 def _size(sizes: Mapping[str, int], letters: str) -> int:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 
 from warpwright.domains.rgnn.derive import GRADIENT, differentiate
 from warpwright.domains.rgnn.emit.eager import Eager
+from warpwright.domains.rgnn.emit.gpu import DEFAULT, Rows, Tuning
+from warpwright.domains.rgnn.emit.rows import lower
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program, Shape
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.order import Ordering, flatten
+from warpwright.domains.rgnn.order import SCATTER, Ordering, flatten
+from warpwright.errors import NotApplicable
 
 Inputs = tuple[tuple[str, Domain, Shape], ...]
 
@@ -28,8 +32,14 @@ class Options:
 
     reorder: bool = True
     compact: bool = True
+    scatter: float = SCATTER
+    """What adding to a row in memory costs beside a write: a high one makes layers compute each source's message first, a low one aggregate first."""
     emitter: str = "auto"
-    """auto, eager, gpu or cpp."""
+    """auto, eager or gpu."""
+    tuning: Tuning = DEFAULT
+
+
+STANDARD = Options()
 
 
 @dataclass(frozen=True)
@@ -49,10 +59,11 @@ Layer = Callable[..., Sym]
 def plan(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], rows: Mapping[Domain, int], options: Options) -> Plan:
     """Compile `layer` for gradients of `wanted` on graphs of about these `rows`."""
     traced = flatten(trace(layer, {name: (domain, shape) for name, domain, shape in inputs}))
-    ordering = Ordering(rows, reorder=options.reorder, compact=options.compact)
+    ordering = Ordering(rows, reorder=options.reorder, compact=options.compact, scatter=options.scatter)
     infer = ordering.run(traced)
     if not wanted:
         return Plan(infer, infer, None, ())
+    ordering.forward = len(ordering.builder.ops)
     joint = ordering.run(differentiate(traced, wanted))
     forward, backward = split(joint)
     return Plan(infer, forward, backward, wanted)
@@ -65,7 +76,8 @@ def split(joint: Program) -> tuple[Program, Program]:
         if any(value in late for value in op.inputs):
             late.add(position)
     early = _needed(joint, joint.outputs[:1])
-    builder, place = Builder(), {}
+    builder = Builder()
+    place: dict[int, int] = {}
     saved: list[int] = []
 
     def moved(position: int) -> int:
@@ -74,7 +86,7 @@ def split(joint: Program) -> tuple[Program, Program]:
         op = joint.ops[position]
         if op.kind == "input" or (op.kind in {"view", "reshape", "count"} and _cheap(joint, position)):
             place[position] = builder.copy(op, [moved(i) for i in op.inputs])
-        elif position not in late and position in early:
+        elif position not in late and position in early and not _again(joint, position):
             saved.append(position)
             place[position] = builder.input(f"saved{len(saved) - 1}", op.domain, op.shape)
         else:
@@ -90,6 +102,12 @@ def split(joint: Program) -> tuple[Program, Program]:
 def _cheap(program: Program, position: int) -> bool:
     op = program.ops[position]
     return op.kind in {"input", "count"} or (op.kind in {"view", "reshape"} and _cheap(program, op.inputs[0]))
+
+
+def _again(program: Program, position: int) -> bool:
+    """Is the value computed again rather than saved? So are numbers of edges that come from numbers of edges, pairs and nodes."""
+    op = program.ops[position]
+    return op.domain is Domain.EDGE and not op.sums and all(program.ops[i].width == 1 for i in op.inputs)
 
 
 def _needed(program: Program, outputs: Sequence[int]) -> set[int]:
@@ -108,17 +126,30 @@ def _cached(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], sizes: tuple[
 
 
 @functools.lru_cache(maxsize=1024)
-def _runner(program: Program, emitter: str) -> Runner:
+def _runner(program: Program, emitter: str, tuning: Tuning, donated: tuple[str, ...] = ()) -> Runner:
+    if emitter == "gpu":
+        try:
+            return Rows(lower(program), tuning, donated)
+        except NotApplicable:
+            return Eager(program)
     return Eager(program)
 
 
 def emitter_for(device: torch.device, dtype: torch.dtype, options: Options) -> str:
-    """Return the name of the emitter that runs on `device`."""
-    return "eager"
+    """Return the name of the emitter that runs on `device`: Triton's for float32 on a GPU, unless sums have to be in a fixed order."""
+    if options.emitter != "auto":
+        return options.emitter
+    fits = device.type == "cuda" and dtype is torch.float32 and not torch.are_deterministic_algorithms_enabled()
+    return "gpu" if fits and find_spec("triton") is not None else "eager"
 
 
-def run(layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = Options()) -> torch.Tensor:  # noqa: B008
-    """Return the layer's result on a graph, with gradients for the tensors that want them."""
+def run(
+    layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = STANDARD, donated: tuple[str, ...] = ()
+) -> torch.Tensor:
+    """Return the layer's result on a graph, with gradients for the tensors that want them.
+
+    The tensors `donated` are only added to the result, and may be written: the result may be made in their memory.
+    """
     inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
     grown = torch.is_grad_enabled()
     wanted = tuple(name for name, (_, x) in tensors.items() if grown and x.requires_grad)
@@ -127,8 +158,8 @@ def run(layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Te
     values = [x for _, x in tensors.values()]
     emitter = emitter_for(values[0].device, values[0].dtype, options)
     if not wanted:
-        return _runner(compiled.infer, emitter)(index, dict(zip(tensors, values, strict=True)))[0]
-    result: torch.Tensor = _Layer.apply(compiled, index, emitter, tuple(tensors), *values)
+        return _runner(compiled.infer, emitter, options.tuning, donated)(index, dict(zip(tensors, values, strict=True)))[0]
+    result: torch.Tensor = _Layer.apply(compiled, index, (emitter, options.tuning), tuple(tensors), donated, *values)
     return result
 
 
@@ -136,10 +167,13 @@ class _Layer(torch.autograd.Function):
     """The plan as one node of autograd."""
 
     @staticmethod
-    def forward(ctx: Any, compiled: Plan, index: Index, emitter: str, names: tuple[str, ...], *values: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, compiled: Plan, index: Index, emitter: tuple[str, Tuning], names: tuple[str, ...], donated: tuple[str, ...], *values: torch.Tensor
+    ) -> torch.Tensor:
         given = dict(zip(names, (x.detach() for x in values), strict=True))
-        result, *saved = _runner(compiled.forward, emitter)(index, given)
-        ctx.save_for_backward(*values, *saved)
+        result, *saved = _runner(compiled.forward, *emitter, donated)(index, given)
+        read = compiled.backward.names() if compiled.backward is not None else {}
+        ctx.save_for_backward(*(x if name in read else None for name, x in zip(names, values, strict=True)), *saved)
         ctx.compiled, ctx.index, ctx.emitter, ctx.names = compiled, index, emitter, names
         return result
 
@@ -151,8 +185,8 @@ class _Layer(torch.autograd.Function):
         given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
         given[GRADIENT] = gradient.contiguous()
         program = ctx.compiled.backward
-        gradients = dict(zip(ctx.compiled.wanted, _runner(program, ctx.emitter)(ctx.index, _used(program, given)), strict=True))
-        return (None, None, None, None, *(gradients.get(name) for name in ctx.names))
+        gradients = dict(zip(ctx.compiled.wanted, _runner(program, *ctx.emitter)(ctx.index, _used(program, given)), strict=True))
+        return (None, None, None, None, None, *(gradients.get(name) for name in ctx.names))
 
 
 def _used(program: Program, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -1,11 +1,12 @@
-"""Is an edited schedule legal? It is when it keeps every dependence, and when the model of hazards finds nothing that it does not find in the original.
+"""Is an edited schedule legal? It is when it keeps every dependence and the model of hazards finds nothing that it does not find in the original.
 
-A block is checked from the original's state at its entry; when it leaves no more in flight than the original did, the other blocks need no look.
+A block is checked from the original's state at its entry; where it leaves more in flight than the original did, the blocks after it are checked again
+from that.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -61,13 +62,6 @@ class Checker:
         return hazards.entries(self.kernel.original)
 
     @cached_property
-    def exits(self) -> list[State | None]:
-        """The original's state at the end of each block."""
-        original = self.kernel.original
-        blocks = zip(self.entries, self.kernel.blocks, strict=True)
-        return [hazards.run(entry.copy(), hazards.items(original, block)) if entry else None for entry, block in blocks]
-
-    @cached_property
     def flights(self) -> dict[int, frozenset[int]]:
         """What the original has in flight at each fence, branch and memory access."""
         found: dict[int, frozenset[int]] = {}
@@ -120,39 +114,72 @@ class Checker:
             return False
         return independent(first, second)
 
-    def violations(self, schedule: Schedule, block: int) -> list[Violation]:
-        """Return what the model finds in a block, from the original's entry, without its false alarms."""
-        return self._block(schedule, block, self.entries[block])[0]
+    def first_violation(self, schedule: Schedule, block: int) -> Violation | None:
+        """Return the first thing that the model finds in a block, without its false alarms."""
+        entry = self._entry(schedule.assumed, block)
+        return self._run(schedule, block, entry, self._nearest(schedule, block, entry)).first
 
     def accept(self, schedule: Schedule, block: int) -> Schedule | None:
         """Return `schedule`, whose predecessor was legal before `block` was edited, if it is legal; else None."""
-        if self.entries[block] is None:
-            return None
-        if not schedule.composed:
-            return schedule if not self.all_violations(schedule) else None
-        found, after = self._block(schedule, block, self.entries[block])
-        if found:
-            return None
-        before = self.exits[block]
-        assert before is not None
-        if after.within(before):
-            return schedule
-        whole = replace(schedule, composed=False)
-        return whole if not self.all_violations(whole) else None
+        return self._settled(schedule, [block]) if self.reachable(block) else None
+
+    def legal(self, schedule: Schedule) -> bool:
+        """Does the model find nothing in a schedule? Dependences aside: see `complaints`."""
+        original, changed = self.kernel.original, []
+        for block, places in enumerate(self.kernel.blocks):
+            span = slice(places.start, places.stop)
+            if schedule.order[span] != original.order[span] or schedule.words[span] != original.words[span]:
+                changed.append(block)
+        reached = all(self.reachable(block) for block in changed)
+        return reached and self._settled(replace(schedule, assumed={}), changed) is not None
+
+    def _settled(self, schedule: Schedule, changed: list[int]) -> Schedule | None:
+        """Run the blocks that changed, and those that may now begin with more in flight, until nothing new comes of it; None at a violation."""
+        assumed: dict[int, State] = dict(schedule.assumed)
+        waiting = list(changed)
+        while waiting:
+            block = waiting.pop()
+            entry = self._entry(assumed, block)
+            done = self._run(schedule, block, entry, self._nearest(schedule, block, entry))
+            if done.first is not None:
+                return None
+            self._remember(schedule, block, entry, done)
+            for following in self.kernel.successors[block]:
+                known = self._entry(assumed, following)
+                if done.state.within(known):
+                    continue
+                wider = known.copy()
+                wider.join(done.state)
+                assumed[following] = wider
+                if following not in waiting:
+                    waiting.append(following)
+        return replace(schedule, assumed=assumed)
 
     def all_violations(self, schedule: Schedule) -> list[Violation]:
-        """Return what the model finds in a whole schedule, from its own states, without its false alarms; and broken dependences."""
-        found = []
-        for block, entry in enumerate(hazards.entries(schedule)):
-            if entry is not None:
-                found += self._block(schedule, block, entry)[0]
-        return found
+        """Return the first thing that the model finds in each block of a whole schedule, from its own states, without its false alarms."""
+        entries = hazards.entries(schedule)
+        firsts = [self._run(schedule, block, entry).first for block, entry in enumerate(entries) if entry is not None]
+        return [violation for violation in firsts if violation is not None]
 
-    def _block(self, schedule: Schedule, block: int, entry: State | None) -> tuple[list[Violation], State]:
+    # --- one block -------------------------------------------------------------------------------------------------------------------
+
+    def _entry(self, assumed: Mapping[int, State], block: int) -> State:
+        entry = assumed.get(block) or self.entries[block]
         assert entry is not None
-        found: list[Violation] = []
+        return entry
+
+    def _run(self, schedule: Schedule, block: int, entry: State, base: _Passed | None = None) -> _Done:
+        """Issue a block until its first violation, or until it is where a schedule that passed was (`base`)."""
         places = self.kernel.blocks[block]
-        earlier: set[int] = set()
+        order, words = schedule.order, schedule.words
+        start, last = (places.start, places.stop) if base is None else _changed(base, schedule, places)
+        snapshots: dict[int, State] = {}
+        if base is not None:
+            start = max((at for at in base.snapshots if at <= start), default=places.start)
+            snapshots = {at: state for at, state in base.snapshots.items() if at <= start}
+        state = (snapshots.get(start) or entry).copy()
+        found: list[Violation] = []
+        earlier = set(order[places.start : start])
 
         def report(violation: Violation) -> None:
             if (violation.rule, violation.index) not in self.accepted:
@@ -163,15 +190,75 @@ class Checker:
                 overtook = operation > instruction.index and operation in earlier
                 if operation != instruction.index and not overtook:
                     fact = next(iter(state.facts[OPERATION + operation]))
-                    found.append(Violation("FLIGHT", instruction.index, OPERATION + operation, fact))
+                    cover = state.facts[OPERATION + operation][fact]
+                    found.append(Violation("FLIGHT", instruction.index, OPERATION + operation, fact, cover))
 
         watch = Watch(report, self.distances.needed, None, flight)
-        state = entry.copy()
-        for place in places:
-            instruction = schedule.at(place)
-            hazards.step(state, instruction, schedule.words[place], watch)
+        instructions = self.kernel.instructions
+        for place in range(start, places.stop):
+            if place % SNAPSHOT == 0 and place > places.start:
+                if base is not None and place > last and place in base.snapshots and state.within(base.snapshots[place]):
+                    snapshots |= {at: kept for at, kept in base.snapshots.items() if at >= place}
+                    return _Done(None, base.exit, snapshots)
+                snapshots[place] = state.copy()
+            instruction = instructions[order[place]]
+            hazards.step(state, instruction, words[place], watch)
+            if found:
+                return _Done(found[0], state, snapshots)
             earlier.add(instruction.index)
-        return found, state
+        return _Done(None, state, snapshots)
+
+    def _nearest(self, schedule: Schedule, block: int, entry: State) -> _Passed | None:
+        """Return the block's schedule that passed from the same entry and differs in the shortest stretch."""
+        places = self.kernel.blocks[block]
+        known = [passed for passed in self._passed.get(block, []) if passed.entry is entry]
+        return min(known, key=lambda passed: _length(_changed(passed, schedule, places)), default=None)
+
+    def _remember(self, schedule: Schedule, block: int, entry: State, done: _Done) -> None:
+        places = self.kernel.blocks[block]
+        span = slice(places.start, places.stop)
+        passed = _Passed(schedule.order[span], schedule.words[span], entry, done.state, done.snapshots)
+        self._passed[block] = [*self._passed.get(block, [])[1 - KEPT :], passed]
+
+    @cached_property
+    def _passed(self) -> dict[int, list[_Passed]]:
+        return {}
+
+
+SNAPSHOT, KEPT = 16, 6
+"""The model's state is kept at every 16th place of the block's last 6 schedules that passed."""
+
+
+@dataclass(frozen=True)
+class _Done:
+    """How a block went."""
+
+    first: Violation | None
+    state: State
+    """At its end; where it came to what a schedule that passed was, that one's."""
+    snapshots: dict[int, State]
+
+
+@dataclass(frozen=True)
+class _Passed:
+    """A block's schedule that passed."""
+
+    order: tuple[int, ...]
+    words: tuple[int, ...]
+    entry: State
+    exit: State
+    snapshots: dict[int, State]
+
+
+def _changed(passed: _Passed, schedule: Schedule, places: range) -> tuple[int, int]:
+    """Return the first and the last place at which a block differs from one that passed."""
+    words, order = schedule.words[places.start : places.stop], schedule.order[places.start : places.stop]
+    differ = [i for i, (a, b) in enumerate(zip(words, passed.words, strict=True)) if a != b or order[i] != passed.order[i]]
+    return (places.start + differ[0], places.start + differ[-1]) if differ else (places.stop, places.start)
+
+
+def _length(stretch: tuple[int, int]) -> int:
+    return stretch[1] - stretch[0]
 
 
 def complaints(schedule: Schedule, checker: Checker) -> list[str]:
@@ -203,8 +290,7 @@ def _broken_orders(kernel: Kernel, order: tuple[int, ...]) -> list[str]:
     return found
 
 
-def dependences(kernel: Kernel, block: int) -> Counter[tuple[int, int]]:
+def dependences(kernel: Kernel, block: int) -> list[tuple[int, int]]:
     """Return the pairs (earlier, later) of a block that must keep their order."""
-    instructions = [kernel.instructions[index] for index in kernel.blocks[block]]
-    pairs = ((first.index, second.index) for i, first in enumerate(instructions) for second in instructions[i + 1 :] if not independent(first, second))
-    return Counter(pairs)
+    inside = [kernel.instructions[index] for index in kernel.blocks[block]]
+    return [(first.index, second.index) for i, first in enumerate(inside) for second in inside[i + 1 :] if not independent(first, second)]

@@ -191,5 +191,6 @@ class FatBinary:
     def _entry(self, arch: int) -> Entry:
         found = next((entry for entry in self.entries if entry.arch == arch), None)
         if found is None:
-            raise UsageError(f"expected code for sm_{arch}, saw {', '.join(f'sm_{entry.arch}' for entry in self.entries) or 'none'}", "compile for it")
+            there = ", ".join(f"sm_{entry.arch}" for entry in self.entries)
+            raise UsageError(f"expected code for sm_{arch}, saw {there or 'none'}", "compile for it")
         return found

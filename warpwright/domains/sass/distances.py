@@ -1,7 +1,7 @@
 """How many cycles fixed-latency instructions must be apart, learnt from compilers' own output, and kept as JSON for each architecture.
 
-The least distance that occurs between a class of producers and an operand slot of a class of consumers is what the hardware needs, or more; slots must
-be told apart, for an addend is read later than a factor. What was never seen gets the worst distance that is known of its producer. Where the
+The least distance that occurs between a class of producers and an operand slot of a class of consumers is what the hardware needs, or more; slots
+must be told apart, for an addend is read later than a factor. What was never seen gets the worst distance that is known of its producer. Where the
 hardware was asked (a planted distance one cycle shorter, benchmarks/sass/faults.py), docs/sass.md says what it answered.
 """
 

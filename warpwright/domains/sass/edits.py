@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from warpwright.domains.sass import control, hazards, isa
+from warpwright.domains.sass import control, isa
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.hazards import Violation
 from warpwright.domains.sass.kernel import Schedule
@@ -118,10 +118,10 @@ def _read_again(schedule: Schedule, place: int, slot: int, end: int) -> bool:
 def repaired(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
     """Add waits and stalls to a block until it is legal; None where that does not help."""
     for _ in range(REPAIRS):
-        found = checker.violations(schedule, number)
-        if not found:
+        found = checker.first_violation(schedule, number)
+        if found is None:
             return checker.accept(schedule, number)
-        changed = _repair_of(checker, schedule, number, found[0])
+        changed = _repair_of(checker, schedule, number, found)
         if changed is None:
             return None
         schedule = changed
@@ -133,13 +133,7 @@ def _repair_of(checker: Checker, schedule: Schedule, number: int, violation: Vio
     place = schedule.order.index(violation.index, block.start, block.stop)
     if violation.rule == "DISTANCE":
         return _with_cycles(schedule, block.start, place, violation)
-    if violation.rule == "GMMA" or violation.fact is None:
-        return None
-    entry = checker.entries[number]
-    assert entry is not None
-    state = hazards.run(entry.copy(), hazards.items(schedule, range(block.start, place)))
-    cover = state.facts.get(violation.register, {}).get(violation.fact, 0)
-    boards = [board for board in range(control.BOARDS) if cover >> board & 1]
+    boards = [board for board in range(control.BOARDS) if violation.cover >> board & 1]
     return schedule.with_words({place: control.with_wait(schedule.words[place], boards[0])}) if boards else None
 
 
@@ -275,4 +269,4 @@ def unchanged_meaning(schedule: Schedule) -> bool:
 
 def restored(schedule: Schedule) -> Schedule:
     """Return the compiler's schedule."""
-    return replace(schedule, order=schedule.kernel.original.order, words=schedule.kernel.words, composed=True)
+    return replace(schedule, order=schedule.kernel.original.order, words=schedule.kernel.words, assumed={})

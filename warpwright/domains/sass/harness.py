@@ -40,7 +40,7 @@ class Buffer:
 
     def __post_init__(self) -> None:
         if self.kind not in SIZES or self.count < 1:
-            raise TaskError(f"expected a kind out of {', '.join(SIZES)} and at least one element, saw {self.kind!r}, {self.count}", "see docs/sass.md")
+            raise TaskError(f"expected a kind out of {', '.join(SIZES)} and at least one element, saw {self.kind!r}, {self.count}")
 
     @property
     def bytes(self) -> int:
@@ -83,12 +83,13 @@ def updated(kind: str, count: int, scale: float = 1.0, offset: float = 0.0) -> B
     return Buffer(kind, count, "updated", scale, offset)
 
 
-def load(path: str | Path) -> Launch:
-    """Run a harness file and return its launch; raise TaskError when it gives none."""
+def load(path: str | Path, function: str = "launch") -> Launch:
+    """Run a harness file and return what its function gives; raise TaskError when that is no launch."""
     names = runpy.run_path(str(path), run_name="harness")
-    if "launch" not in names:
-        raise TaskError(f"expected a function launch() in the harness {path}, saw {', '.join(n for n in names if n[0] != '_')}", "see docs/sass.md")
-    launch = names["launch"]()
+    if function not in names:
+        defined = ", ".join(name for name in names if name[0] != "_")
+        raise TaskError(f"expected a function {function}() in the harness {path}, saw {defined}", "see docs/sass.md")
+    launch = names[function]()
     if not isinstance(launch, Launch):
-        raise TaskError(f"expected launch() to return a Launch, saw {type(launch).__name__}", "see docs/sass.md")
+        raise TaskError(f"expected {function}() to return a Launch, saw {type(launch).__name__}", "see docs/sass.md")
     return launch

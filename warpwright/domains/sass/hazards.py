@@ -46,6 +46,8 @@ class Violation:
     register: int
     fact: Fact | None = None
     """What is still in flight."""
+    cover: int = 0
+    """The scoreboards (bits) that would clear it."""
     key: Key | None = None
     cycles: int = 0
     needed: int = 0
@@ -174,15 +176,15 @@ def _wait(state: State, instruction: Instruction, word: int, watch: Watch) -> No
 def _check_facts(state: State, instruction: Instruction, report: Report) -> None:
     facts, index, queue = state.facts, instruction.index, instruction.queue
     for register in instruction.uses:
-        for fact in facts.get(register, ()):
+        for fact, cover in facts.get(register, {}).items():
             if fact[0]:
-                report(Violation("RAW", index, register, fact))
+                report(Violation("RAW", index, register, fact, cover))
     for register in instruction.defs:
-        for fact in facts.get(register, ()):
+        for fact, cover in facts.get(register, {}).items():
             if fact[0]:
-                report(Violation("WAW", index, register, fact))
+                report(Violation("WAW", index, register, fact, cover))
             elif fact[1] != queue:
-                report(Violation("WAR", index, register, fact))
+                report(Violation("WAR", index, register, fact, cover))
     if state.gmma and not instruction.is_gmma:
         owned = (instruction.defs | instruction.uses) & state.gmma
         if owned:
@@ -207,7 +209,7 @@ def _compare(key: Key, cycles: int, index: int, register: int, watch: Watch) -> 
     if watch.learn:
         watch.learn(key, cycles)
     elif watch.report and watch.needed and cycles < (least := watch.needed(key)):
-        watch.report(Violation("DISTANCE", index, register, None, key, cycles, least))
+        watch.report(Violation("DISTANCE", index, register, None, 0, key, cycles, least))
 
 
 def _issue(state: State, instruction: Instruction, word: int) -> None:

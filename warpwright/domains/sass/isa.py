@@ -8,26 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-GMMA = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
+GMMA = frozenset(["HGMMA", "QGMMA", "IGMMA", "BGMMA"])
 """Matrix products of a warp group (sm_90): they run on after the instruction, until a WARPGROUP.DEPBAR."""
 
-ENDS = frozenset("BRA BRX JMP JMX BRXU JMXU CALL RET EXIT BREAK BSYNC KILL BPT RTT WARPSYNC NANOSLEEP".split())
+ENDS = frozenset(["BRA", "BRX", "JMP", "JMX", "BRXU", "JMXU", "CALL", "RET", "EXIT", "BREAK", "BSYNC", "KILL", "BPT", "RTT", "WARPSYNC", "NANOSLEEP"])
 """They end a basic block."""
 
 FENCES = (
     ENDS
     | GMMA
-    | frozenset(
-        "BAR MEMBAR FENCE ERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR ARRIVES SYNCS WARPGROUP WARPGROUPSET ACQBULK PREEXIT ENDCOLLECTIVE ELECT YIELD BSSY"
-        " BMOV CGAERRBAR USETMAXREG UCGABAR_ARV UCGABAR_WAIT UCGABAR_SET UCGABAR_GET UTMALDG UTMASTG UTMAREDG UTMACMDFLUSH UTMACCTL UTMAPF UBLKCP UBLKRED"
-        " UBLKPF SETMAXREG PMTRIG LEPC NOP RPCMOV SETCTAID R2B B2R".split()
-    )
+    | frozenset("BAR MEMBAR FENCE ERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR ARRIVES SYNCS WARPGROUP WARPGROUPSET ACQBULK PREEXIT".split())  # noqa: SIM905
+    | frozenset("ENDCOLLECTIVE ELECT YIELD BSSY BMOV CGAERRBAR USETMAXREG UCGABAR_ARV UCGABAR_WAIT UCGABAR_SET UCGABAR_GET".split())  # noqa: SIM905
+    | frozenset("UTMALDG UTMASTG UTMAREDG UTMACMDFLUSH UTMACCTL UTMAPF UBLKCP UBLKRED UBLKPF".split())  # noqa: SIM905
+    | frozenset("SETMAXREG PMTRIG LEPC NOP RPCMOV SETCTAID R2B B2R".split())  # noqa: SIM905
 )
 """Nothing that touches memory passes them, and they pass one another never."""
 
 _QUEUES = {
-    "lsu": "LDG STG LDS STS LDSM STSM LDL STL LD ST ATOM ATOMG ATOMS RED REDG LDGSTS LDGDEPBAR STAS REDAS CCTL MEMBAR ARRIVES SHFL S2R BAR MATCH QSPC B2R"
-    " R2B SYNCS FENCE ERRBAR LDGMC",
+    "lsu": "LDG STG LDS STS LDSM STSM LDL STL LD ST ATOM ATOMG ATOMS RED REDG LDGSTS LDGDEPBAR STAS REDAS CCTL MEMBAR ARRIVES SHFL S2R BAR MATCH QSPC"
+    " B2R R2B SYNCS FENCE ERRBAR LDGMC",
     "ldc": "LDC",
     "ldcu": "LDCU",
     "xu": "MUFU POPC FLO BREV F2F F2I I2F FRND FCHK I2I F2F64 I2F64 F2I64 FRND64",
@@ -41,47 +40,39 @@ _QUEUES = {
 QUEUE: Mapping[str, str] = {opcode: queue for queue, opcodes in _QUEUES.items() for opcode in opcodes.split()}
 """The queue that an instruction of variable latency waits in. One queue reads its sources in order."""
 
-_RETURNS = {
-    "shared": "LDS LDSM",
-    "shuffle": "SHFL",
-    "global": "LDG LD LDL LDGMC ATOM ATOMG",
-    "special": "S2R",
-    "ldc": "LDC",
-    "ldcu": "LDCU",
-    "xu": _QUEUES["xu"],
-    "u2": _QUEUES["u2"],
-}
+_RETURNS = {"shared": "LDS LDSM SHFL", "xu": _QUEUES["xu"]}
 
 RETURNS: Mapping[str, str] = {opcode: group for group, opcodes in _RETURNS.items() for opcode in opcodes.split()}
-"""Results of one group come back in order; those of two groups do not, though they may wait in one queue (LDS overtakes LDG)."""
+"""Results of one group come back in order, which compilers rely on (sixty cubins: of shared memory and shuffles, of special functions); those of two
+groups do not, though they may wait in one queue (LDS overtakes LDG). That loads from global memory do is nowhere relied on, so it is not assumed."""
 
 Access = Literal["r", "w"]
 
 MEMORY: Mapping[str, tuple[str, Access]] = {
-    **{opcode: ("g", "r") for opcode in ("LDG", "LDGMC")},
-    **{opcode: ("g", "w") for opcode in ("STG", "RED", "REDG", "ATOMG")},
-    **{opcode: ("s", "r") for opcode in ("LDS", "LDSM")},
-    **{opcode: ("s", "w") for opcode in ("STS", "STSM", "ATOMS", "STAS", "REDAS")},
+    **dict.fromkeys(("LDG", "LDGMC"), ("g", "r")),
+    **dict.fromkeys(("STG", "RED", "REDG", "ATOMG"), ("g", "w")),
+    **dict.fromkeys(("LDS", "LDSM"), ("s", "r")),
+    **dict.fromkeys(("STS", "STSM", "ATOMS", "STAS", "REDAS"), ("s", "w")),
     "LDL": ("l", "r"),
     "STL": ("l", "w"),
     "LD": ("gsl", "r"),
-    **{opcode: ("gsl", "w") for opcode in ("ST", "ATOM")},
+    **dict.fromkeys(("ST", "ATOM"), ("gsl", "w")),
     "LDGSTS": ("gs", "w"),
 }
 """Spaces (g global, s shared, l local) and whether they are written."""
 
-COLLECTIVES = frozenset("SHFL VOTE VOTEU MATCH REDUX REDUXU".split())
+COLLECTIVES = frozenset(["SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "REDUXU"])
 """Operations of the whole warp: they keep their order among themselves."""
 
 WIDTHS = ((".128", 16), (".64", 8), (".U16", 2), (".S16", 2), (".U8", 1), (".S8", 1))
 """Bytes a thread of a memory access, by what its opcode contains; 4 otherwise."""
 
-_FLOAT = frozenset("FFMA FADD FMUL FSWZADD FFMA32I FADD32I FMUL32I FFMA2 FADD2 FMUL2".split())
-_INTEGER = frozenset("VIADD IDP IDP4A".split())
-_HALF = frozenset("HADD2 HMUL2 HFMA2 HSET2 HSETP2 HMNMX2 VHMNMX".split())
-_DOUBLE = frozenset("DADD DMUL DFMA DSETP DMNMX".split())
-_MATRIX = frozenset("HMMA IMMA DMMA BMMA".split()) | GMMA
-_OWN_CLASS = frozenset("R2UR LDGSTS BRA EXIT WARPGROUP ELECT VOTEU".split())
+_FLOAT = frozenset(["FFMA", "FADD", "FMUL", "FSWZADD", "FFMA32I", "FADD32I", "FMUL32I", "FFMA2", "FADD2", "FMUL2"])
+_INTEGER = frozenset(["VIADD", "IDP", "IDP4A"])
+_HALF = frozenset(["HADD2", "HMUL2", "HFMA2", "HSET2", "HSETP2", "HMNMX2", "VHMNMX"])
+_DOUBLE = frozenset(["DADD", "DMUL", "DFMA", "DSETP", "DMNMX"])
+_MATRIX = frozenset(["HMMA", "IMMA", "DMMA", "BMMA"]) | GMMA
+_OWN_CLASS = frozenset(["R2UR", "LDGSTS", "BRA", "EXIT", "WARPGROUP", "ELECT", "VOTEU"])
 
 
 def latency_class(base: str, opcode: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from warpwright.base import digest
 from warpwright.domains.sass import isa
@@ -120,8 +122,8 @@ class Schedule:
     """Place -> instruction (its place in the original)."""
     words: tuple[int, ...]
     """Place -> instruction word."""
-    composed: bool = True
-    """Does every block leave no more in flight than the original's did? Then blocks can be checked one by one."""
+    assumed: Mapping[int, Any] = field(default_factory=dict, compare=False)
+    """Block -> the state (hazards.State) at its entry, where an edit leaves more in flight there than the original; the checker's."""
 
     def at(self, place: int) -> Instruction:
         """Return the instruction at a place."""

@@ -18,7 +18,8 @@ def write(schedule: Schedule) -> str:
     moved = {place: index for place, index in enumerate(schedule.order) if place != index}
     changed = {index: word for index, word in zip(schedule.order, schedule.words, strict=True) if word != kernel.words[index]}
     controls = {str(index): str(control.decode(word)) for index, word in sorted(changed.items())}
-    said = {"version": VERSION, "kernel": kernel.name, "original": kernel.digest, "order": {str(place): moved[place] for place in moved}, "control": controls}
+    order = {str(place): index for place, index in moved.items()}
+    said = {"version": VERSION, "kernel": kernel.name, "original": kernel.digest, "order": order, "control": controls}
     return json.dumps(said, indent=1) + "\n"
 
 
@@ -33,8 +34,8 @@ def read(text: str, kernel: Kernel) -> Schedule:
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise UsageError(f"expected the text of a schedule, saw {text[:60]!r}: {error}", "give what `warpwright optimize` wrote") from error
     if original != kernel.digest:
-        raise UsageError(f"expected a schedule of this cubin's kernel {kernel.name} ({kernel.digest}), saw one of {original}", "give the cubin that it was made for")
-    schedule = Schedule(kernel, tuple(order), tuple(words), composed=False)
+        raise UsageError(f"expected a schedule of {kernel.name} ({kernel.digest}), saw one of {original}", "give the cubin that it was made for")
+    schedule = Schedule(kernel, tuple(order), tuple(words))
     if sorted(order) != list(range(len(order))) or not unchanged_meaning(schedule):
         raise UsageError("expected a schedule that permutes the instructions of each block, saw another", "give what `warpwright optimize` wrote")
     return schedule

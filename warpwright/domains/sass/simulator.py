@@ -1,8 +1,8 @@
 """A model of the time that one sub-partition of a multiprocessor takes for a schedule: what agents play against where there is no GPU.
 
 One instruction a cycle, of the warp that issued last as long as it holds, else of the youngest that is ready; stalls, six scoreboards, pipes that are
-occupied for some cycles, barriers. Its figures are round numbers of public micro-benchmarks. Ranks on a GPU agree poorly with its (Spearman 0.0 to 0.2
-over ten kernels): no claim rests on it.
+occupied for some cycles, barriers. Its figures are round numbers of public micro-benchmarks. Ranks on a GPU agree poorly with its (Spearman 0.0 to
+0.2 over ten kernels): no claim rests on it.
 """
 
 from __future__ import annotations

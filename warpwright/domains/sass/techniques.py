@@ -72,7 +72,7 @@ class Edit:
     """One action of the kind for a place that was drawn, legal or not."""
     memory: Memory
     weight: int
-    traits: Traits = Traits("S")
+    traits: Traits
 
     def sites(self, ir: Schedule) -> Iterator[Action]:
         """Yield every action that is legal on `ir`."""
@@ -122,7 +122,8 @@ def techniques(checker: Checker) -> tuple[Edit, ...]:
     single = (_exchange(checker), _move(checker), _shuffle(checker), _stall(checker), _hold(), _board(checker), _reuse_off())
     whole = (_drift(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
     first = Traits("S", tried_first=True)
-    made = [Edit(name, make, every, draw, memory, weight) for name, make, every, draw, weight in single]
+    plain = Traits("S")
+    made = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
     return (*made, *(Edit(name, make, every, draw, memory, weight, first) for name, make, every, draw, weight in whole))
 
 

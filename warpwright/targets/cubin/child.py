@@ -4,9 +4,10 @@ It imports no package but the harness's, so that it starts in a fraction of a se
 
     python child.py JOB      JOB is a JSON file: driver, device, original, helpers, harness, sets
     {"do": "evaluate", "image": path, "seeds": [..], "rounds": [12, 60], "worth": 1.001}
-    {"do": "stress", "image": path, "seeds": [..], "launches": 1000}
+    {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}
+    {"do": "arrays", "folder": path, "seed": 1}      the original's arrays after a launch, a file each
 
-Times are the device's own: CUDA events around enough launches to last 100 us, original and candidate in the order ABBA, on two sets of inputs in turn.
+Times are the device's own: CUDA events around enough launches to last 100 us, original and candidate as ABBA, on two sets of inputs in turn.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ def packed(values: Sequence[tuple[int, int | float]]) -> Any:
     """Return (size, value) pairs as the array of pointers that a launch takes; it keeps what it points to."""
     rooms = []
     for size, value in values:
-        data = struct.pack("<f" if size == 4 else "<d", value) if isinstance(value, float) else (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        is_float = isinstance(value, float)
+        data = struct.pack("<f" if size == 4 else "<d", value) if is_float else (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
         rooms.append(ctypes.create_string_buffer(data, size))
     pointers = (ctypes.c_void_p * len(rooms))(*(ctypes.addressof(room) for room in rooms))
     pointers.rooms = rooms  # type: ignore[attr-defined]
@@ -135,7 +137,7 @@ class Session:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.driver = driver = Driver(job["driver"], job["device"])
-        self.launch: Launch = load(job["harness"])
+        self.launch: Launch = load(job["harness"], job["function"])
         original = Path(job["original"]).read_bytes()
         self.sizes = [parameter.size for parameter in Cubin(original).parameters(self.launch.kernel)]
         self._check_arguments()
@@ -312,6 +314,15 @@ class Session:
         self.driver.call("cuModuleUnload", module)
         return {"differ": [differ], "launches": launched, "seeds": place + 1}
 
+    def arrays(self, folder: str, seed: int) -> dict[str, Any]:
+        """Run the original once on new inputs and write its arrays, raw, into a folder."""
+        self.inputs(0, seed)
+        self.run(self.original, self.arguments(0, 0))
+        self.driver.wait()
+        for place, (buffer, (mine, _)) in enumerate(zip(self.launch.buffers, self.sets[0], strict=True)):
+            Path(folder, f"{place}.raw").write_bytes(self.driver.read(mine, buffer.bytes))
+        return {"kinds": [buffer.kind for buffer in self.launch.buffers], "roles": [buffer.role for buffer in self.launch.buffers]}
+
 
 def _padded(size: int) -> int:
     return -(-size // 256) * 256
@@ -331,7 +342,7 @@ def serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> int:
     except Exception as error:
         say({"ok": False, "error": f"{type(error).__name__}: {error}", "code": getattr(error, "code", -1)})
         return 2
-    verbs: dict[str, Callable[..., dict[str, Any]]] = {"evaluate": session.evaluate, "stress": session.stress}
+    verbs: dict[str, Callable[..., dict[str, Any]]] = {"evaluate": session.evaluate, "stress": session.stress, "arrays": session.arrays}
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -1,4 +1,4 @@
-"""The evaluator of machine code: schedules are proven against the model of hazards, compared bit by bit with the original, and timed in pairs with it."""
+"""The evaluator of machine code: schedules are checked by the model of hazards, compared bit by bit with the original, timed in pairs with it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ class CubinEvaluator:
         images = [self._timed(self._write(self.kernel.original.cubin.data), (QUICK, LONGER), math.inf) for _ in range(3)]
         logs = [abs(math.log(statistics.median(_ratios(said)))) for said in images]
         self.noise = max(logs)
-        measurement = self._measurement(images[0], {"us": about["us"], "launches_between_events": about["inner"], "noise": self.noise, "gpu": about["device"]})
+        conditions = {"us": about["us"], "launches_between_events": about["inner"], "noise": self.noise, "gpu": about["device"]}
+        measurement = self._measurement(images[0], conditions)
         seconds = time.monotonic() - began
         verdict = Verdict(True, "ok", "the original")
         yield Record(self.task, candidate, self.device, "ok", verdict, measurement, seconds=seconds, versions=self.versions, when=now())
@@ -109,7 +110,10 @@ class CubinEvaluator:
     def schedule(self, candidate: Candidate) -> Schedule:
         """Return a candidate's schedule; raise NotApplicable when the rules refuse it."""
         schedule = script.read(candidate.source.text, self.kernel)
-        found = complaints(schedule, self.checker) if not candidate.actions else self.checker.all_violations(schedule)
+        if not candidate.actions:
+            found = complaints(schedule, self.checker)
+        else:  # made by the domain's own edits, which keep dependences
+            found = [] if self.checker.legal(schedule) else [str(violation) for violation in self.checker.all_violations(schedule)[:1]]
         if found:
             raise NotApplicable(f"the model of hazards refuses the schedule: {found[0]}", "see docs/sass.md")
         return schedule
@@ -118,7 +122,8 @@ class CubinEvaluator:
         image = self._write(self.schedule(candidate).cubin.data)
         said = self._timed(image, (QUICK, LONGER), math.exp(self.noise))
         if any(said["differ"]):
-            reason = f"expected the original's bits, saw {sum(said['differ'])} other words on {sum(map(bool, said['differ']))} of {len(said['differ'])} inputs"
+            other = sum(map(bool, said["differ"]))
+            reason = f"expected the original's bits, saw {sum(said['differ'])} other words on {other} of {len(said['differ'])} inputs"
             return Record(self.task, candidate, self.device, "wrong", Verdict(False, "wrong", reason, check="bitwise"), detail=reason)
         verdict = Verdict(True, "ok", f"bit by bit as the original on {SEEDS} inputs")
         return Record(self.task, candidate, self.device, "ok", verdict, self._measurement(said, {"noise": self.noise}))
@@ -198,4 +203,4 @@ def comparison(low: float, high: float, noise: float) -> Comparison:
         return "FASTER"
     if high < 1 / noise:
         return "SLOWER"
-    return "SAME" if 0.98 < low and high < 1.02 else "UNSURE"
+    return "SAME" if low > 0.98 and high < 1.02 else "UNSURE"

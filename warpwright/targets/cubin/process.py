@@ -30,6 +30,8 @@ class Job:
     driver: str = "libcuda.so.1"
     device: int = 0
     sets: int = 2
+    function: str = "launch"
+    """The harness's function that gives the launch."""
 
 
 class Child:
@@ -60,7 +62,8 @@ class Child:
         except (WorkerDied, WorkerTimeout) as error:
             errors.seek(0)
             self.end()
-            raise TaskError(f"the child that runs the original ended: {error}: {errors.read()[-500:].decode(errors='replace')}", "look at the harness") from error
+            last = errors.read()[-500:].decode(errors="replace")
+            raise TaskError(f"the child that runs the original ended: {error}: {last}", "look at the harness") from error
         finally:
             errors.close()
         if not said["ok"]:

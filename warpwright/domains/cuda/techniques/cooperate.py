@@ -20,7 +20,7 @@ from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Ra
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
-TEAMS = (32, 128, 256, 512)
+TEAMS = (32, 128, 512)
 """Threads for a row: a warp, or a block of so many."""
 
 
@@ -134,14 +134,16 @@ class _Team:
         writes = any(True for _ in shape.stores([stmt])) or any(e.kind == "call" and e.name.startswith("atomic") for e in stmt.expr.walk())
         if not writes:
             return [stmt], False
-        expect(not any(shape.is_local(c) for e in stmt.expr.walk() if (c := ir.assigned(e)) is not None), "stores that change no local variable besides")
+        changed = [c for e in stmt.expr.walk() if (c := ir.assigned(e)) is not None]
+        expect(not any(map(shape.is_local, changed)), "stores that change no local variable besides")
         first = Expr("other", ("ww_lane == 0",))
         return [If(first, (stmt,))], True
 
     def loop(self, stmt: For) -> tuple[list[Stmt], bool]:
         sums = gathered(stmt, self.found)
         if sums is None:  # each of the team runs the whole loop, on its own copies; inside may be loops that can be shared out
-            expect(not any(True for _ in shape.stores([stmt])) or shape.counted(stmt) is not None, "a loop that can be shared out, or writes no memory")
+            writes = any(True for _ in shape.stores([stmt]))
+            expect(not writes or shape.counted(stmt) is not None, "a loop that can be shared out, or writes no memory")
             inner = self.block(stmt.body)
             return [replace(stmt, body=tuple(inner))], any(True for _ in shape.stores([stmt]))
         self.shared_out += 1
@@ -247,7 +249,8 @@ def _gathers(node: Expr, changed: Expr) -> _Sum | None:
         return None
     if value.kind == "binary" and value.name in ("+", "*") and any(ir.bare(c).var == bare.var for c in value.children):
         return _Sum(var, "sum" if value.name == "+" else "product")
-    if value.kind == "call" and value.name in ("fmaxf", "fmax", "max", "fminf", "fmin", "min") and any(ir.bare(c).var == bare.var for c in value.children[1:]):
+    extreme = value.kind == "call" and value.name in ("fmaxf", "fmax", "max", "fminf", "fmin", "min")
+    if extreme and any(ir.bare(c).var == bare.var for c in value.children[1:]):
         return _Sum(var, "max" if "max" in value.name else "min")
     if value.kind == "call" and value.name in ("fmaf", "fma") and len(value.children) == 4 and ir.bare(value.children[3]).var == bare.var:
         return _Sum(var, "sum")

@@ -13,8 +13,8 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.space import Traits
 
-SIZES = (64, 128, 256, 512)
-SHAPES = ((32, 4), (32, 8), (64, 4), (128, 2))
+SIZES = (128, 256, 512)
+SHAPES = ((32, 4), (32, 8), (64, 4))
 
 
 def bounded(found: Plain, axis: str) -> bool:
@@ -82,16 +82,25 @@ def _axes(found: Plain | None) -> str:
     return axes if axes in ("x", "xy") and all(bounded(found, axis) for axis in axes) else ""
 
 
+def _beside(found: Plain, axis: str) -> int:
+    """Return of how many elements that a kernel touches the place moves by one along an axis."""
+    keys = {key for key, own in found.indices.items() if own == axis}
+    depends = shape.closure(found.all, set(found.indices))
+    places = [node.children[1] for node in ir.expressions(found.body) if node.kind == "index" and len(node.children) == 2]
+    return sum(shape.coefficient(place, key, depends - (found.indices.keys() - keys)) == "1" for place in places for key in keys)
+
+
 class Swap:
     """`a[threadIdx.x * columns + threadIdx.y]` -> `a[threadIdx.y * columns + threadIdx.x]`: neighbouring threads touch neighbouring elements."""
 
     name = "swap_axes"
-    traits = Traits("S", tried_first=True)
+    traits = Traits("E")
 
     def sites(self, plan: Plan) -> Iterator[Action]:
-        """Yield the action for each plain kernel with two indices."""
+        """Yield the action for each plain kernel with two indices, more of whose elements lie side by side along y than along x."""
         for kernel in plan.unit.kernels:
-            if not plan.has(self.name, kernel) and _axes(shape.plain(plan, kernel)) == "xy":
+            found = shape.plain(plan, kernel)
+            if not plan.has(self.name, kernel) and _axes(found) == "xy" and found is not None and _beside(found, "y") > _beside(found, "x"):
                 yield Action(self.name, kernel)
 
     def apply(self, plan: Plan, action: Action) -> Plan:

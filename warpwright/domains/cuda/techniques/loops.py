@@ -20,7 +20,7 @@ class Unroll:
 
     name = "unroll"
     traits = Traits("S")
-    TIMES = (4, 8, 16)
+    TIMES = (4, 16)
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the numbers of turns for each kernel with such loops."""
@@ -31,7 +31,8 @@ class Unroll:
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with the pragmas."""
         times = int(dict(action.params).get("times", 0))
-        expect(times in self.TIMES and _innermost(plan, action.at) and not plan.has(self.name, action.at), "a kernel with a counted loop, not unrolled")
+        legal = times in self.TIMES and _innermost(plan, action.at) and not plan.has(self.name, action.at)
+        expect(legal, "a kernel with a counted loop, not unrolled")
         unit = plan.unit
         kernel, function = unit.kernels[action.at], unit.functions[action.at]
         text = write.kernel(unit.text[kernel.start : kernel.head_end], function, _marked(function.body, f"unroll {times}"))

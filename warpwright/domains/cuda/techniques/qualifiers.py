@@ -15,13 +15,13 @@ from warpwright.space import Traits
 
 
 class Restrict:
-    """`float* y, float* x` -> `float* __restrict__ y, const float* __restrict__ x`, where x is only read: loads may be kept, and take the read-only path.
+    """`float* y, float* x` -> `float* __restrict__ y, const float* __restrict__ x`, where x is only read: loads may be kept and take another path.
 
     Legal where every launch gives the pointers different names: an entry's buffers are the task's tensors, which do not overlap.
     """
 
     name = "restrict"
-    traits = Traits("S")
+    traits = Traits("E")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield the action for each kernel with two pointers or more that are not so declared."""
@@ -69,15 +69,20 @@ def written_through(function: ir.Function) -> set[int]:
     for expr in ir.expressions(function.body):
         changed = ir.assigned(expr)
         if changed is not None:
-            written |= {n.var for n in changed.walk() if n.kind == "name" and n.var is not None and "*" in n.type or n.kind == "name" and n.var is not None and "[" in n.type}
+            written |= _addresses(changed)
         if expr.kind == "call" or (expr.kind == "unary" and expr.name == "&"):
             for child in expr.children[expr.kind == "call" :]:
                 if "*" in child.type or expr.kind == "unary":
-                    written |= {n.var for n in child.walk() if n.kind == "name" and n.var is not None and ("*" in n.type or "[" in n.type)}
+                    written |= _addresses(child)
     for stmt in ir.walk(function.body):
         if isinstance(stmt, ir.Declare) and stmt.init is not None and "*" in stmt.var.type:
-            written |= {n.var for n in stmt.init.walk() if n.kind == "name" and n.var is not None and "*" in n.type}
+            written |= _addresses(stmt.init)
     return written
+
+
+def _addresses(expr: ir.Expr) -> set[int]:
+    """Return the keys of the pointers and arrays that are named in an expression."""
+    return {n.var for n in expr.walk() if n.kind == "name" and n.var is not None and ("*" in n.type or "[" in n.type)}
 
 
 class FastMath:
@@ -85,7 +90,7 @@ class FastMath:
 
     name = "fast_math"
     traits = Traits("N")
-    WORDS = re.compile(r"\b(expf?|exp2f?|exp10f?|logf?|log2f?|log10f?|powf?|sinf?|cosf?|tanf?|tanhf?|sincosf?|sqrtf?|rsqrtf?|fdividef?)\s*\(|[^/*]/[^/*]")
+    WORDS = re.compile(r"\b(exp2?|exp10|log2?|log10|pow|sin|cos|tanh?|sincos|r?sqrt|fdivide)f?\s*\(|[^/*]/[^/*]")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield the action where the text has something to approximate."""

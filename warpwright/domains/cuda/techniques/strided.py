@@ -80,7 +80,7 @@ class Coarsen:
 
     name = "coarsen"
     traits = Traits("S")
-    EACH = (2, 4, 8)
+    EACH = (2, 4)
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the numbers of indices for each kernel with one."""
@@ -147,7 +147,7 @@ class GatherAtomics:
 
     name = "gather_atomics"
     traits = Traits("S", tried_first=True)
-    EACH = (4, 16, 32)
+    EACH = (16, 4)
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the numbers of indices for each kernel with atomics on places that are the same for all threads."""
@@ -219,7 +219,7 @@ class Privatise:
 
     name = "privatise"
     traits = Traits("S", tried_first=True)
-    EACH = (8, 32)
+    EACH = (16, 64)
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the numbers of indices for each kernel with atomics on a table that the host fills with zeros."""

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from warpwright.base import Action
@@ -29,32 +29,6 @@ def two_axes(plan: Plan, name: str) -> tuple[Plain, ir.Var, ir.Var]:
     expect(bounded(found, "x") and bounded(found, "y"), "a guard that bounds both indices")
     by_axis = {axis: found.var(key) for key, axis in found.indices.items()}
     return found, by_axis["x"], by_axis["y"]
-
-
-def coefficient(place: Expr, key: int, depends: set[int]) -> str:
-    """Return what a place moves by when a variable moves by one: a text, "0" where it stays, "" where that is not known."""
-    place = ir.bare(place)
-    if not place.keys & depends:
-        return "0"
-    if place.kind == "name":
-        return "1" if place.var == key else ""
-    if place.kind == "cast":
-        return coefficient(place.children[-1], key, depends)
-    if place.kind != "binary" or len(place.children) != 2:
-        return ""
-    left, right = place.children
-    if place.name in ("+", "-"):
-        one, other = coefficient(left, key, depends), coefficient(right, key, depends)
-        if place.name == "-" and other not in ("", "0"):
-            other = f"-{other}"
-        return other if one == "0" else one if other == "0" else ""
-    if place.name == "*" and not left.keys & depends:
-        inner = coefficient(right, key, depends)
-        return "0" if inner == "0" else f"{ir.text_of(left)}" if inner == "1" else ""
-    if place.name == "*" and not right.keys & depends:
-        inner = coefficient(left, key, depends)
-        return "0" if inner == "0" else f"{ir.text_of(right)}" if inner == "1" else ""
-    return ""
 
 
 class TransposeTile:
@@ -121,16 +95,19 @@ def _transposing(plan: Plan, name: str) -> tuple[Plain, Evaluate, ir.Var, ir.Var
     expect(bool(reads) and root is not None and all(r is None or r.var != root.var for r in map(ir.target, reads)), "an array that is not read")
     expect(not any(node.kind == "call" and node.name.startswith("atomic") for node in store.expr.walk()), "no atomics")
     for written, other in ((x, y), (y, x)):
-        if coefficient(target.children[1], written.key, depends - {other.key}) != "1" or not _strided(target.children[1], other, written, depends):
-            continue
-        if any(coefficient(r.children[1], other.key, depends - {written.key}) == "1" and _strided(r.children[1], written, other, depends) for r in reads):
+        if _rows_along(target.children[1], written, other, depends) and any(_rows_along(r.children[1], other, written, depends) for r in reads):
             return found, store, other, written
     raise NotApplicable(f"expected {name} to read along one axis and to write along the other, saw another")
 
 
+def _rows_along(place: Expr, var: ir.Var, other: ir.Var, depends: set[int]) -> bool:
+    """Does a place move by one along `var`, and by more along `other`?"""
+    return shape.coefficient(place, var.key, depends - {other.key}) == "1" and _strided(place, other, var, depends)
+
+
 def _strided(place: Expr, var: ir.Var, other: ir.Var, depends: set[int]) -> bool:
     """Does a place move by more than one along a variable?"""
-    return coefficient(place, var.key, depends - {other.key}) not in ("1", "0")
+    return shape.coefficient(place, var.key, depends - {other.key}) not in ("1", "0")
 
 
 # --- products -------------------------------------------------------------------------------------------------------------------------
@@ -157,7 +134,7 @@ class Product:
     after: tuple[Stmt, ...]
 
 
-TILES = ((4, 4, 16), (8, 8, 8), (8, 8, 16), (8, 4, 16))
+TILES = ((8, 8, 8), (8, 8, 16), (4, 4, 16))
 """Rows and columns of a thread, and depth of a step; a block has 16 x 16 threads."""
 
 
@@ -253,7 +230,8 @@ def _loads(loop: For, x: ir.Var, y: ir.Var, counter: ir.Var, depends: set[int]) 
                     raise NotApplicable("expected elements a[i] in the loop, saw a pointer")
                 if node.kind == "index" and id(node) not in within:
                     place = node.children[1]
-                    expect(ir.bare(node.children[0]).kind == "name" and not place.keys & inside, "elements of arrays at places that follow from the indices")
+                    named = ir.bare(node.children[0]).kind == "name"
+                    expect(named and not place.keys & inside, "elements of arrays at places that follow from the indices")
                     expect(not any(n.kind == "index" for n in place.walk()), "places that are not read from memory")
                     own = [axis for axis, var in (("x", x), ("y", y)) if var.key in place.keys]
                     expect(len(own) == 1 and counter.key in place.keys, "elements that depend on the counter and on one index")
@@ -294,14 +272,15 @@ class _ProductText:
         found, plain = self.found, self.plain
         others = [s for s in plain.prelude if not (isinstance(s, Declare) and s.var.key in plain.indices)]
         uniform = [s for s in found.before if not (isinstance(s, Declare) and s.var.key == found.sum.key)]
-        shared = "".join(f"    __shared__ {_element(load.type)} ww_tile_{n}[{self.depth}][{self.wide[axis] + 4}];\n" for n, load, axis in self.operands())
+        shared = "".join(
+            f"    __shared__ {_element(load.type)} ww_tile_{n}[{self.depth}][{self.wide[axis] + 4}];\n" for n, load, axis in self.operands()
+        )
         rows, columns = self.each["y"], self.each["x"]
         start = next(s for s in found.before if isinstance(s, Declare) and s.var.key == found.sum.key)
         first = self.writer({}).expr(start.init) if start.init is not None else "0"
         kind = found.sum.type
-        unknown = "".join(self.guard_terms())
         return (
-            f"{self.head()} {{\n{self.writer({}).body(others)}{self.writer({}).body(uniform)}{shared}{unknown}"
+            f"{self.head()} {{\n{self.writer({}).body(others)}{self.writer({}).body(uniform)}{shared}"
             f"    {kind} ww_sums[{rows}][{columns}];\n"
             f"    #pragma unroll\n    for (int ww_r = 0; ww_r < {rows}; ++ww_r)\n        #pragma unroll\n"
             f"        for (int ww_c = 0; ww_c < {columns}; ++ww_c) ww_sums[ww_r][ww_c] = {first};\n"
@@ -320,9 +299,6 @@ class _ProductText:
         head = self.plain.head.rstrip()
         return head if "__launch_bounds__" in head else head.replace("void ", f"void {bounds}", 1)
 
-    def guard_terms(self) -> Sequence[str]:
-        return ()
-
     def operands(self) -> list[tuple[int, Expr, str]]:
         return [(n, load, axis) for n, (load, axis) in enumerate(zip(self.found.loads, self.found.owners, strict=True))]
 
@@ -333,7 +309,7 @@ class _ProductText:
         for number, load, axis in self.operands():
             var, wide = (found.x if axis == "x" else found.y), self.wide[axis]
             depends = {var.key, found.counter.key}
-            along_k = coefficient(load.children[1], found.counter.key, depends - {var.key}) == "1"
+            along_k = shape.coefficient(load.children[1], found.counter.key, depends - {var.key}) == "1"
             split = (f"ww_at % {self.depth}", f"ww_at / {self.depth}") if along_k else (f"ww_at / {wide}", f"ww_at % {wide}")
             element = self.writer({var.key: "ww_place", found.counter.key: "(ww_step + ww_deep)"}).expr(load)
             lines += (
@@ -381,7 +357,8 @@ class _ProductText:
         body = self.writer({found.sum.key: "ww_sums[ww_r][ww_c]"}).body(found.after, 4)
         guard = self.writer({}).expr(self.plain.guard)
         return (
-            f"    #pragma unroll\n    for (int ww_r = 0; ww_r < {rows}; ++ww_r)\n        #pragma unroll\n        for (int ww_c = 0; ww_c < {columns}; ++ww_c) {{\n"
+            f"    #pragma unroll\n    for (int ww_r = 0; ww_r < {rows}; ++ww_r)\n        #pragma unroll\n"
+            f"        for (int ww_c = 0; ww_c < {columns}; ++ww_c) {{\n"
             f"            const {y.type} {y.name} = blockIdx.y * {self.wide['y']} + {self.within('y', 'ww_r')};\n"
             f"            const {x.type} {x.name} = blockIdx.x * {self.wide['x']} + {self.within('x', 'ww_c')};\n"
             f"            if ({guard}) {{\n{body}            }}\n        }}\n"

@@ -22,7 +22,7 @@ from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, St
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
-EACH = (1, 8, 32)
+EACH = (16, 4)
 MOST_BLOCKS = 1056
 
 
@@ -105,7 +105,6 @@ def tree(plan: Plan, name: str) -> Tree:
     expect(_is_meeting(meet) and all(map(_is_meeting, more)), "a barrier in front of the tree, and nothing but one behind it")
     if not isinstance(last, If):
         raise NotApplicable("expected the first thread to add the sum, saw another statement")
-    locals_ = {d.var.key: d for d in declared}
     indices = [d for d in declared if d.init is not None and shape.axis_of(d.init) == "x"]
     expect(len(indices) == 1, "one index along x")
     thread = {d.var.key for d in declared if d.init is not None and ir.text_of(ir.bare(d.init)) == "threadIdx.x"}
@@ -114,14 +113,16 @@ def tree(plan: Plan, name: str) -> Tree:
     assert assign is not None
     expect(_element(assign.children[0], array.key, thread) == "t", "a store at the thread's own place")
     expect(_is_tree(loop, array.key, thread), "a tree of sums")
-    return Tree(unit, function, array, indices[0], _between(declared, indices[0], array, thread), assign.children[1], _place(last, array.key, thread, locals_))
+    between = _between(declared, indices[0], array, thread)
+    return Tree(unit, function, array, indices[0], between, assign.children[1], _place(last, array.key, thread))
 
 
 def _between(declared: Sequence[Declare], index: Declare, array: ir.Var, thread: set[int]) -> tuple[Stmt, ...]:
     others = [d for d in declared if d is not index and d.var.key != array.key and d.var.key not in thread]
     for one in others:
-        expect(one.var.space == "local" and not (one.init is not None and one.init.keys & thread), "declarations that follow from the index")
-        expect(one.init is None or not any(n.kind == "name" and n.name in shape.THREAD_WORDS for n in one.init.walk()), "declarations that follow from the index")
+        named = [n for n in one.init.walk() if n.kind == "name"] if one.init is not None else []
+        asks = any(n.var in thread or n.name in shape.THREAD_WORDS for n in named)
+        expect(one.var.space == "local" and not asks, "declarations that follow from the index")
     return tuple(others)
 
 
@@ -166,7 +167,9 @@ def _is_tree(stmt: Stmt, array: int, thread: set[int]) -> bool:
     if not isinstance(branch, If) or branch.other or len(branch.then) != 1 or not isinstance(add := branch.then[0], Evaluate):
         return False
     cond_of = ir.bare(branch.cond)
-    if cond_of.kind != "binary" or cond_of.name != "<" or not _is_thread(cond_of.children[0], thread) or ir.text_of(ir.bare(cond_of.children[1])) != half:
+    if cond_of.kind != "binary" or cond_of.name != "<" or not _is_thread(cond_of.children[0], thread):
+        return False
+    if ir.text_of(ir.bare(cond_of.children[1])) != half:
         return False
     assign = ir.bare(add.expr)
     if assign.kind != "assign" or assign.name != "+=":
@@ -174,7 +177,7 @@ def _is_tree(stmt: Stmt, array: int, thread: set[int]) -> bool:
     return _element(assign.children[0], array, thread) == "t" and _element(assign.children[1], array, thread) == f"t+{half}"
 
 
-def _place(stmt: If, array: int, thread: set[int], declared: object) -> Expr:
+def _place(stmt: If, array: int, thread: set[int]) -> Expr:
     """Return the address to which the first thread adds the sum."""
     cond = ir.bare(stmt.cond)
     zero = cond.kind == "binary" and cond.name == "==" and _is_thread(cond.children[0], thread) and ir.text_of(ir.bare(cond.children[1])) == "0"
@@ -184,5 +187,6 @@ def _place(stmt: If, array: int, thread: set[int], declared: object) -> Expr:
     assert call is not None
     expect(_element(call.children[2], array, thread) == "0", "the array's first element")
     address = call.children[1]
-    expect(not any(n.kind == "name" and (n.name in shape.THREAD_WORDS or n.var in thread) for n in address.walk()), "a place that is the same for all blocks")
+    same = not any(n.kind == "name" and (n.name in shape.THREAD_WORDS or n.var in thread) for n in address.walk())
+    expect(same, "a place that is the same for all blocks")
     return address

@@ -1,7 +1,7 @@
 // Packing and unpacking between host buffers. One body serves both directions.
 //
 // Blocks of up to 64 bytes are copied by a loop that was compiled for their length (one vector move or two that overlap), with a prefetch ahead,
-// because the hardware's own stops at page ends; longer ones by 32-byte moves, and from `long_block` by memcpy.
+// because the hardware's own stops at page ends; longer ones by memcpy. A nest that runs across cache lines is walked by tiles, line by line.
 #pragma once
 #include <cstring>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace warpwright::mpi {
 
-constexpr Bytes long_block = 1024;
+constexpr Bytes cache_line = 64;
 constexpr Bytes prefetch_distance = 1024; // bytes of the strided side ahead, at least 8 blocks; see `ahead`
 constexpr int deepest = 8;                // levels of a nest that one odometer walks; deeper ones recurse
 
@@ -39,12 +39,7 @@ inline void move_two(char* strided, char* packed, Bytes bytes) {
 
 template <Direction D>
 inline void move_any(char* strided, char* packed, Bytes bytes) {
-    if (bytes >= long_block) return move<D>(strided, packed, bytes);
-    if (bytes > 64) {
-        Bytes at = 0;
-        for (; at + 64 <= bytes; at += 32) move_fixed<D, 32>(strided + at, packed + at);
-        return move_two<D, 32>(strided + at, packed + at, bytes - at);
-    }
+    if (bytes > 64) return move<D>(strided, packed, bytes);
     if (bytes >= 32) return move_two<D, 32>(strided, packed, bytes);
     if (bytes >= 16) return move_two<D, 16>(strided, packed, bytes);
     if (bytes >= 8) return move_two<D, 8>(strided, packed, bytes);
@@ -53,10 +48,10 @@ inline void move_any(char* strided, char* packed, Bytes bytes) {
     move_fixed<D, 1>(strided, packed);
 }
 
-// How many rows ahead to prefetch; 0 where consecutive rows share cache lines, or the rows are long enough for the hardware.
+// How many rows ahead to prefetch; 0 where consecutive rows share cache lines, or the blocks are long enough for the hardware.
 inline Bytes ahead(Bytes step, Bytes block) {
     const Bytes distance = step < 0 ? -step : step;
-    if (distance < 128 || block > 256) return 0;
+    if (distance < 128 || block > 64) return 0;
     return std::max<Bytes>(8, prefetch_distance / distance);
 }
 
@@ -95,6 +90,34 @@ inline Rows rows_for(Bytes block) {
     return block <= 64 ? table.of[block - 1] : rows_any<D>;
 }
 
+// The outer steps of `level` 1 that fall into one cache line, where the innermost level leaves it at each step: 1 where that is not so, or where
+// steps overlap, which would make the order of the copies matter.
+inline Bytes tile_of(const Bytes* count, const Bytes* step, Bytes block) {
+    const Bytes inner = step[0] < 0 ? -step[0] : step[0], outer = step[1] < 0 ? -step[1] : step[1];
+    const bool across = inner >= cache_line && outer < cache_line && count[0] >= 8;
+    if (!across || outer < block || inner < count[1] * outer) return 1;
+    return std::min(count[1], cache_line / outer);
+}
+
+// The two innermost levels by tiles: the packed side is touched in `tile` streams, each line of the strided side once.
+template <Direction D>
+void copy_tiles(char* strided, char* packed, const Bytes* count, const Bytes* step, Bytes block, Bytes tile) {
+    const Bytes row = count[0] * block;
+    const auto tiles = [&](auto move_block) {
+        for (Bytes first = 0; first < count[1]; first += tile) {
+            const Bytes last = std::min(first + tile, count[1]);
+            for (Bytes i = 0; i < count[0]; ++i)
+                for (Bytes outer = first; outer < last; ++outer) move_block(strided + i * step[0] + outer * step[1], packed + outer * row + i * block);
+        }
+    };
+    switch (block) {
+        case 4: return tiles([](char* s, char* p) { move_fixed<D, 4>(s, p); });
+        case 8: return tiles([](char* s, char* p) { move_fixed<D, 8>(s, p); });
+        case 16: return tiles([](char* s, char* p) { move_fixed<D, 16>(s, p); });
+        default: return tiles([block](char* s, char* p) { move_any<D>(s, p, block); });
+    }
+}
+
 // A nest of 1 to `deepest` Strided above one Dense; level 0 is the innermost.
 template <Direction D>
 inline char* copy_nest(const Node& node, char* strided, char* packed) {
@@ -104,10 +127,17 @@ inline char* copy_nest(const Node& node, char* strided, char* packed) {
     for (int level = depth - 1; level >= 0; --level) count[level] = inner->count, step[level] = inner->step, inner = inner->child.get();
     const Bytes block = inner->bytes, early = ahead(step[0], block), row = count[0] * block;
     const Rows rows = rows_for<D>(block);
+    const Bytes tile = depth > 1 ? tile_of(count, step, block) : 1;
     for (;;) {
-        rows(strided, packed, count[0], step[0], block, early);
-        packed += row;
         int level = 1;
+        if (tile > 1) {
+            copy_tiles<D>(strided, packed, count, step, block, tile);
+            packed += row * count[1];
+            level = 2;
+        } else {
+            rows(strided, packed, count[0], step[0], block, early);
+            packed += row;
+        }
         for (; level < depth; ++level) {
             strided += step[level];
             if (++at[level] < count[level]) break;

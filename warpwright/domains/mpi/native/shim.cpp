@@ -1,25 +1,8 @@
 // The interposed MPI functions for one library family (abi.hpp): each decides, then serves the call or forwards it untouched.
 #include "api.cpp"
-#include "types.hpp"
+#include "messages.hpp"
 
 namespace warpwright::mpi {
-
-// WARPWRIGHT_MPI=off: everything is forwarded.
-inline bool enabled() {
-    static const bool on = [] {
-        const char* value = std::getenv("WARPWRIGHT_MPI");
-        return !value || std::strcmp(value, "off") != 0;
-    }();
-    return on;
-}
-
-struct Counter {
-    std::atomic<std::uint64_t> served{0}, forwarded{0};
-    // A plain add, without the bus lock: a count lost between two threads does no harm.
-    static void add(std::atomic<std::uint64_t>& counter) { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
-};
-
-inline Counter packs, unpacks;
 
 inline Original<int(Handle*)> type_commit("MPI_Type_commit");
 inline Original<int(const void*, int, Handle, void*, int, int*, Handle)> pack("MPI_Pack");
@@ -29,7 +12,7 @@ inline Original<int(const void*, Count, Count*, void*, Count, Handle, Handle)> u
 
 // Serve a pack or unpack of `count` objects; false when it is the library's: errors too, which it reports in its own way.
 template <Direction D, class Size>
-inline bool served(void* strided, Count count, Type* type, void* packed, Size room, Size* position) {
+__attribute__((noinline)) bool served(void* strided, Count count, Type* type, void* packed, Size room, Size* position) {
     if (type->forwarded || count <= 0 || !packed || !position || *position < 0) return false;
     try {
         const Layout whole = type->whole(count);
@@ -59,17 +42,23 @@ using namespace warpwright::mpi;
 
 WARPWRIGHT_API int MPI_Type_commit(Handle* handle) {
     const int code = type_commit(handle);
-    if (!code && enabled()) types.add(*handle);
+    if (!code && enabled) types.add(*handle);
     return code;
 }
 
 WARPWRIGHT_API int MPI_Type_free(Handle* handle) {
-    if (enabled() && handle) types.forget(*handle);
+    if (enabled && handle) types.forget(*handle);
     return type_free(handle);
 }
 
+WARPWRIGHT_API int MPI_Finalize() {
+    orphans.poll(true);
+    report();
+    return finalize_();
+}
+
 WARPWRIGHT_API int MPI_Pack(const void* from, int count, Handle datatype, void* to, int room, int* position, Handle comm) {
-    if (enabled() && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
+    if (!forwarded(datatype) && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
         Counter::add(packs.served);
         return 0;
     }
@@ -78,7 +67,7 @@ WARPWRIGHT_API int MPI_Pack(const void* from, int count, Handle datatype, void* 
 }
 
 WARPWRIGHT_API int MPI_Unpack(const void* from, int room, int* position, void* to, int count, Handle datatype, Handle comm) {
-    if (enabled() && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
+    if (!forwarded(datatype) && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
         Counter::add(unpacks.served);
         return 0;
     }
@@ -88,7 +77,7 @@ WARPWRIGHT_API int MPI_Unpack(const void* from, int room, int* position, void* t
 
 #ifdef WARPWRIGHT_LARGE
 WARPWRIGHT_API int MPI_Pack_c(const void* from, Count count, Handle datatype, void* to, Count room, Count* position, Handle comm) {
-    if (enabled() && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
+    if (!forwarded(datatype) && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
         Counter::add(packs.served);
         return 0;
     }
@@ -97,7 +86,7 @@ WARPWRIGHT_API int MPI_Pack_c(const void* from, Count count, Handle datatype, vo
 }
 
 WARPWRIGHT_API int MPI_Unpack_c(const void* from, Count room, Count* position, void* to, Count count, Handle datatype, Handle comm) {
-    if (enabled() && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
+    if (!forwarded(datatype) && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
         Counter::add(unpacks.served);
         return 0;
     }
@@ -118,7 +107,14 @@ WARPWRIGHT_API Layout* warpwright_of_datatype(Handle datatype, Bytes* extent) {
     }
 }
 
+// Read a datatype and forget it: what a commit costs, for measurements. Returns 0.
+WARPWRIGHT_API int warpwright_read_datatype(Handle datatype, Bytes* extent) {
+    const auto found = described(datatype);
+    *extent = found ? found->extent : 0;
+    return !found;
+}
+
 WARPWRIGHT_API void warpwright_counts(std::uint64_t* counts) {
-    const Counter* all[] = {&packs, &unpacks};
+    const Counter* all[] = {&packs, &unpacks, &sends, &receives, &persistents};
     for (const Counter* counter : all) *counts++ = counter->served, *counts++ = counter->forwarded;
 }

@@ -29,8 +29,12 @@ struct Type {
     Layout kept{};
 };
 
-// From here on a block is one memcpy for every library, and theirs is as good.
-constexpr Bytes forwarded_block = 4096;
+// From here on a block is one memcpy for Open MPI as for us; MPICH copies byte vectors byte by byte whatever their length.
+#ifdef WARPWRIGHT_OPENMPI
+constexpr Bytes forwarded_block = 2048;
+#else
+constexpr Bytes forwarded_block = std::numeric_limits<Bytes>::max();
+#endif
 
 inline Bytes shortest_block(const Node& node) {
     if (node.kind == Kind::dense) return node.bytes;

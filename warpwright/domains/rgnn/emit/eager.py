@@ -50,6 +50,8 @@ def value_of(op: Op, program: Program, values: Sequence[Any], index: Index, inpu
         return operands[0]
     if op.kind == "reshape":
         return operands[0].reshape(-1, *op.shape)
+    if op.kind == "map" and all(program.ops[i].kind == "count" for i in op.inputs):
+        return _of_graph(op, operands, index, like)
     if op.kind == "map":
         wide = [aligned(_at(x, d, op.domain, index), len(op.shape)) for x, d in zip(operands, domains, strict=True)]
         return FUNCTIONS[op.function](*wide, op.constant).expand(-1, *op.shape)
@@ -57,7 +59,8 @@ def value_of(op: Op, program: Program, values: Sequence[Any], index: Index, inpu
         return _count(op.domain, index, like)
     if op.kind == "segmax":
         place = index.lift(op.domain, op.over).long().reshape(-1, *[1] * len(op.shape)).expand(-1, *op.shape)
-        return like.new_zeros(index.rows[op.domain], *op.shape).scatter_reduce_(0, place, _at(operands[0], domains[0], op.over, index), "amax", include_self=False)
+        values_of_edges = _at(operands[0], domains[0], op.over, index)
+        return like.new_zeros(index.rows[op.domain], *op.shape).scatter_reduce_(0, place, values_of_edges, "amax", include_self=False)
     return _contract(op, operands, domains, index)
 
 
@@ -70,6 +73,15 @@ def _count(domain: Domain, index: Index, like: torch.Tensor) -> torch.Tensor:
     if key not in index.kept:
         start = index.start(domain)
         index.kept[key] = (start[1:] - start[:-1]).to(like.dtype)
+    kept: torch.Tensor = index.kept[key]
+    return kept
+
+
+def _of_graph(op: Op, operands: list[torch.Tensor], index: Index, like: torch.Tensor) -> torch.Tensor:
+    """Return a function of counts, which is kept beside the graph."""
+    key = (op.function, op.constant, op.domain, like.dtype)
+    if key not in index.kept:
+        index.kept[key] = FUNCTIONS[op.function](*operands, op.constant)
     kept: torch.Tensor = index.kept[key]
     return kept
 

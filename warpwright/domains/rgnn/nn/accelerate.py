@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 import torch
 
 from warpwright.domains.rgnn.nn.common import Layer, share
+from warpwright.domains.rgnn.nn.hgt import HGTConv
+from warpwright.domains.rgnn.nn.rgat import RGATConv
 from warpwright.domains.rgnn.nn.rgcn import FastRGCNConv, RGCNConv
 
 Model = TypeVar("Model", bound=torch.nn.Module)
 
-LAYERS: Mapping[str, type[Layer]] = {f"{layer.pyg_module}.{layer.__name__}": layer for layer in (RGCNConv, FastRGCNConv)}
+LAYERS: Mapping[str, type[Layer]] = {f"{layer.pyg_module}.{layer.__name__}": layer for layer in (RGCNConv, FastRGCNConv, RGATConv, HGTConv)}
 
 
 def accelerate(model: Model) -> Model:

@@ -1,0 +1,310 @@
+"""Twenty plain kernels, and what the rewrites alone make of them: verified, and timed beside the text as it was given.
+
+    python -m benchmarks.cuda.plain20 --prepare                                        anywhere: writes plain20.json.gz, the programs; needs libclang
+    python -m benchmarks.cuda.plain20 --probe --seconds 60 --jobs 16 --out OUT         on the GPU: times all of them
+    python -m benchmarks.cuda.plain20 --seconds 85 --jobs 14 --out OUT                 on the GPU: verifies and times the likeliest
+
+Each kernel is a task of the cuda domain; no model is asked. The probe times by CUDA events in one process, without the verifier, to see what gains.
+The other run takes each program through the verifier and the timer, beside the text as given. `--dry` does either at small sizes on the CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import gzip
+import json
+import math
+import tempfile
+import time
+import traceback
+import types
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from benchmarks.cuda.plain import Plain, grids, products, reductions, rows
+from warpwright import bench, domains
+from warpwright.archive import Archive
+from warpwright.base import Action, Budget, Candidate, Task, target_of
+from warpwright.domains.cuda import program
+from warpwright.loop import optimize
+from warpwright.run import Settings, open_evaluator
+from warpwright.search.moves import Proposer, ask
+from warpwright.space import Space, Traits
+
+PREPARED = Path(__file__).with_name("plain20.json.gz")
+
+KERNELS: tuple[Plain, ...] = (*rows.KERNELS, *reductions.KERNELS, *grids.KERNELS, *products.KERNELS)
+
+
+def write(folder: Path, kernels: Sequence[Plain], target: str) -> list[Path]:
+    """Write the tasks at the sizes of a target; return their files."""
+    paths = []
+    for kernel in kernels:
+        path = folder / f"{kernel.name}.cu"
+        path.write_text(kernel.cuda.lstrip())
+        path.with_name(f"{kernel.name}_task.py").write_text(kernel.task_text(target))
+        paths.append(path)
+    return paths
+
+
+def searched(paths: Sequence[Path], target: str, options: argparse.Namespace, out: Path) -> Iterator[dict[str, Any]]:
+    """Yield a row for each task, as its programs are judged."""
+    settings = Settings(device=target, budget=f"{options.seconds}s,{options.proposals} proposals", timing_seconds=options.timing, regime=options.regime)
+    end, archive = time.time() + options.seconds, str(out / "archive.db")
+    plan = bench.Plan(archive, jobs=options.jobs, deadline=end, programs=str(out / "programs"), run="benchmarks.cuda.plain20:job")
+    began = time.monotonic()
+    done: list[dict[str, Any]] = []
+
+    def tell(line: dict[str, Any]) -> None:
+        done.append(line)
+        speedup, spent, reason = _speedup(line), time.monotonic() - began, line.get("reason") or ""
+        print(f"{spent:6.1f} s  {line['task']:20} {line['status']:9} {speedup:7.2f}x  {line.get('candidates')} {reason}"[:240], flush=True)
+
+    bench.run_bench(paths, settings, plan, tell)
+    for line in done:
+        yield {"table": "plain20", **line}
+
+
+def job(data: dict[str, Any]) -> dict[str, Any]:
+    """Judge a task's prepared programs, in their order; return the task's line."""
+    given = bench.Job.from_json(data)
+    began = time.monotonic()
+    try:
+        task = given.describe()
+        with Archive(given.archive) as archive, open_evaluator(given.settings, task) as evaluator:
+            stop = None if given.deadline is None else lambda: time.time() > given.deadline  # type: ignore[operator]
+            space = prepared_space(task, json.loads(recipes_file(Path(given.path)).read_text()), given.settings.device)
+            outcome = optimize(task, space, evaluator, in_order, Budget.parse(given.settings.budget), archive, None, stop)
+            failed = [f"{[str(a) for a in r.candidate.actions]}: {r.detail[-300:]}" for r in outcome.records if r.status not in ("ok", "unscored")]
+            return {**bench.outcome_line(outcome), "failed": failed, "seconds": round(time.monotonic() - began, 3)}
+    except Exception:
+        return bench.plain_line(Path(given.path).stem, "crashed", traceback.format_exc()[-1500:], time.monotonic() - began)
+
+
+def recipes_file(path: Path) -> Path:
+    """Return where a task's prepared programs lie."""
+    return path.with_suffix(".recipes.json")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A technique that is legal where a list of programs says so. Its IR is the recipe so far."""
+
+    name: str
+    programs: tuple[tuple[Action, ...], ...]
+    traits: Traits = field(default_factory=lambda: Traits("S"))
+
+    def sites(self, ir: tuple[Action, ...]) -> Iterator[Action]:
+        """Yield what the list goes on with."""
+        after = (one[len(ir)] for one in self.programs if len(one) > len(ir) and one[: len(ir)] == ir)
+        yield from dict.fromkeys(action for action in after if action.technique == self.name)
+
+    def apply(self, ir: tuple[Action, ...], action: Action) -> tuple[Action, ...]:
+        """Return the longer recipe."""
+        return (*ir, action)
+
+
+def prepared_space(task: Task, programs: Sequence[dict[str, Any]], device: str) -> Space[tuple[Action, ...]]:
+    """Return the space of a task's prepared programs: no text is rewritten, so no parser is needed."""
+    by_recipe = {tuple(map(Action.parse, one["recipe"])): one for one in programs}
+    names = dict.fromkeys(action.technique for recipe in by_recipe for action in recipe)
+    python = program.texts(task)[1]
+
+    def lower(recipe: tuple[Action, ...], actions: tuple[Action, ...]) -> Candidate:
+        one = by_recipe[recipe]
+        return program.candidate(task, python, one["text"], tuple(one["flags"]), target_of(device), actions)
+
+    return Space((), tuple(Listed(name, tuple(by_recipe)) for name in names), lower, writing=None) if names else Space((), (), lower)
+
+
+def in_order(space: Space[Any], rng: Random, batch: int) -> Proposer:
+    """Propose every program in the order of the list: the recipe of one is in no other's way."""
+    recipes: list[tuple[Action, ...]] = list(dict.fromkeys(one for technique in space.techniques for one in technique.programs))  # type: ignore[attr-defined]
+    yield from ask([one for one in recipes if one], batch)
+
+
+def _speedup(line: dict[str, Any]) -> float:
+    value = (line.get("speedup") or {}).get("eager")
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 1.0
+
+
+# --- the probe -------------------------------------------------------------------------------------------------------------------------
+
+
+def recipes(space: Any) -> list[tuple[Action, ...]]:
+    """Return, likeliest first: what is always done with each great rewrite on top, and smaller ones on those; then the smaller ones alone."""
+    base: tuple[Action, ...] = ()
+    for _ in range(4):
+        step = next((a for a in space.actions(space.replay(base)) if space.traits(a).legality == "E"), None)
+        if step is None:
+            break
+        base = (*base, step)
+    singles = [(*base, action) for action in space.actions(space.replay(base))]
+    great = [recipe for recipe in singles if space.traits(recipe[-1]).tried_first]
+    more = [
+        (*recipe, action)
+        for recipe in great
+        for action in space.actions(space.replay(recipe))
+        if action.technique in ("unroll", "fast_math") and action.technique != recipe[-1].technique
+    ]
+    small = [recipe for recipe in singles if recipe not in great]
+    pairs = [(*recipe, action) for recipe in small if recipe[-1].technique == "fast_math" for action in space.actions(space.replay(recipe))]
+    fast = [recipe for recipe in more if recipe[-1].technique == "fast_math"]
+    order = [*great, *fast, *small, *more, *pairs] if great else [base, *small, *pairs]
+    return list(dict.fromkeys([*order, base, ()]))
+
+
+def prepare(paths: Sequence[Path], file: Path) -> None:
+    """Write every program of every task to a JSON file."""
+    made: dict[str, list[dict[str, Any]]] = {}
+    for path in paths:
+        space = domains.space(domains.describe(path), "cuda")
+        programs = [(recipe, space.replay(recipe)) for recipe in recipes(space)]
+        made[path.stem] = [{"recipe": [str(a) for a in recipe], "text": plan.text, "flags": list(plan.flags)} for recipe, plan in programs]
+        print(f"{path.stem:20} {len(made[path.stem])} programs", flush=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress(json.dumps(made).encode(), mtime=0))
+
+
+def probed(path: Path, target: str, pool: concurrent.futures.Executor, seconds: float) -> list[dict[str, Any]]:
+    """Return a row for each recipe of a task: its time, and its error against the reference beside that of the text as given."""
+    import torch
+
+    task = domains.describe(path)
+    space = prepared_space(task, json.loads(recipes_file(path).read_text()), target)
+    modules = {}
+    recipes = dict.fromkeys(one for technique in space.techniques for one in technique.programs)  # type: ignore[attr-defined]
+    for recipe in [(), *filter(None, recipes)]:
+        module = types.ModuleType("candidate")
+        exec(compile(space.candidate(recipe).source.text, path.name, "exec"), module.__dict__)
+        modules[recipe] = module
+    device = torch.device("cuda:0" if target == "cuda" else "cpu")
+    builds = {recipe: pool.submit(module._kernels_on, device) for recipe, module in modules.items()}
+    torch.manual_seed(0)
+    with torch.device(device):
+        inputs = next(iter(modules.values())).get_inputs()
+    wide = [x.double() if x.is_floating_point() else x for x in inputs]
+    exact = _flat(next(iter(modules.values())).reference(*wide))
+    made, given = [], 0.0
+    end = time.monotonic() + seconds
+    for recipe, module in modules.items():
+        row: dict[str, Any] = {"table": "probe", "task": path.stem, "recipe": [str(action) for action in recipe]}
+        try:
+            builds[recipe].result(timeout=120)
+            if time.monotonic() > end and recipe:
+                row["note"] = "not begun"
+                continue
+            model = module.ModelNew()
+            outputs = _flat(model(*[x.clone() for x in inputs]))
+            row["error"] = max(_error(seen, want) for seen, want in zip(outputs, exact, strict=True))
+            row["us"] = _microseconds(lambda m=model: m(*inputs), target)
+            given = given or row["us"]
+            row["speedup"] = round(given / row["us"], 3)
+        except Exception:
+            row["failure"] = traceback.format_exc()[-1500:]
+        made.append(row)
+    return made
+
+
+def _flat(outputs: Any) -> list[Any]:
+    return list(outputs) if isinstance(outputs, tuple | list) else [outputs]
+
+
+def _error(seen: Any, want: Any) -> float:
+    scale = float(want.double().abs().max()) or 1.0
+    return float((seen.double() - want.double()).abs().max()) / scale
+
+
+def _microseconds(call: Any, target: str) -> float:
+    import torch
+
+    call()
+    if target != "cuda":
+        began = time.perf_counter()
+        call()
+        return (time.perf_counter() - began) * 1e6
+    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    times = []
+    for _ in range(7):
+        flush.zero_()
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(100_000)  # so that the launch is under way before the first event
+        first.record()
+        call()
+        last.record()
+        torch.cuda.synchronize()
+        times.append(first.elapsed_time(last) * 1e3)
+    return sorted(times)[len(times) // 2]
+
+
+def probe(paths: Sequence[Path], target: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the rows of every task."""
+    end = time.monotonic() + options.seconds
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for path in paths:
+            try:
+                made = probed(path, target, pool, max(1.0, end - time.monotonic()))
+            except Exception:
+                made = [{"table": "probe", "task": path.stem, "failure": traceback.format_exc()[-1500:]}]
+            best = max(made, key=lambda row: row.get("speedup", 0.0))
+            gain, given = f"{best.get('speedup', 0.0):8.2f}x", f"{made[0].get('us', 0.0):9.1f} us"
+            print(f"{end - time.monotonic():6.1f} s left  {path.stem:20} {gain} of {given}  {best.get('recipe')}", flush=True)
+            for row in made:
+                if "failure" in row:
+                    print("   ", row.get("recipe"), row["failure"].splitlines()[-1][:200], flush=True)
+            yield from made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the suite and write its rows."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--target", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--out", help="folder for rows.jsonl")
+    parser.add_argument("--prepare", action="store_true", help="write the programs, and run none of them")
+    parser.add_argument("--prepared", metavar="FILE", default=str(PREPARED), help="what --prepare writes (%(default)s)")
+    parser.add_argument("--regime", default="", help="the verdict's regime: single or stream (the target's own)")
+    parser.add_argument("--seconds", type=float, default=140.0, help="no candidate is begun after that many (%(default)s)")
+    parser.add_argument("--proposals", type=int, default=14, help="candidates of a task (%(default)s)")
+    parser.add_argument("--timing", type=float, default=1.0, help="seconds for which a candidate is timed at most (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=12, help="tasks, or builds, at once (%(default)s)")
+    parser.add_argument("--kernels", default="", help="only these, by name")
+    parser.add_argument("--probe", action="store_true", help="time single rewrites, without the verifier")
+    parser.add_argument("--dry", action="store_true", help="on the CPU at its small sizes")
+    options = parser.parse_args(arguments)
+    target = "cpu" if options.dry else options.target
+    chosen = [kernel for kernel in KERNELS if not options.kernels or kernel.name in options.kernels.split(",")]
+    with tempfile.TemporaryDirectory() as folder:
+        if options.prepare:
+            prepare(write(Path(folder), chosen, target), Path(options.prepared))
+            return 0
+        if not options.out:
+            parser.error("expected --out FOLDER, or --prepare")
+        return run(write(Path(folder), chosen, target), target, options)
+
+
+def run(paths: Sequence[Path], target: str, options: argparse.Namespace) -> int:
+    """Run the probe or the suite; write the rows."""
+    programs = json.loads(gzip.decompress(Path(options.prepared).read_bytes()))
+    for path in paths:
+        recipes_file(path).write_text(json.dumps(programs[path.stem]))
+    out = Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / "rows.jsonl", "a") as file:
+        done = []
+        for row in probe(paths, target, options) if options.probe else searched(paths, target, options, out):
+            done.append(row)
+            file.write(json.dumps(row, default=str) + "\n")
+            file.flush()
+    if not options.probe:
+        speedups = [_speedup(row) for row in done]
+        mean = math.exp(sum(map(math.log, speedups)) / len(speedups)) if speedups else 0.0
+        print(f"{len(done)} kernels, geometric mean {mean:.2f}x of the text as given")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

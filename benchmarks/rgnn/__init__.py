@@ -1,0 +1,1 @@
+"""Relational graph layers: ours beside plain torch and PyG."""

@@ -1,0 +1,207 @@
+"""Lowering to the second level: an ordered program becomes kernels over rows, and operations of nodes and weights that torch does.
+
+A kernel works on the rows of one domain (pairs, sorted by relation, or nodes). For each row it reads what the row determines, runs over the row's
+edges where something is summed over them, and finishes with operations of the row: a product with the relation's weight, a sum onto nodes, a
+weight gradient. So one template has both forms of the literature as cases: a typed matrix product with a gather or a segment sum in front and a
+scatter behind, and a traversal of segments. Values of edges with one number are computed again wherever they are read, not stored.
+
+Fusion is by stages: an operation joins the kernel of its rows that runs when all it reads from memory is there. A row with many edges is cut, so
+the sums of a kernel are parts; within the kernel only linear operations may take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from warpwright.domains.rgnn.ir import Op, Program
+from warpwright.domains.rgnn.lattice import PAIRS, WEIGHTS, Domain
+from warpwright.errors import NotApplicable
+
+Place = Literal["host", "inline"] | Domain
+
+ROWS = (Domain.PAIR_DST, Domain.PAIR_SRC, Domain.DST, Domain.SRC)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The operations that one pass over `rows` computes."""
+
+    rows: Domain
+    ops: tuple[int, ...]
+    stored: tuple[int, ...]
+    """Those whose results go to memory."""
+    partial: frozenset[int]
+    """Those that hold only a part of a row's sum while the kernel runs."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A program as kernels, and positions of operations that torch does, in order of execution."""
+
+    program: Program
+    steps: tuple[Kernel | int, ...]
+    inline: frozenset[int]
+
+    def __str__(self) -> str:
+        lines = []
+        for step in self.steps:
+            if isinstance(step, int):
+                op = self.program.ops[step]
+                lines.append(f"torch   %{step} = {op.kind} {op.function}".rstrip())
+            else:
+                lines.append(f"kernel over {step.rows.name}: " + " ".join(f"%{i}{'*' if i in step.stored else ''}" for i in step.ops))
+        return "\n".join(lines)
+
+
+@dataclass
+class _Lowering:
+    """The state of `lower`."""
+
+    program: Program
+    ready: dict[int, int] = field(default_factory=dict)
+    """Stage from which a value is in memory (of an inline one: from which it can be computed)."""
+    stage: dict[int, int] = field(default_factory=dict)
+    home: dict[int, Domain] = field(default_factory=dict)
+    inline: set[int] = field(default_factory=set)
+    partial: set[int] = field(default_factory=set)
+    stored: set[int] = field(default_factory=set)
+
+    def take(self, position: int) -> None:
+        """Place one operation."""
+        op = self.program.ops[position]
+        place = place_of(self.program, op)
+        if isinstance(place, Domain):
+            self._in_kernel(position, op, place)
+            return
+        self.ready[position] = max((self.ready[i] for i in op.inputs), default=0)
+        self._store(op.inputs)
+        if place == "inline":
+            self.inline.add(position)
+
+    def _in_kernel(self, position: int, op: Op, rows: Domain) -> None:
+        inputs = self._leaves(op.inputs)
+        stage = max(self.stage[i] if self._in_registers(op, i, rows) else self.ready[i] for i in inputs)
+        self.stage[position], self.ready[position], self.home[position] = stage, stage + 1, rows
+        parts = [i for i in inputs if i in self.partial and self.stage[i] == stage and self._in_registers(op, i, rows)]
+        if parts or (op.sums and op.over is Domain.EDGE):
+            self.partial.add(position)
+
+    def delay(self) -> None:
+        """Move each value into the later kernel of its rows that alone reads it, so that it need not be stored."""
+        readers: dict[int, list[int]] = {}
+        for position, op in enumerate(self.program.ops):
+            for value in self._leaves(op.inputs) if position not in self.inline else ():
+                readers.setdefault(value, []).append(position)
+        for position in sorted(self.home, reverse=True):
+            by = readers.get(position, [])
+            stages = {self.stage.get(reader) for reader in by}
+            own = all(self.home.get(r) is self.home[position] and self._in_registers(self.program.ops[r], position, self.home[position]) for r in by)
+            if len(stages) == 1 and own and position not in self.program.outputs:
+                self.stage[position] = next(iter(stages)) or 0
+        self.partial = set()
+        for position in sorted(self.home):
+            op = self.program.ops[position]
+            inputs = self._leaves(op.inputs)
+            taken = [i for i in inputs if self._in_registers(op, i, self.home[position]) and self.stage[i] == self.stage[position]]
+            self._store(i for i in inputs if i not in taken)
+            if (op.sums and op.over is Domain.EDGE) or any(i in self.partial for i in taken):
+                self.partial.add(position)
+
+    def _leaves(self, values: Iterable[int]) -> list[int]:
+        """Return the values with inline ones replaced by what they read."""
+        found: list[int] = []
+        for value in values:
+            found += self._leaves(self.program.ops[value].inputs) if value in self.inline else [value]
+        return list(dict.fromkeys(found))
+
+    def _in_registers(self, op: Op, value: int, rows: Domain) -> bool:
+        """May `op`, in a kernel over `rows`, take `value` before it is in memory?"""
+        of_row = self.home.get(value) is rows and self.program.ops[value].domain is rows and value in op.inputs
+        if not of_row or value not in self.partial:
+            return of_row
+        linear = (op.kind == "contract" or op.function == "scale") and op.over is not Domain.EDGE and op.domain is not Domain.EDGE
+        return linear and sum(i in self.partial for i in op.inputs) == 1 and self.program.ops[value].kind != "segmax"
+
+    def _store(self, values: Iterable[int]) -> None:
+        self.stored.update(i for i in self._leaves(values) if i in self.home)
+
+
+def lower(program: Program) -> Schedule:
+    """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has."""
+    state = _Lowering(program)
+    for position in range(len(program.ops)):
+        state.take(position)
+    for position in program.outputs:
+        if position in state.inline:
+            raise NotApplicable("expected no value of an edge among the results")
+    state._store(program.outputs)
+    state.delay()
+    steps: list[tuple[tuple[int, int, int], Kernel | int]] = []
+    groups: dict[tuple[int, Domain], list[int]] = {}
+    for position in range(len(program.ops)):
+        if position in state.home:
+            groups.setdefault((state.stage[position], state.home[position]), []).append(position)
+        elif position not in state.inline:
+            steps.append(((state.ready[position], 0, position), position))
+    for (stage, rows), ops in groups.items():
+        kernel = Kernel(rows, tuple(ops), tuple(i for i in ops if i in state.stored), frozenset(i for i in ops if i in state.partial))
+        steps.append(((stage, 1, ROWS.index(rows)), kernel))
+    return Schedule(program, tuple(step for _, step in sorted(steps, key=lambda pair: pair[0])), frozenset(state.inline))
+
+
+def place_of(program: Program, op: Op) -> Place:
+    """Return who computes an operation; raise NotApplicable where no kernel has its form."""
+    if op.kind in {"input", "view", "reshape", "count"}:
+        return "host"
+    reads = [program.ops[i] for i in op.inputs]
+    over = op.over if op.kind in {"contract", "segmax"} else op.domain
+    if op.kind == "map" and all(read.kind == "count" for read in reads):
+        return "host"  # kept beside the graph
+    if over in WEIGHTS or over in {Domain.SRC, Domain.DST, Domain.NODE}:
+        return "host"
+    if any(len(read.shape) > 1 and read.domain not in {Domain.ETYPE, Domain.ONE} for read in reads):
+        raise NotApplicable(f"expected rows of one dimension, saw {[read.shape for read in reads]}")
+    if over in PAIRS:
+        _check_row_form(op, reads)
+        return over
+    if op.domain is Domain.EDGE:
+        if all(read.width == 1 and not read.shape for read in reads):
+            return "inline"
+        if op.kind == "contract" and op.subscripts in {("a", "a", "")}:
+            return Domain.PAIR_DST
+        raise NotApplicable(f"expected values of an edge with one number, saw {op.shape}")
+    if op.domain not in ROWS:
+        raise NotApplicable(f"expected sums over edges onto nodes or pairs, saw {op.domain}")
+    if op.kind == "segmax" and op.shape:
+        raise NotApplicable("expected a maximum of one number")
+    if op.kind == "contract" and (any(len(read.shape) > 1 for read in reads) or op.subscripts not in _LOOPS):
+        raise NotApplicable(f"expected a weighted sum of rows, saw {op.subscripts}")
+    return op.domain
+
+
+_LOOPS = {("", ""), ("", "", ""), ("", "a", "a"), ("a", "", "a"), ("a", "a"), ("a", "a", "a"), ("a", "a", "")}
+_OF_ROWS = _LOOPS | {("a", "")}
+_GEMM = {("a", "ab", "b"), ("ab", "a", "b"), ("ab", "b", "a"), ("a", "ba", "b")}
+_OUTER = {("a", "b", "ab"), ("a", "b", "ba")}
+
+WIDEST = 128
+"""Sides of a weight that a kernel takes whole."""
+
+
+def _check_row_form(op: Op, reads: list[Op]) -> None:
+    if op.kind == "map":
+        if any(len(read.shape) > 1 for read in reads):
+            raise NotApplicable("expected rows, saw weights in a map")
+        return
+    matrices = [read for read in reads if len(read.shape) == 2]
+    wide = max([1, *(size for read in (*reads, op) for size in read.shape)])
+    if op.subscripts in _OF_ROWS and not matrices:
+        if op.sums and op.domain not in {Domain.SRC, Domain.DST, Domain.ETYPE, Domain.ONE}:
+            raise NotApplicable(f"expected sums onto nodes or relations, saw {op.domain}")
+        return
+    fits = (op.subscripts in _GEMM and len(matrices) == 1) or (op.subscripts in _OUTER and op.domain in {Domain.ETYPE, Domain.ONE})
+    if not fits or wide > WIDEST:
+        shapes = [read.shape for read in reads]
+        raise NotApplicable(f"expected a product with a weight of at most {WIDEST} rows and columns, saw {op.subscripts} of {shapes}")

@@ -1,0 +1,97 @@
+"""The work list of a kernel over rows: rows cut into chunks of edges, chunks of like length of one relation in tiles. Made on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from warpwright.domains.rgnn.index import LONGEST, Index
+from warpwright.domains.rgnn.lattice import PAIRS, Domain
+
+PROGRAMS = 2048
+"""Tiles are made longer as long as there are this many: a relation's weight is then read, and its gradient added, less often."""
+LONGEST_TILE = 16
+"""Steps of a tile at most."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Chunks (`row`, `begin`, `end` among the edges in the rows' order, `first` of its row) and tiles of chunks of one relation, all int32."""
+
+    row: torch.Tensor
+    begin: torch.Tensor
+    end: torch.Tensor
+    first: torch.Tensor
+    relation: torch.Tensor
+    tile_begin: torch.Tensor
+    tile_end: torch.Tensor
+
+    @property
+    def count(self) -> int:
+        """How many tiles there may be; the last ones may be empty."""
+        return self.relation.numel()
+
+
+def tiles(index: Index, rows: Domain, step: int) -> Tiles:
+    """Return the tiles over `rows`, of at most a multiple of `step` chunks each."""
+    key = ("tiles", rows, step)
+    if key not in index.kept:
+        index.kept[key] = _tiles(index, rows, step)
+    kept: Tiles = index.kept[key]
+    return kept
+
+
+@dataclass(frozen=True)
+class _Chunks:
+    """Chunks in order of relation and length, and where each relation's begin."""
+
+    row: torch.Tensor
+    begin: torch.Tensor
+    end: torch.Tensor
+    first: torch.Tensor
+    relation_start: torch.Tensor
+
+
+def _chunks(index: Index, rows: Domain) -> _Chunks:
+    device, count = index.device, index.rows[rows]
+    relations = index.relations if rows in PAIRS else 1
+    if not count:
+        none = torch.zeros(0, dtype=torch.int32, device=device)
+        return _Chunks(none, none, none, none, torch.zeros(relations + 1, dtype=torch.long, device=device))
+    start = index.start(rows).long()
+    lengths = start[1:] - start[:-1]
+    per_row = (lengths + LONGEST - 1) // LONGEST
+    ends = per_row.cumsum(0)
+    number = torch.arange(count + index.edges // LONGEST, device=device)  # at least as many as there are chunks
+    row = torch.searchsorted(ends, number, right=True)
+    real = row < count
+    row = row.clamp(max=count - 1)
+    begin = start[row] + (number - (ends - per_row)[row]) * LONGEST
+    end = torch.minimum(begin + LONGEST, start[row + 1])
+    of = torch.where(real, index.lift(Domain.ETYPE, rows)[row].long() if rows in PAIRS else 0, relations)
+    shorter = 7 - torch.ceil(torch.log2((end - begin).clamp(min=1).float())).long()
+    order = torch.sort(of * 8 + shorter, stable=True)[1]
+    relation_start = torch.searchsorted(of[order], torch.arange(relations + 1, device=device))
+    return _Chunks(row[order].int(), begin[order].int(), end[order].int(), (begin == start[row])[order].int(), relation_start)
+
+
+def _tiles(index: Index, rows: Domain, step: int) -> Tiles:
+    key = ("chunks", rows)
+    if key not in index.kept:
+        index.kept[key] = _chunks(index, rows)
+    chunks: _Chunks = index.kept[key]
+    room, start = chunks.row.numel(), chunks.relation_start
+    relations = start.numel() - 1
+    span = step * max(1, min(LONGEST_TILE, room // (step * PROGRAMS)))
+    needed = (start[1:] - start[:-1] + span - 1) // span
+    ends = needed.cumsum(0)
+    tile = torch.arange(room // span + relations, device=index.device)
+    of = torch.searchsorted(ends, tile, right=True)
+    used = of < relations
+    of = of.clamp(max=relations - 1)
+    begin = start[of] + (tile - (ends - needed)[of]) * span
+    end = torch.minimum(begin + span, start[of + 1])
+    return Tiles(
+        chunks.row, chunks.begin, chunks.end, chunks.first, of.int(), torch.where(used, begin, 0).int(), torch.where(used, end, 0).int()
+    )

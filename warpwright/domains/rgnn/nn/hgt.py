@@ -1,0 +1,165 @@
+"""HGTConv: PyG's heterogeneous graph transformer layer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch.nn import Parameter, ParameterDict
+
+from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn import models
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.nn.common import Layer, wide
+from warpwright.domains.rgnn.plan import run
+
+EdgeType = tuple[str, str, str]
+
+
+class _Linears(torch.nn.Module):
+    """One linear layer for each node type; `lins` is what PyG's HeteroDictLinear calls them."""
+
+    def __init__(self, widths: dict[str, int], out_channels: int) -> None:
+        super().__init__()
+        self.lins = torch.nn.ModuleDict({kind: torch.nn.Linear(width, out_channels) for kind, width in widths.items()})
+
+
+class _Relations(torch.nn.Module):
+    """One matrix for each head and relation, at head * relations + relation."""
+
+    def __init__(self, count: int, width: int) -> None:
+        super().__init__()
+        self.weight = Parameter(torch.empty(count, width, width))
+
+
+class Project(torch.autograd.Function):
+    """Rows of each node type times the type's weight, the three parts of the result each in one tensor over all nodes: no concatenation, no copy."""
+
+    @staticmethod
+    def forward(ctx: Any, counts: list[int], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Take rows [N_t, in_t], weights [3 * out, in_t] and biases [3 * out] of all types, in this order; return three [N, out]."""
+        kinds = len(counts)
+        rows, weights, biases = tensors[:kinds], tensors[kinds : 2 * kinds], tensors[2 * kinds :]
+        ctx.save_for_backward(*rows, *weights)
+        ctx.counts = counts
+        parts = tuple(rows[0].new_empty(sum(counts), weights[0].shape[0] // 3) for _ in range(3))
+        for x, weight, bias, *out in zip(rows, weights, biases, *(part.split(counts) for part in parts), strict=True):
+            for w, b, place in zip(weight.chunk(3), bias.chunk(3), out, strict=True):
+                torch.addmm(b, x, w.t(), out=place)
+        return parts
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        """Return the gradients of rows, weights and biases."""
+        kinds = len(ctx.counts)
+        rows, weights = ctx.saved_tensors[:kinds], ctx.saved_tensors[kinds:]
+        of_rows, of_weights, of_biases = [], [], []
+        for x, weight, *parts in zip(rows, weights, *(g.split(ctx.counts) for g in gradients), strict=True):
+            of_row = parts[0] @ weight.chunk(3)[0]
+            for g, w in zip(parts[1:], weight.chunk(3)[1:], strict=True):
+                of_row.addmm_(g, w)
+            of_rows.append(of_row)
+            of_weights.append(torch.cat([g.t() @ x for g in parts]))
+            of_biases.append(torch.cat([g.sum(0) for g in parts]))
+        return None, *of_rows, *of_weights, *of_biases
+
+
+class HGTConv(Layer):
+    """Attention over all incoming edges of a node, with projections by node type and by edge type.
+
+    Relations are taken by name, whatever the order of `edge_index_dict` (PyG's answer depends on it).
+    """
+
+    pyg_module = "torch_geometric.nn.conv.hgt_conv"
+
+    def __init__(
+        self, in_channels: int | dict[str, int], out_channels: int, metadata: tuple[list[str], list[EdgeType]], heads: int = 1, **kwargs: Any
+    ) -> None:
+        """Take PyG's arguments; widths have to be known (-1, a lazy one, is not computed here)."""
+        super().__init__()
+        self.remember(locals())
+        if out_channels % heads:
+            raise ValueError(f"'out_channels' (got {out_channels}) must be divisible by the number of heads (got {heads})")
+        widths = in_channels if isinstance(in_channels, dict) else dict.fromkeys(metadata[0], in_channels)
+        self.in_channels, self.out_channels, self.heads = widths, out_channels, heads
+        self.node_types, self.edge_types = metadata
+        self.edge_types_map = {kind: number for number, kind in enumerate(self.edge_types)}
+        self.dst_node_types = {kind[-1] for kind in self.edge_types}
+        self.unsupported = f"the arguments {', '.join(kwargs)}" if kwargs else ""
+        depth, relations = out_channels // heads, len(self.edge_types)
+        self.kqv_lin, self.out_lin = _Linears(widths, 3 * out_channels), _Linears(dict.fromkeys(self.node_types, out_channels), out_channels)
+        self.k_rel, self.v_rel = _Relations(heads * relations, depth), _Relations(heads * relations, depth)
+        self.skip = ParameterDict({kind: Parameter(torch.empty(1)) for kind in self.node_types})
+        self.p_rel = ParameterDict({"__".join(kind): Parameter(torch.empty(1, heads)) for kind in self.edge_types})
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        for linear in (*self.kqv_lin.lins.values(), *self.out_lin.lins.values()):
+            linear.reset_parameters()  # type: ignore[operator]
+        for relation in (self.k_rel, self.v_rel):
+            bound = 1 / math.sqrt(relation.weight.shape[-1])
+            torch.nn.init.uniform_(relation.weight, -bound, bound)
+        for one in (*self.skip.values(), *self.p_rel.values()):
+            torch.nn.init.ones_(one)
+
+    def forward(self, x_dict: dict[str, torch.Tensor], edge_index_dict: dict[EdgeType, Any]) -> dict[str, torch.Tensor]:
+        """Return [N, out] for each node type that is a destination."""
+        edges = list(edge_index_dict.values())
+        strange = any(not isinstance(e, torch.Tensor) or e.layout != torch.strided for e in edges)
+        if self.unsupported or strange:
+            result: dict[str, torch.Tensor] = self.fall_back(self.unsupported or "edges that are no tensors", x_dict, edge_index_dict)
+            return result
+        kinds = list(x_dict)
+        counts = [x_dict[kind].shape[0] for kind in kinds]
+        rows = [wide(x_dict[kind]) for kind in kinds]
+        linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
+        keys, queries, values = self._by_head(Project.apply(counts, *rows, *(w for w, _ in linears), *(b for _, b in linears)))
+        if edges:
+            graph = indices.of(edges, (*counts, hash(tuple(edge_index_dict))), lambda: self._index(kinds, counts, edge_index_dict))
+            out = run(models.hgt_single if self.heads == 1 else models.hgt, graph, self._given(keys, queries, values), self.options)
+        else:
+            out = torch.zeros_like(values)
+        return self._finished(x_dict, kinds, counts, out.flatten(1))
+
+    def _linear(self, linears: _Linears, kind: str) -> tuple[torch.Tensor, torch.Tensor]:
+        linear = linears.lins[kind]
+        return wide(linear.weight), wide(linear.bias)  # type: ignore[arg-type]
+
+    def _by_head(self, parts: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        return [part if self.heads == 1 else part.view(part.shape[0], self.heads, -1) for part in parts]
+
+    def _given(self, keys: torch.Tensor, queries: torch.Tensor, values: torch.Tensor) -> dict[str, tuple[Domain, torch.Tensor]]:
+        relations, depth = len(self.edge_types), self.out_channels // self.heads
+        prior = wide(torch.cat([self.p_rel["__".join(kind)] for kind in self.edge_types])) / math.sqrt(depth)
+        weights = [wide(r.weight).view(self.heads, relations, depth, depth).transpose(0, 1).contiguous() for r in (self.k_rel, self.v_rel)]
+        if self.heads == 1:
+            weights, prior = [w[:, 0] for w in weights], prior[:, 0]
+        return {
+            "key": (Domain.NODE, keys), "query": (Domain.NODE, queries), "value": (Domain.NODE, values),
+            "attention": (Domain.ETYPE, weights[0]), "message": (Domain.ETYPE, weights[1]), "prior": (Domain.ETYPE, prior),
+        }  # fmt: skip
+
+    def _index(self, kinds: list[str], counts: list[int], edge_index_dict: dict[EdgeType, torch.Tensor]) -> Index:
+        start = dict(zip(kinds, [0, *torch.tensor(counts).cumsum(0).tolist()], strict=False))
+        src = torch.cat([edges[0] + start[kind[0]] for kind, edges in edge_index_dict.items()])
+        dst = torch.cat([edges[1] + start[kind[-1]] for kind, edges in edge_index_dict.items()])
+        numbers = [torch.full((edges.shape[1],), self.edge_types_map[kind], device=src.device) for kind, edges in edge_index_dict.items()]
+        return Index(src, dst, torch.cat(numbers), sum(counts), sum(counts), len(self.edge_types))
+
+    def _finished(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor) -> dict[str, torch.Tensor]:
+        results = {}
+        for kind, part in zip(kinds, out.split(counts), strict=True):
+            if kind not in self.dst_node_types:
+                continue
+            x = x_dict[kind]
+            done = F.linear(F.gelu(part), *self._linear(self.out_lin, kind))
+            if done.shape[-1] == x.shape[-1]:
+                share = wide(self.skip[kind]).sigmoid()
+                done = torch.lerp(wide(x), done, share)
+            results[kind] = done.to(x.dtype)
+        return results
