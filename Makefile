@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BUDGET ?= 35s
+BUDGET ?= 45s
 TESTERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 1 + os.cpu_count()))')
 
 .PHONY: demo test test-slow check bench docs lines clean
