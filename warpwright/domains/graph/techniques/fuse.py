@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from warpwright.base import Action
-from warpwright.domains.graph.cpp import two_level
+from warpwright.domains.graph.cpp import losses, two_level
 from warpwright.domains.graph.cpp.batch_norm import expand
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
@@ -106,8 +106,8 @@ def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
 
 @functools.lru_cache(maxsize=4)
 def _plan(ir: GraphIR, kind: Kind) -> tuple[GraphIR, list[list[fx.Node]]]:
-    """Return the IR with batch norms and sums in two levels written out, and its regions; a search asks for sites again and again."""
-    expanded = two_level.expand(expand(ir))
+    """Return the IR with batch norms, losses and sums of normalised rows written out, and its regions; a search asks for sites often."""
+    expanded = two_level.expand(losses.expand(expand(ir)))
     return expanded, regions(expanded, kind)
 
 
