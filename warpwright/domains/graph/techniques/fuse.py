@@ -52,6 +52,11 @@ class FuseCpp:
         return _fused(ir, action, Kernel, Kernel)
 
 
+def fuse_cuda(calls: int, tuning: Tuning) -> Action:
+    """Return the action of `FuseCuda`."""
+    return Action("fuse_cuda", params=(("calls", calls), ("block", tuning.block), ("vector", tuning.vector), ("unroll", tuning.unroll)))
+
+
 @dataclass(frozen=True)
 class FuseCuda:
     """y = mul(gelu(add(x, b)), c)  ->  y = kernel(x, b), one CUDA kernel: one pass over memory, a row that fits registers read once.
@@ -72,7 +77,7 @@ class FuseCuda:
         leasts = _leasts(ir, self.name, self.least, CudaKernel)
         pairs = [(least, tuning) for tuning in self.tunings for least in leasts if tuning == self.tunings[0] or least == leasts[0]]
         for least, tuning in pairs:
-            yield Action(self.name, params=(("calls", least), ("block", tuning.block), ("vector", tuning.vector), ("unroll", tuning.unroll)))
+            yield fuse_cuda(least, tuning)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every region that is large enough replaced by a kernel."""
