@@ -107,7 +107,6 @@ class DryGpu:
         flags = ("-O1", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1")
         path = native.build(text, (f'KERNELS="{kernels}"',), flags)
         os.environ["WARPWRIGHT_NVRTC"] = str(path)
-        os.environ["WARPWRIGHT_CACHE"] = str(native.cache_folder() / "dry")
         self.driver = ctypes.CDLL(str(path))
         self.rng = np.random.default_rng(0)
 
