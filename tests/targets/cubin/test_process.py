@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import subprocess
@@ -86,8 +87,8 @@ def test_a_broken_context_and_a_hang_cost_one_candidate(evaluator: CubinEvaluato
 
 
 def test_a_foreign_schedule_is_checked_and_refused(evaluator: CubinEvaluator) -> None:
-    stalls = '{"original": "%s", "order": {}, "control": {"10": "B------:R-:W-:-:S01:---"}}' % evaluator.kernel.digest
-    [record] = evaluator.evaluate([Candidate(Source("sass", (("schedule.json", stalls),), "saxpy"), "cubin")])
+    text = json.dumps({"original": evaluator.kernel.digest, "order": {}, "control": {"4": "B------:R-:W-:-:S01:---"}})
+    [record] = evaluator.evaluate([Candidate(Source("sass", (("schedule.json", text),), "saxpy"), "cubin")])
     assert record.status == "not_built" and "model of hazards" in record.detail
     assert not evaluator.child.starts  # it never ran
 
@@ -95,7 +96,8 @@ def test_a_foreign_schedule_is_checked_and_refused(evaluator: CubinEvaluator) ->
 def test_a_harness_that_does_not_fit_is_named(driver: Path, tmp_path: Path) -> None:
     path = task_path("saxpy_90", tmp_path)
     harness = tmp_path / "harness.py"
-    harness.write_text("from warpwright.domains.sass.harness import *\ndef launch():\n    return Launch('saxpy', (1, 1, 1), (32, 1, 1), (1, 2, 3, 4, 5))\n")
+    lines = ("from warpwright.domains.sass.harness import Launch", "def launch():", "    return Launch('saxpy', (1, 1, 1), (32, 1, 1), (1, 2, 3, 4, 5))")
+    harness.write_text("\n".join(lines))
     task = domains.describe(path, {"harness": str(harness)})
     with CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path) as made, pytest.raises(TaskError, match="at most 4 arguments"):
         list(made.evaluate_baselines())
