@@ -45,10 +45,10 @@ def kinds(schedule: Schedule, place: int) -> Iterator[Action]:
 KINDS = 4
 
 
-class ScheduleGame(gymnasium.Env[Observation, np.int64]):
+class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] (Any where gymnasium is missing)
     """One kernel. Episodes begin at the compiler's schedule and end after STEPS edits or at STOP."""
 
-    metadata = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)
 
     def __init__(self, space: Space[Schedule], evaluator: Evaluator, steps: int = STEPS) -> None:
         self.space, self.evaluator, self.steps = space, evaluator, steps

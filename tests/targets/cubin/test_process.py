@@ -96,7 +96,8 @@ def test_a_foreign_schedule_is_checked_and_refused(evaluator: CubinEvaluator) ->
 def test_a_harness_that_does_not_fit_is_named(driver: Path, tmp_path: Path) -> None:
     path = task_path("saxpy_90", tmp_path)
     harness = tmp_path / "harness.py"
-    lines = ("from warpwright.domains.sass.harness import Launch", "def launch():", "    return Launch('saxpy', (1, 1, 1), (32, 1, 1), (1, 2, 3, 4, 5))")
+    imports, body = "from warpwright.domains.sass.harness import Launch", "return Launch('saxpy', (1, 1, 1), (32, 1, 1), (1, 2, 3, 4, 5))"
+    lines = (imports, "def launch():", f"    {body}")
     harness.write_text("\n".join(lines))
     task = domains.describe(path, {"harness": str(harness)})
     with CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path) as made, pytest.raises(TaskError, match="at most 4 arguments"):
