@@ -39,7 +39,7 @@ def get_init_inputs():
     return [6]
 """
 
-KEYS = {"task", "status", "reason", "verdict", "speedup", "baselines", "error", "error_original", "recipe", "artifact"}
+KEYS = {"task", "status", "check", "case", "reason", "verdict", "speedup", "baselines", "error", "error_original", "recipe", "artifact"}
 
 Run = Callable[..., tuple[int, Any, str]]
 

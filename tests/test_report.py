@@ -42,7 +42,8 @@ def make_record(actions: tuple[Action, ...] = ACTIONS, ours: float = 1.0, propos
 
 def test_a_line_has_the_keys_of_the_contract() -> None:
     line = report.line("rows", [make_record()], "out/optimized.py")
-    assert {"task", "status", "reason", "verdict", "speedup", "baselines", "error", "error_original", "recipe", "artifact"} <= line.keys()
+    keys = {"task", "status", "check", "case", "reason", "verdict", "speedup", "baselines", "error", "error_original", "recipe", "artifact"}
+    assert keys <= line.keys()
     assert line["speedup"]["best"] == 2.0 and line["speedup"]["eager"] == 4.0 and line["speedup"]["interval"] == [1.9, 2.1]
     assert line["baselines"] == {"eager": 4.0, "compile": 2.0, "cuda_graph": None}
     assert line["recipe"] == ["collapse(sum_1)", "fold(weight)", "channels_last()"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from warpwright import loop, recall, run
+from warpwright import loop, run
 from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Record, Source, Task
 from warpwright.deadline import Deadline
@@ -68,6 +68,8 @@ def optimize_task(
     of today, is the answer, unless it is to be measured `again`. Raise TaskError or UsageError for a task that cannot be loaded or a folder that
     cannot be made, ArchiveError when the archive fails.
     """
+    from warpwright import recall  # and the targets with it, which most verbs do without
+
     deadline = Deadline.of(Budget.parse(settings.budget).seconds, began)
     watching = watching or Watching()
     folder = make_folder(out if out is not None else folder_of(task))

@@ -18,7 +18,8 @@ from warpwright.errors import UsageError
 
 __all__ = ["Layout", "activate", "counts", "layout"]
 
-_COUNTED = ("MPI_Pack", "MPI_Unpack")
+_COUNTED = ("MPI_Pack", "MPI_Unpack", "send", "receive", "persistent")
+"""All kinds of sends are one counter; so are receives, and persistent requests."""
 
 activate()
 

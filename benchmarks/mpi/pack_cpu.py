@@ -8,6 +8,7 @@ the same bytes. The rows "forward" are calls of a contiguous type, which the shi
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import math
 import os
@@ -39,8 +40,8 @@ CASES = (
 def rounds(case: Case, pairs: list[Calls], quick: bool) -> None:
     """Time the functions in turn."""
     inner = max(1, (1 << 14) // case.bytes)
-    for _ in range(4 if quick else 30):
-        for calls in pairs:
+    for number in range(4 if quick else 30):
+        for calls in pairs if number % 2 else pairs[::-1]:
             calls.time(3, inner)
 
 
@@ -66,7 +67,8 @@ def measure(case: Case, shim: Any, library: Any, mpi: Any, quick: bool) -> dict[
     datatype.Free()
     row: dict[str, Any] = {"case": case.name, "block": case.block, "bytes": case.bytes}
     for name, (ours, theirs) in (("pack", pack), ("unpack", unpack)):
-        row |= {f"{name}_us": round(ours.least_us, 3), f"{name}_library_us": round(theirs.least_us, 3), f"{name}_ratio": round(theirs.least_us / ours.least_us, 2)}
+        row |= {f"{name}_us": round(ours.least_us, 3), f"{name}_library_us": round(theirs.least_us, 3)}
+        row[f"{name}_ratio"] = round(theirs.least_us / ours.least_us, 2)
     return row
 
 
@@ -83,8 +85,6 @@ def forwarded(shim: Any, library: Any, mpi: Any, quick: bool) -> dict[str, Any]:
 
 def commits(mpi: Any, shim: Any, quick: bool) -> dict[str, Any]:
     """Return what reading a 3-D subarray costs at its commit."""
-    import ctypes
-
     datatype = mpi.DOUBLE.Create_subarray([256] * 3, [254, 254, 3], [1, 1, 1]).Commit()
     extent, read = ctypes.c_int64(), shim.warpwright_read_datatype
     calls = Calls(read, (mpi._handleof(datatype), ctypes.addressof(extent)))
@@ -95,8 +95,6 @@ def commits(mpi: Any, shim: Any, quick: bool) -> dict[str, Any]:
 
 def child(quick: bool) -> Iterator[dict[str, Any]]:
     """Yield the rows of this interpreter's library."""
-    import ctypes
-
     import warpwright.mpi
     from warpwright.domains.mpi.activate import library_of_mpi4py
 
@@ -113,7 +111,8 @@ def child(quick: bool) -> Iterator[dict[str, Any]]:
                 ratios[kind].append(row[f"{kind}_ratio"])
     for kind, all_ in ratios.items():
         mean = math.exp(sum(map(math.log, all_)) / len(all_))
-        yield {"table": "means", "library": name, "call": f"MPI_{kind.title()}", "blocks": "8 to 64 bytes", "geometric_mean": round(mean, 2), "least": min(all_)}
+        row = {"call": f"MPI_{kind.title()}", "blocks": "8 to 64 bytes", "geometric_mean": round(mean, 2), "least": min(all_)}
+        yield {"table": "means", "library": name, **row}
     yield {"table": "forward", "library": name, **forwarded(shim, library, MPI, quick)}
     yield {"table": "commit", "library": name, **commits(MPI, shim, quick)}
 

@@ -95,7 +95,8 @@ FILES = {
     "graph": {"task.py": MODEL},
     "transpile": {"task.py": MODEL, "kernel.py": WITH_KERNEL},
     "unlearnable": {"job.cwc": '{"images": 8, "side": 16, "classes": 3}'},
-    "rgnn": {"layer.rgnn": '{"graph": "fb15k", "scale": 0.02, "width": 16}'},
+    "mpi": {"halo.mpi": '{"datatype": ["subarray", [64, 64, 64], [62, 62, 3], [1, 1, 1], "C", "double"]}'},
+    "rgnn": {"layer.rgnn": '{"graph": "mag", "scale": 0.0003, "width": 16}'},
     "toy": {"sum.powers": "0 2 3"},
 }
 """The files of a small task of each domain, the one that is optimised first."""

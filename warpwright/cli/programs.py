@@ -128,6 +128,7 @@ def _settings(given: Arguments) -> Settings:
         device=_device(given),
         search=getattr(given, "search", "ladder"),
         budget=budget,
+        budget_of=getattr(given, "budget_of", "search"),
         timing_seconds=TIMING_SECONDS if seconds is None else min(TIMING_SECONDS, TIMING_SHARE * seconds),
         baselines=tuple(filter(None, (given.baselines or "").split(","))),
         precision=given.precision,
@@ -241,6 +242,7 @@ def register(verb: Verb) -> None:
     made.add_argument("--tasks", metavar="GLOB", help="only tasks whose name matches")
     made.add_argument("--jobs", type=positive, default=1, help="tasks prepared at once; timing is exclusive (%(default)s)")
     made.add_argument("--executor", choices=("local", "ray"), default="local", help="where the jobs run (%(default)s)")
+    made.add_argument("--budget-of", choices=("all", "search"), default="all", help="count a budget's seconds from the start, or after the baselines")
     made.add_argument("--resume", action="store_true", help="skip tasks that the archive has a finished outcome of")
     made.add_argument("--out", help="folder for the best program of each task")
 

@@ -44,6 +44,7 @@ NAMES = (
     "unlearnable",
     "rgnn",
     "sass",
+    "mpi",
 )
 
 DOMAINS: dict[str, Domain] = {name: Packaged(name) for name in NAMES}

@@ -15,8 +15,9 @@ from warpwright.base import Case, Task, from_json
 from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks import footprint
 from warpwright.verifier.certificate import certify
+from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import STRIDED, Draw, with_draw
-from warpwright.verifier.judgement import Judgement, identical, near, within
+from warpwright.verifier.judgement import Judgement, identical, near
 from warpwright.verifier.reference import MIXED, Answer, Original, clone, key_of, leaves_of
 from warpwright.workers import exchange
 from warpwright.workers.channel import serve_requests
@@ -196,7 +197,7 @@ class JudgeWorker:
             return f"the original raises on it: {str(error)[:200]}"
         if self.form and [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves] != self.form:
             return "the original answers in another shape"
-        if not answer.finite and not self._original.task.special_values:
+        if not answer.finite and (made.name in INFINITE or not self._original.task.special_values):
             return "the original gives Inf or NaN on it"
         return "" if answer.conditioned or made.name == "special" else "the original is itself off by more than 1 % on it"
 

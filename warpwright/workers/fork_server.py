@@ -20,6 +20,9 @@ from warpwright.llm import secrets
 SHARED_MEMORY = Path("/dev/shm")
 SHARED_MEMORY_WANTED = 2 << 30  # containers often have 64 MiB there: then the ordinary temporary folder is used
 
+LEAVING_SECONDS = 0.5
+"""How long a process that ends waits for its fork server, which clears away by itself what this one leaves."""
+
 
 class ForkServer:
     """The parent's handle of its fork server; there is one per parent process."""
@@ -51,7 +54,7 @@ class ForkServer:
             return
         self.socket.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(5)
+            self.process.wait(LEAVING_SECONDS)
         for folder in (self.exchange, self.folder):
             shutil.rmtree(folder, ignore_errors=True)
 

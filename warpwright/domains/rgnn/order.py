@@ -26,7 +26,7 @@ ITEM = 4
 SCATTER = 1.5
 """How much more than a write adding to a row in memory costs."""
 OUTER = 10.0
-"""How much worse than its bytes an outer product of rows is, which no kernel keeps in registers."""
+"""How much worse than its bytes a matrix for each row or a row for each edge is: no kernel keeps them in registers."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,11 @@ class _Search:
         scattered = over is not domain and over is not Domain.EDGE
         if scattered:
             moved += self.ordering.scatter * rows[over] * _size(self.sizes, letters) * ITEM if domain not in WEIGHTS else written
-        if over is domain and domain not in WEIGHTS and len(letters) > max(len(f.letters) for f in factors):
-            moved += OUTER * written  # a matrix for each row
+        if (over is domain and domain not in WEIGHTS and len(letters) > max(len(f.letters) for f in factors)) or (domain is Domain.EDGE and letters):
+            moved += OUTER * written  # a matrix for each row, or a row for each edge
+        # a matrix for each edge
+        if over is Domain.EDGE and any(len(f.letters) > 1 and f.domain in WEIGHTS for f in factors):
+            moved += OUTER * rows[over] * max(_size(self.sizes, f.letters) for f in factors) * ITEM
         step = Step(factors, letters, over, domain)
         return moved / BYTES + 2 * products / FLOPS, Factor(domain, letters, None, step, 0.0 if scattered else written / BYTES)
 
@@ -178,7 +181,8 @@ class _Search:
             return None
         values = tuple(f.at for f in factors if f.at is not None)
         shape = tuple(self.sizes[c] for c in letters)
-        return self.ordering.builder.seen.get(Op("contract", domain, shape, values, subscripts=canonical([*(f.letters for f in factors), letters]), over=over))
+        subscripts = canonical([*(f.letters for f in factors), letters])
+        return self.ordering.builder.seen.get(Op("contract", domain, shape, values, subscripts=subscripts, over=over))
 
 
 def _size(sizes: Mapping[str, int], letters: str) -> int:

@@ -26,6 +26,7 @@ struct Status {
     int count_low, count_high, source, tag, error;
 };
 #define MPI_SONAME "libmpi.so.12"
+inline constexpr Handle packed_type = 0x4c00010f, null_request = 0x2c000000;
 namespace mpi_constant {
 constexpr int proc_null = -1, any_source = -2, undefined = -32766, error_in_status = 17, error_pending = 18;
 constexpr int order_c = 56, distribute_block = 121, distribute_cyclic = 122, distribute_none = 123, default_argument = -49767;

@@ -224,16 +224,34 @@ inline Layout concat(const std::vector<Layout>& children) {
     return {origin, concat_node(std::move(parts))};
 }
 
+// The first `bytes` of the packed stream: what a short message carries.
+inline Layout prefix(const Layout& layout, Bytes bytes) {
+    if (!layout.node || bytes <= 0) return {};
+    const Node& node = *layout.node;
+    if (bytes >= node.bytes) return layout;
+    if (node.kind == Kind::dense) return {layout.offset, dense_node(bytes)};
+    std::vector<Layout> parts;
+    if (node.kind == Kind::strided) {
+        const Bytes whole = bytes / node.child->bytes;
+        parts.push_back(strided(whole, node.step, {layout.offset, node.child}));
+        parts.push_back(prefix({layout.offset + whole * node.step, node.child}, bytes - whole * node.child->bytes));
+        return concat(parts);
+    }
+    for (std::size_t i = 0; i < node.parts.size() && node.starts[i] < bytes; ++i)
+        parts.push_back(prefix({layout.offset + node.parts[i].offset, node.parts[i].node}, bytes - node.starts[i]));
+    return concat(parts);
+}
+
 // `count` objects of a datatype, `extent` bytes apart.
 inline Layout repeated(const Layout& one, Bytes count, Bytes extent) { return strided(count, extent, one); }
 
 inline void describe(const Node& node, std::string& text) {
     if (node.kind == Kind::dense) {
-        text += "Dense(" + std::to_string(node.bytes) + ")";
+        text.append("Dense(").append(std::to_string(node.bytes)).append(")");
         return;
     }
     if (node.kind == Kind::strided) {
-        text += "Strided(" + std::to_string(node.count) + ", " + std::to_string(node.step) + ", ";
+        text.append("Strided(").append(std::to_string(node.count)).append(", ").append(std::to_string(node.step)).append(", ");
         describe(*node.child, text);
         text += ")";
         return;
@@ -241,8 +259,9 @@ inline void describe(const Node& node, std::string& text) {
     text += "Concat(";
     for (std::size_t i = 0; i < node.parts.size(); ++i) {
         if (i) text += ", ";
-        text += std::to_string(node.parts[i].offset) + ": ";
+        text.append("(").append(std::to_string(node.parts[i].offset)).append(", ");
         describe(*node.parts[i].node, text);
+        text += ")";
     }
     text += ")";
 }

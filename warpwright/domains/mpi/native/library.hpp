@@ -46,6 +46,20 @@ private:
     std::atomic<Function> function_{nullptr};
 };
 
+#ifdef WARPWRIGHT_OPENMPI // its predefined handles are addresses of the library's own objects
+inline Handle packed_handle() {
+    static const Handle handle = symbol("ompi_mpi_packed");
+    return handle;
+}
+inline Handle null_request_handle() {
+    static const Handle handle = symbol("ompi_request_null");
+    return handle;
+}
+#else
+inline Handle packed_handle() { return packed_type; }
+inline Handle null_request_handle() { return null_request; }
+#endif
+
 inline Original<int(Handle, int*, int*, int*, int*)> type_get_envelope("MPI_Type_get_envelope");
 inline Original<int(Handle, int, int, int, int*, Address*, Handle*)> type_get_contents("MPI_Type_get_contents");
 inline Original<int(Handle, Count*, Count*, Count*, Count*, int*)> type_get_envelope_c("MPI_Type_get_envelope_c");

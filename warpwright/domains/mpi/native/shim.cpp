@@ -1,34 +1,14 @@
 // The interposed MPI functions for one library family (abi.hpp): each decides, then serves the call or forwards it untouched.
 #include "api.cpp"
-#include "types.hpp"
+#include "messages.hpp"
 
 namespace warpwright::mpi {
-
-// WARPWRIGHT_MPI=off: everything is forwarded.
-inline const bool enabled = [] {
-    const char* value = std::getenv("WARPWRIGHT_MPI");
-    return !value || std::strcmp(value, "off") != 0;
-}();
-
-struct Counter {
-    std::atomic<std::uint64_t> served{0}, forwarded{0};
-    // A plain add, without the bus lock: a count lost between two threads does no harm.
-    static void add(std::atomic<std::uint64_t>& counter) { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
-};
-
-inline Counter packs, unpacks;
 
 inline Original<int(Handle*)> type_commit("MPI_Type_commit");
 inline Original<int(const void*, int, Handle, void*, int, int*, Handle)> pack("MPI_Pack");
 inline Original<int(const void*, int, int*, void*, int, Handle, Handle)> unpack("MPI_Unpack");
 inline Original<int(const void*, Count, Handle, void*, Count, Count*, Handle)> pack_c("MPI_Pack_c");
 inline Original<int(const void*, Count, Count*, void*, Count, Handle, Handle)> unpack_c("MPI_Unpack_c");
-
-// A call of a type that is known to be the library's: found before anything else is done, so that it costs two or three nanoseconds.
-inline bool forwarded(Handle datatype) {
-    const Type* type = types.find(datatype);
-    return !enabled || (type && type->forwarded);
-}
 
 // Serve a pack or unpack of `count` objects; false when it is the library's: errors too, which it reports in its own way.
 template <Direction D, class Size>
@@ -69,6 +49,12 @@ WARPWRIGHT_API int MPI_Type_commit(Handle* handle) {
 WARPWRIGHT_API int MPI_Type_free(Handle* handle) {
     if (enabled && handle) types.forget(*handle);
     return type_free(handle);
+}
+
+WARPWRIGHT_API int MPI_Finalize() {
+    orphans.poll(true);
+    report();
+    return finalize_();
 }
 
 WARPWRIGHT_API int MPI_Pack(const void* from, int count, Handle datatype, void* to, int room, int* position, Handle comm) {
@@ -129,6 +115,6 @@ WARPWRIGHT_API int warpwright_read_datatype(Handle datatype, Bytes* extent) {
 }
 
 WARPWRIGHT_API void warpwright_counts(std::uint64_t* counts) {
-    const Counter* all[] = {&packs, &unpacks};
+    const Counter* all[] = {&packs, &unpacks, &sends, &receives, &persistents};
     for (const Counter* counter : all) *counts++ = counter->served, *counts++ = counter->forwarded;
 }

@@ -59,7 +59,8 @@ def value_of(op: Op, program: Program, values: Sequence[Any], index: Index, inpu
         return _count(op.domain, index, like)
     if op.kind == "segmax":
         place = index.lift(op.domain, op.over).long().reshape(-1, *[1] * len(op.shape)).expand(-1, *op.shape)
-        return like.new_zeros(index.rows[op.domain], *op.shape).scatter_reduce_(0, place, _at(operands[0], domains[0], op.over, index), "amax", include_self=False)
+        values_of_edges = _at(operands[0], domains[0], op.over, index)
+        return like.new_zeros(index.rows[op.domain], *op.shape).scatter_reduce_(0, place, values_of_edges, "amax", include_self=False)
     return _contract(op, operands, domains, index)
 
 

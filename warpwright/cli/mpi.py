@@ -1,0 +1,70 @@
+"""The verbs of the mpi domain: run, explain. docs/cli.md is their contract."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from warpwright.cli.common import DONE, Arguments, print_json
+from warpwright.errors import UsageError
+
+
+def register(verbs: Any, common: argparse.ArgumentParser) -> None:
+    """Add `mpi` and its verbs to the command's sub-parsers."""
+    parser = verbs.add_parser("mpi", help="MPI datatypes: run a program with them accelerated, explain one.")
+    under = parser.add_subparsers(dest="mpi_verb", required=True, metavar="{run,explain}")
+
+    def verb(name: str, function: Callable[[Arguments], int]) -> argparse.ArgumentParser:
+        about = (function.__doc__ or "").strip()
+        made: argparse.ArgumentParser = under.add_parser(name, parents=[common], help=about, description=about)
+        made.set_defaults(verb_function=function)
+        return made
+
+    made = verb("run", run)
+    made.add_argument("--library", type=Path, metavar="PATH", help="the MPI library that the program uses (found beside the command, such as mpiexec)")
+    made.add_argument("--report", action="store_true", help="each process prints at MPI_Finalize how many calls were served and forwarded")
+    made.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run, such as mpiexec -n 4 ./program")
+    made = verb("explain", explain)
+    made.add_argument("file", type=Path, metavar="FILE", help="a datatype file (.mpi)")
+
+
+def run(given: Arguments) -> int:
+    """Run a program, an MPI launcher as a rule, with its datatypes packed by warpwright (LD_PRELOAD); nothing is rebuilt."""
+    from warpwright.domains.mpi import activate, core
+
+    command = given.command[1:] if given.command[:1] == ["--"] else given.command
+    program = shutil.which(command[0]) if command else None
+    if program is None:
+        raise UsageError(f"expected a command to run, saw {' '.join(command) or 'none'}", "warpwright mpi run -- mpiexec -n 2 ./program")
+    library = given.library or _library_beside(Path(program))
+    core.find_nvrtc()
+    shim = str(activate.build(activate.family_of(library)))
+    before = os.environ.get("LD_PRELOAD")
+    environment = {**os.environ, "LD_PRELOAD": f"{shim}:{before}" if before else shim, activate.SHIM: shim}
+    if given.report:
+        environment["WARPWRIGHT_MPI_REPORT"] = "1"
+    os.execve(program, command, environment)
+
+
+def _library_beside(program: Path) -> Path:
+    for folder in (program.parent, program.resolve().parent):
+        for found in sorted((folder.parent / "lib").glob("libmpi.so.*")):  # libmpi.so may be a linker script
+            return found
+    raise UsageError(f"expected an MPI library beside {program}, saw none", "name it: --library PATH/libmpi.so")
+
+
+def explain(given: Arguments) -> int:
+    """Say what a datatype is in canonical form and how it would be packed."""
+    from warpwright.domains.mpi.explain import explanation
+
+    told = explanation(given.file)
+    if given.json:
+        print_json(given, told)
+    else:
+        print(json.dumps(told, indent=2))
+    return DONE

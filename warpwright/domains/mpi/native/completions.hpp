@@ -1,0 +1,193 @@
+// Every call that may complete a request. Where none of its requests is staged here it is forwarded as it is.
+#pragma once
+#include "requests.hpp"
+
+namespace warpwright::mpi {
+
+inline Original<int(Handle*, Status*)> wait_("MPI_Wait");
+inline Original<int(Handle*, int*, Status*)> test_("MPI_Test");
+inline Original<int(int, Handle*, Status*)> waitall_("MPI_Waitall");
+inline Original<int(int, Handle*, int*, Status*)> testall_("MPI_Testall");
+inline Original<int(int, Handle*, int*, Status*)> waitany_("MPI_Waitany");
+inline Original<int(int, Handle*, int*, int*, Status*)> testany_("MPI_Testany");
+inline Original<int(int, Handle*, int*, int*, Status*)> waitsome_("MPI_Waitsome");
+inline Original<int(int, Handle*, int*, int*, Status*)> testsome_("MPI_Testsome");
+inline Original<int(Handle, int*, Status*)> request_get_status_("MPI_Request_get_status");
+inline Original<int(Handle*)> request_free_("MPI_Request_free");
+inline Original<int(Handle*)> start_("MPI_Start");
+inline Original<int(int, Handle*)> startall_("MPI_Startall");
+inline Original<int()> finalize_("MPI_Finalize");
+
+// Requests that the program has freed while their bytes were on their way; they are completed by and by.
+class Orphans {
+public:
+    void add(Handle request, Operation* operation) {
+        const std::lock_guard lock(guard_);
+        orphans_.push_back({request, operation});
+        count_ = orphans_.size();
+    }
+
+    void poll(bool until_done = false) {
+        if (!count_) return;
+        const std::lock_guard lock(guard_);
+        for (auto at = orphans_.begin(); at != orphans_.end();) {
+            int done = 1;
+            Status status;
+            const int code = until_done ? wait_(&at->first, &status) : test_(&at->first, &done, &status);
+            if (!code && !done) {
+                ++at;
+                continue;
+            }
+            if (!code) deliver(*at->second, status);
+            Requests::drop(at->second);
+            at = orphans_.erase(at);
+        }
+        count_ = orphans_.size();
+    }
+
+private:
+    std::mutex guard_;
+    std::vector<std::pair<Handle, Operation*>> orphans_;
+    std::atomic<std::size_t> count_{0};
+};
+
+inline Orphans orphans;
+
+// A request whose array entry the library reports as failed or as not yet done.
+inline void settle(Batch& batch, std::size_t i, const Status& status, bool errors) {
+    if (!errors || status.error == 0) batch.complete(i, status);
+    else if (status.error != mpi_constant::error_pending) batch.fail(i);
+}
+
+} // namespace warpwright::mpi
+
+using namespace warpwright::mpi;
+
+WARPWRIGHT_API int MPI_Wait(Handle* request, Status* status) {
+    if (requests.none()) return wait_(request, status);
+    Batch batch(1, request);
+    if (!batch) return wait_(request, status);
+    Status* seen = batch.statuses(status);
+    const int code = wait_(request, seen);
+    code ? batch.fail(0) : batch.complete(0, *seen);
+    return code;
+}
+
+WARPWRIGHT_API int MPI_Test(Handle* request, int* flag, Status* status) {
+    orphans.poll();
+    if (requests.none()) return test_(request, flag, status);
+    Batch batch(1, request);
+    if (!batch) return test_(request, flag, status);
+    Status* seen = batch.statuses(status);
+    const int code = test_(request, flag, seen);
+    if (code) batch.fail(0);
+    else if (*flag) batch.complete(0, *seen);
+    return code;
+}
+
+WARPWRIGHT_API int MPI_Waitall(int count, Handle* handles, Status* statuses) {
+    if (requests.none() || count <= 0) return waitall_(count, handles, statuses);
+    Batch batch(count, handles);
+    if (!batch) return waitall_(count, handles, statuses);
+    Status* seen = batch.statuses(statuses);
+    const int code = waitall_(count, handles, seen);
+    if (code && code != mpi_constant::error_in_status) return code;
+    for (int i = 0; i < count; ++i) settle(batch, static_cast<std::size_t>(i), seen[i], code != 0);
+    return code;
+}
+
+WARPWRIGHT_API int MPI_Testall(int count, Handle* handles, int* flag, Status* statuses) {
+    if (requests.none() || count <= 0) return testall_(count, handles, flag, statuses);
+    Batch batch(count, handles);
+    if (!batch) return testall_(count, handles, flag, statuses);
+    Status* seen = batch.statuses(statuses);
+    const int code = testall_(count, handles, flag, seen);
+    if ((code && code != mpi_constant::error_in_status) || (!code && !*flag)) return code;
+    for (int i = 0; i < count; ++i) settle(batch, static_cast<std::size_t>(i), seen[i], code != 0);
+    return code;
+}
+
+WARPWRIGHT_API int MPI_Waitany(int count, Handle* handles, int* index, Status* status) {
+    if (requests.none() || count <= 0) return waitany_(count, handles, index, status);
+    Batch batch(count, handles);
+    if (!batch) return waitany_(count, handles, index, status);
+    Status* seen = batch.statuses(status);
+    const int code = waitany_(count, handles, index, seen);
+    if (*index != mpi_constant::undefined) code ? batch.fail(static_cast<std::size_t>(*index)) : batch.complete(static_cast<std::size_t>(*index), *seen);
+    return code;
+}
+
+WARPWRIGHT_API int MPI_Testany(int count, Handle* handles, int* index, int* flag, Status* status) {
+    if (requests.none() || count <= 0) return testany_(count, handles, index, flag, status);
+    Batch batch(count, handles);
+    if (!batch) return testany_(count, handles, index, flag, status);
+    Status* seen = batch.statuses(status);
+    const int code = testany_(count, handles, index, flag, seen);
+    if (!code && *flag && *index != mpi_constant::undefined) batch.complete(static_cast<std::size_t>(*index), *seen);
+    return code;
+}
+
+inline int some(Original<int(int, Handle*, int*, int*, Status*)>& original, int count, Handle* handles, int* done, int* indices, Status* statuses) {
+    if (requests.none() || count <= 0) return original(count, handles, done, indices, statuses);
+    Batch batch(count, handles);
+    if (!batch) return original(count, handles, done, indices, statuses);
+    Status* seen = batch.statuses(statuses);
+    const int code = original(count, handles, done, indices, seen);
+    if ((code && code != mpi_constant::error_in_status) || *done == mpi_constant::undefined) return code;
+    for (int j = 0; j < *done; ++j) settle(batch, static_cast<std::size_t>(indices[j]), seen[j], code != 0);
+    return code;
+}
+
+WARPWRIGHT_API int MPI_Waitsome(int count, Handle* handles, int* done, int* indices, Status* statuses) {
+    return some(waitsome_, count, handles, done, indices, statuses);
+}
+
+WARPWRIGHT_API int MPI_Testsome(int count, Handle* handles, int* done, int* indices, Status* statuses) {
+    return some(testsome_, count, handles, done, indices, statuses);
+}
+
+// The request stays; its bytes are delivered, because the program may use them from now on.
+WARPWRIGHT_API int MPI_Request_get_status(Handle request, int* flag, Status* status) {
+    Operation* operation = requests.take(request);
+    if (!operation) return request_get_status_(request, flag, status);
+    Status own, *seen = status == mpi_constant::status_ignore ? &own : status;
+    const int code = request_get_status_(request, flag, seen);
+    if (!code && *flag) deliver(*operation, *seen);
+    requests.add(request, operation);
+    return code;
+}
+
+WARPWRIGHT_API int MPI_Request_free(Handle* request) {
+    orphans.poll();
+    Operation* operation = requests.take(*request);
+    if (!operation) return request_free_(request);
+    if (operation->active) {
+        orphans.add(*request, operation);
+        *request = null_request_handle();
+        return 0;
+    }
+    Requests::drop(operation);
+    return request_free_(request);
+}
+
+// Before a start: a send's bytes are packed; false where the GPU refused.
+inline bool prepare(Handle request) {
+    Operation* operation = requests.take(request);
+    if (!operation) return true;
+    operation->active = true;
+    operation->unpacked = false;
+    const bool good = operation->receive || operation->staged.pack();
+    requests.add(request, operation);
+    return good;
+}
+
+WARPWRIGHT_API int MPI_Start(Handle* request) {
+    if (!prepare(*request)) std::abort();
+    return start_(request);
+}
+
+WARPWRIGHT_API int MPI_Startall(int count, Handle* handles) {
+    for (int i = 0; i < count; ++i)
+        if (!prepare(handles[i])) std::abort();
+    return startall_(count, handles);
+}

@@ -1,0 +1,121 @@
+// Requests whose bytes are staged. The request itself is the library's own, so that calls which are not interposed work on it too; here it is only
+// known by its handle. A completion call takes what it knows of its requests out of the table before the library may reuse a handle, and puts
+// back what did not complete.
+#pragma once
+#include <unordered_map>
+
+#include "staging.hpp"
+
+namespace warpwright::mpi {
+
+inline Original<int(const Status*, Handle, Count*)> get_elements("MPI_Get_elements_x");
+inline Original<int(const Status*, int*)> test_cancelled("MPI_Test_cancelled");
+
+struct Operation {
+    Staged staged;
+    bool receive = false;
+    bool persistent = false;
+    bool active = true;    // false: a persistent request that is not started, or whose end was seen
+    bool unpacked = false; // MPI_Request_get_status has shown the end already
+};
+
+// What arrived goes where it belongs. Nothing arrived in a cancelled receive.
+inline void deliver(Operation& operation, const Status& status) {
+    if (!operation.receive || !operation.active || operation.unpacked) return;
+    int cancelled = 0;
+    Count received = 0;
+    test_cancelled(&status, &cancelled);
+    if (cancelled || get_elements(&status, packed_handle(), &received)) return;
+    if (!operation.staged.unpack(received)) {
+        std::fprintf(stderr, "warpwright.mpi: a message arrived that the GPU refused to unpack\n");
+        std::abort(); // the library has handed it over: it cannot be received again, and wrong bytes are worse
+    }
+    operation.unpacked = true;
+}
+
+class Requests {
+public:
+    bool none() const { return count_.load(std::memory_order_relaxed) == 0; }
+
+    void add(Handle request, Operation* operation) {
+        const std::lock_guard lock(guard_);
+        table_[key(request)] = operation;
+        count_.store(table_.size(), std::memory_order_relaxed);
+    }
+
+    Operation* take(Handle request) {
+        if (none()) return nullptr;
+        const std::lock_guard lock(guard_);
+        const auto found = table_.find(key(request));
+        if (found == table_.end()) return nullptr;
+        Operation* operation = found->second;
+        table_.erase(found);
+        count_.store(table_.size(), std::memory_order_relaxed);
+        return operation;
+    }
+
+    // A request that has completed: its bytes go to their place, and it is forgotten, or kept for its next start.
+    void complete(Handle request, Operation* operation, const Status& status) {
+        deliver(*operation, status);
+        if (!operation->persistent) return drop(operation);
+        operation->active = false;
+        add(request, operation);
+    }
+
+    static void drop(Operation* operation) {
+        operation->staged.release();
+        delete operation;
+    }
+
+private:
+    static std::uint64_t key(Handle handle) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, &handle, sizeof handle);
+        return value;
+    }
+    std::mutex guard_;
+    std::unordered_map<std::uint64_t, Operation*> table_;
+    std::atomic<std::size_t> count_{0};
+};
+
+inline Requests requests;
+
+// The requests of one completion call: what is known of each, its handle before the call, room for statuses the caller does not want.
+class Batch {
+public:
+    Batch(int count, const Handle* handles) : handles_(handles, handles + count), operations_(static_cast<std::size_t>(count)) {
+        for (std::size_t i = 0; i < operations_.size(); ++i) any_ |= (operations_[i] = requests.take(handles_[i])) != nullptr;
+    }
+    explicit operator bool() const { return any_; }
+
+    Status* statuses(Status* given) {
+        if (given != mpi_constant::status_ignore) return given;
+        own_.resize(operations_.size());
+        return own_.data();
+    }
+
+    void complete(std::size_t i, const Status& status) {
+        if (Operation* operation = std::exchange(operations_[i], nullptr)) requests.complete(handles_[i], operation, status);
+    }
+
+    // A request that failed has no bytes to deliver, and is gone.
+    void fail(std::size_t i) {
+        if (Operation* operation = std::exchange(operations_[i], nullptr)) Requests::drop(operation);
+    }
+
+    // All that did not complete is known again.
+    ~Batch() {
+        for (std::size_t i = 0; i < operations_.size(); ++i)
+            if (operations_[i]) requests.add(handles_[i], operations_[i]);
+    }
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+
+private:
+    std::vector<Handle> handles_;
+    std::vector<Operation*> operations_;
+    std::vector<Status> own_;
+    bool any_ = false;
+};
+
+} // namespace warpwright::mpi
