@@ -155,6 +155,7 @@ _KEPT: OrderedDict[tuple[Any, ...], tuple[list[Any], Index]] = OrderedDict()
 MOST_KEPT = 16
 
 
+@torch.compiler.disable  # identities and versions are no part of a graph
 def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) -> Index:
     """Return make(), or what it gave for the same tensors at the same version and the same sizes."""
     key = (*((id(t), 0 if t.is_inference() else t._version) for t in edge_tensors), sizes)

@@ -159,6 +159,7 @@ def emitter_for(device: torch.device, dtype: torch.dtype, options: Options) -> s
     return "gpu" if fits and find_spec("triton") is not None else "eager"
 
 
+@torch.compiler.disable  # a compiled model breaks its graph here; the call itself is compiled already
 def run(
     layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = STANDARD, donated: tuple[str, ...] = ()
 ) -> torch.Tensor:

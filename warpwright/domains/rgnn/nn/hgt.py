@@ -107,6 +107,7 @@ class HGTConv(Layer):
         for one in (*self.skip.values(), *self.p_rel.values()):
             torch.nn.init.ones_(one)
 
+    @torch.compiler.disable
     def forward(self, x_dict: dict[str, torch.Tensor], edge_index_dict: dict[EdgeType, Any]) -> dict[str, torch.Tensor]:
         """Return [N, out] for each node type that is a destination."""
         edges = list(edge_index_dict.values())

@@ -98,6 +98,7 @@ class RGATConv(Layer):
                 if zeros is not None:
                     zeros.zero_()
 
+    @torch.compiler.disable
     def forward(
         self, x: torch.Tensor, edge_index: Any, edge_type: torch.Tensor | None = None, edge_attr: Any = None, size: Any = None,
         return_attention_weights: bool | None = None,
