@@ -8,6 +8,7 @@ import torch
 from torch.nn import Parameter
 
 from warpwright.domains.rgnn import models
+from warpwright.domains.rgnn.index import uncompiled
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_index, wide
 from warpwright.domains.rgnn.plan import run
@@ -98,7 +99,7 @@ class RGATConv(Layer):
                 if zeros is not None:
                     zeros.zero_()
 
-    @torch.compiler.disable
+    @uncompiled
     def forward(
         self, x: torch.Tensor, edge_index: Any, edge_type: torch.Tensor | None = None, edge_attr: Any = None, size: Any = None,
         return_attention_weights: bool | None = None,
