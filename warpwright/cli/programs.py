@@ -22,6 +22,9 @@ from warpwright.search import MODEL_SEARCHES, SEARCHES
 from warpwright.targets import TARGETS
 from warpwright.timing.regimes import REGIMES
 
+FAR = 1.25
+"""Speed-ups that differ by more than this factor are not called the same, however wide their intervals."""
+
 TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
 """At most this long, and at most this share of the budget, is one program timed: a short budget still tries three of them."""
 
@@ -90,7 +93,7 @@ def reproduce(given: Arguments) -> int:
     candidate, note = _replayable(given, recorded)
     with Progress(given.console, None) as progress:
         again = api.prove(recorded.task, candidate, api.settings_of(recorded), None, progress.record)[-1]
-    agrees = again.status == "ok" and _overlap(again, recorded)
+    agrees = again.status == "ok" and _overlap(again, recorded) and not _far(again, recorded)
     said = report.line(recorded.task.name, [again], chosen=again)
     said |= {"recorded": report.speedups(recorded), "agrees": agrees, "note": note}
     tell(given, [said])
@@ -182,12 +185,21 @@ def _overlap(again: Record, recorded: Record) -> bool:
     return low <= before_high and before_low <= high
 
 
+def _far(again: Record, recorded: Record) -> bool:
+    """Do the two speed-ups differ by so much that intervals which overlap say no more than that they are wide?"""
+    return max(again.speedup, recorded.speedup) > FAR * min(again.speedup, recorded.speedup)
+
+
 def _agreement(recorded: Record, again: Record, agrees: bool) -> str:
     if again.measurement is None or recorded.measurement is None:
         return f"not reproduced: {again.status}: {again.detail}"
     (low, high), (before_low, before_high) = again.measurement.interval, recorded.measurement.interval
     said = f"recorded {recorded.speedup:.3f}x [{before_low:.3f}, {before_high:.3f}], now {again.speedup:.3f}x [{low:.3f}, {high:.3f}]"
-    return f"{said}: {'reproduced, the intervals overlap' if agrees else 'not reproduced, the intervals do not overlap'}"
+    if agrees:
+        return f"{said}: reproduced, the intervals overlap"
+    if _overlap(again, recorded):
+        return f"{said}: not decided, the intervals overlap because they are wide: run it again on a quieter machine"
+    return f"{said}: not reproduced, the intervals do not overlap"
 
 
 def _percent(text: str) -> float:
