@@ -53,7 +53,8 @@ def write(folder: Path, kernels: Sequence[Plain], target: str) -> list[Path]:
 
 def searched(paths: Sequence[Path], target: str, options: argparse.Namespace, out: Path) -> Iterator[dict[str, Any]]:
     """Yield a row for each task, as its programs are judged."""
-    settings = Settings(device=target, budget=f"{options.seconds}s,{options.proposals} proposals", timing_seconds=options.timing, regime=options.regime)
+    budget = f"{options.seconds}s,{options.proposals} proposals"
+    settings = Settings(device=target, budget=budget, timing_seconds=options.timing, regime=options.regime)
     end, archive = time.time() + options.seconds, str(out / "archive.db")
     plan = bench.Plan(archive, jobs=options.jobs, deadline=end, programs=str(out / "programs"), run="benchmarks.cuda.plain20:job")
     began = time.monotonic()
