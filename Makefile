@@ -3,13 +3,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BUDGET ?= 8s
+BUDGET ?= 45s
 TESTERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 1 + os.cpu_count()))')
 
 .PHONY: demo test test-slow check mpi bench docs lines clean
 
 demo: $(VENV)/.installed
-	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --jobs 2 --archive .warpwright/demo.db
+	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --jobs 2 --resume --archive .warpwright/demo.db
 	$(BIN)/warpwright report --archive .warpwright/demo.db --html --out .warpwright/demo.html
 
 # One process more than cores: tests wait for their workers. No test depends on its neighbours (CONTRIBUTING.md), and none is run again.

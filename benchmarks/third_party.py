@@ -1,10 +1,12 @@
-"""Models that nobody wrote for warpwright, from transformers, timm and torch: is each captured, and is what is written right?
+"""Models that nobody wrote for warpwright, from transformers, timm and torch: is each captured, is what is written right, is it faster?
 
     python -m benchmarks.third_party [NAME ...] [--out FILE]
+    python -m benchmarks.third_party [NAME ...] --budget 60s [--device cpu] [--out FILE]      24 times the budget: 24 minutes, 12 with 30s
 
 Small configurations, random weights. Each model goes through the front door as `optimize` does it: saved as a task, captured, rewritten by every
-rewrite that folds or drops work, loaded again from its text. Its error against float64 may be twice the original's. A row says what did not work
-and why. Packages that are missing give rows that say so.
+rewrite that folds or drops work, loaded again from its text. Its error against float64 may be twice the original's. With a budget each is given
+to `warpwright.optimize` with calibrated weights, in a process of its own, and a row has the verdict, the times and the reason. A row says what did
+not work and why. Packages that are missing give rows that say so.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ import copy
 import inspect
 import json
 import logging
+import os
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -211,12 +216,77 @@ def attempt(name: str, folder: Path) -> dict[str, Any]:
     return row | {"seconds": round(time.perf_counter() - begun, 1)}
 
 
+# --- under a budget --------------------------------------------------------------------------------------------------------------------
+
+
+def timed(name: str, budget: str, device: str) -> dict[str, Any]:
+    """Return the row of a model that `warpwright.optimize` was given: in this process."""
+    import warpwright
+
+    row: dict[str, Any] = {"table": "third_party", "model": name, "verdict": "", "speedup": "", "interval": "", "over_eager": "", "seconds": 0.0}
+    try:
+        torch.manual_seed(0)
+        model, inputs = MODELS[name]()
+    except ImportError as error:
+        return row | {"reason": f"not installed: {error.name}"}
+    arguments: dict[str, Any] = {"kwargs": inputs} if isinstance(inputs, Mapping) else {"args": inputs}
+    begun = time.perf_counter()
+    try:
+        result = warpwright.optimize(model, **arguments, budget=budget, target=device, calibrate=True, progress=False, again=True)
+    except (WarpwrightError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        return row | {"verdict": "ERROR", "seconds": round(time.perf_counter() - begun, 1), "reason": f"{type(error).__name__}: {str(error)[:300]}"}
+    seconds, line = round(time.perf_counter() - begun, 1), result.line
+    measured = line["baselines"] and {baseline: time and round(time, 4) for baseline, time in line["baselines"].items()}
+    low_high = "" if result.interval is None else f"[{result.interval[0]:.2f}, {result.interval[1]:.2f}]"
+    row |= {"verdict": result.verdict, "speedup": f"{result.speedup:.2f}", "interval": low_high, "seconds": seconds}
+    over = f"{result.speedup_over_eager:.2f}" if result.speedup_over_eager else ""
+    row |= {"over_eager": over, "ours_ms": line["ours_ms"], "baselines_ms": measured}
+    said = "; ".join([*filter(None, [result.reason]), *(f"no time for {what}" for what in result.left_out)])
+    return row | {"recipe": "; ".join(result.recipe), "reason": said[:400], "error": line["error"], "error_original": line["error_original"]}
+
+
+def each_timed(names: list[str], budget: str, device: str) -> Iterator[dict[str, Any]]:
+    """Yield the row of each model, from a process of its own."""
+    for name in names:
+        command = [sys.executable, "-m", "benchmarks.third_party", name, "--budget", budget, "--device", device, "--one"]
+        with tempfile.TemporaryDirectory() as folder:
+            place = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=place, timeout=900)
+                yield json.loads(done.stdout.splitlines()[-1])
+            except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
+                yield {"table": "third_party", "model": name, "verdict": "ERROR", "reason": f"its process: {error!r:.300}"}
+
+
+def print_timed(names: list[str], budget: str, device: str, out: Path | None) -> None:
+    """Print and write a row a model under a budget."""
+    rows = []
+    for row in each_timed(names, budget, device):
+        rows.append(row)
+        shown = [row.get(key, "") for key in ("model", "verdict", "speedup", "interval", "over_eager", "seconds", "reason")]
+        print(f"| {' | '.join(map(str, shown))} |", flush=True)
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    print(f"\n{sum(row['verdict'] == 'FASTER' for row in rows)} of {len(rows)} FASTER")
+
+
 def main() -> None:
     """Print a row a model."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[[], *MODELS], default=[])
     parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
+    parser.add_argument("--budget", help="time each model under this budget of wall time")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.one:
+        print(json.dumps(timed(options.names[0], options.budget, options.device)))
+        return
+    if options.budget:
+        print("| model | verdict | vs best | interval | vs eager | s | reason |\n| --- | --- | --- | --- | --- | --- | --- |")
+        print_timed(options.names or list(MODELS), options.budget, options.device, options.out)
+        return
     logging.disable(logging.WARNING)
     rows = []
     print("| model | captured | verified | calls | steps | error / original's | s | reason |\n| --- | --- | --- | --- | --- | --- | --- | --- |")

@@ -298,3 +298,63 @@ SURVIVORS: dict[str, Survivor] = {
     "no_entry": Survivor("Removes its own entry.", ("not_built",), top="import atexit\nraise ImportError('no')", words=("no",)),
 }
 """By name. The END of the head, 40 seconds, is longer than every limit that the tests set."""
+
+KERNEL_TEXT = """
+source = 'extern "C" __global__ void bad(long* where) { %s }'
+
+def launch(body, pointer):
+    kernel = torch.cuda._compile_kernel(source % body, "bad")
+    kernel((1, 1, 1), (1, 1, 1), (pointer,))
+"""
+
+GPU_SURVIVORS: dict[str, Survivor] = {
+    "gpu_memory": Survivor(
+        "Takes the GPU's memory until it is refused.",
+        ("crashed",),
+        forward="self.hoard = []\nwhile time.monotonic() < END:\n    self.hoard.append(torch.ones(1 << 29, device=x.device))",
+        words=("memory",),
+    ),
+    "gpu_memory_held": Survivor(
+        "Takes most of the GPU's memory, holds it and answers.",
+        ("ok",),
+        constructor="self.hoard = [torch.ones(1 << 28, device='cuda') for _ in range(80)]",
+    ),
+    "gpu_endless": Survivor(
+        "Launches a kernel that never ends.",
+        ("timeout",),
+        top=KERNEL_TEXT,
+        forward="launch('volatile long* p = where; while (*p >= 0) {}', torch.zeros(1, dtype=torch.int64, device=x.device))",
+    ),
+    "gpu_endless_sleep": Survivor("Has the GPU wait for a day.", ("timeout",), forward="torch.cuda._sleep(1 << 47)"),
+    "gpu_illegal_address": Survivor(
+        "Writes to an address that is nobody's.",
+        ("crashed",),
+        top=KERNEL_TEXT,
+        forward="launch('where[1L << 50] = 1;', torch.zeros(1, dtype=torch.int64, device=x.device))\ntorch.cuda.synchronize()",
+    ),
+    "gpu_assertion": Survivor(
+        "Reads beyond a tensor's end by an index.",
+        ("crashed",),
+        forward="x[torch.full((1,), 1 << 30, device=x.device)].sum().item()",
+    ),
+    "gpu_forked": Survivor(
+        "Forks at import and uses the GPU in the child as well.",
+        ("cheated", "crashed", "not_built"),
+        top="if os.fork() == 0:\n    torch.ones(8, device='cuda').sum().item()\n    time.sleep(40)\n    os._exit(0)",
+    ),
+}
+"""The same on a GPU."""
+
+SLOW_SURVIVORS: dict[str, Survivor] = {
+    "loud_ten": Survivor(
+        "Prints ten gigabytes as fast as it can, then works on.",
+        ("ok",),
+        top="block = b'x' * (1 << 20)\nfor _ in range(10 << 10):\n    os.write(1, block)",
+    ),
+    "sleeping_threads_in_groups": Survivor(
+        "Leaves eight daemons in groups of their own, which start one another anew.",
+        ("cheated",),
+        top=DAEMON + "\nfor _ in range(8):\n    daemon()",
+    ),
+}
+"""Those that take long."""

@@ -42,7 +42,8 @@ def make_record(actions: tuple[Action, ...] = ACTIONS, ours: float = 1.0, propos
 
 def test_a_line_has_the_keys_of_the_contract() -> None:
     line = report.line("rows", [make_record()], "out/optimized.py")
-    assert {"task", "status", "reason", "verdict", "speedup", "baselines", "error", "error_original", "recipe", "artifact"} <= line.keys()
+    keys = {"task", "status", "check", "case", "reason", "verdict", "speedup", "baselines", "error", "error_original", "recipe", "artifact"}
+    assert keys <= line.keys()
     assert line["speedup"]["best"] == 2.0 and line["speedup"]["eager"] == 4.0 and line["speedup"]["interval"] == [1.9, 2.1]
     assert line["baselines"] == {"eager": 4.0, "compile": 2.0, "cuda_graph": None}
     assert line["recipe"] == ["collapse(sum_1)", "fold(weight)", "channels_last()"]
@@ -201,3 +202,15 @@ def test_the_roofline_picture_puts_the_faster_program_higher() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(2.0, "2 s"), (1.5e-3, "1.5 ms"), (2.5e-6, "2.5 µs"), (3e-9, "3 ns")])
 def test_times_are_written_with_a_unit(seconds: float, text: str) -> None:
     assert plots.time_text(seconds) == text
+
+
+def test_the_search_and_the_lineage_are_drawn() -> None:
+    first = make_record(ACTIONS[:1], ours=1.5)
+    wrong = make_record(ACTIONS[:2], status="wrong")
+    best = make_record(ours=1.0)
+    best = replace(best, candidate=replace(best.candidate, parent=first.candidate.key))
+    text = page.page([make_record((), 2.0, "baseline:compile"), first, wrong, best])
+    assert "progress of the search" in text and text.count("<circle") >= 4 and "×" in text
+    lineage = text.partition("Lineage of the best")[2].partition("<h3>")[0]
+    assert lineage.index(first.key) < lineage.index(best.key) and wrong.key not in lineage
+    assert plots.search([]) == "" and plots.search([plots.Tried(0.0, "x", "wrong")] * 3) == ""

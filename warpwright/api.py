@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from warpwright import loop, recall, run
+from warpwright import loop, run
 from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Record, Source, Task
 from warpwright.deadline import Deadline
@@ -68,6 +68,8 @@ def optimize_task(
     of today, is the answer, unless it is to be measured `again`. Raise TaskError or UsageError for a task that cannot be loaded or a folder that
     cannot be made, ArchiveError when the archive fails.
     """
+    from warpwright import recall  # and the targets with it, which most verbs do without
+
     deadline = Deadline.of(Budget.parse(settings.budget).seconds, began)
     watching = watching or Watching()
     folder = make_folder(out if out is not None else folder_of(task))
@@ -129,7 +131,11 @@ def _write(
     distinct = list({record.key: record for record in records}.values())
     best = loop.best(distinct)
     written = folder / "optimized.py"
-    if best is not None:
+    if best is not None and best.candidate.source.language == "sass":
+        from warpwright.targets.cubin import shipping
+
+        written = shipping.ship(best, folder)
+    elif best is not None:
         written.write_text(artefact.text(best))
     line = {**report.line(task.name, distinct, str(written) if best is not None else None, reason), "left_out": list(left_out)}
     if not distinct and left_out:

@@ -18,7 +18,8 @@ from typing import Any
 
 from warpwright import jobs
 from warpwright.archive import Archive
-from warpwright.base import FAILED, Record, Task, is_baseline
+from warpwright.base import FAILED, Budget, Record, Task, is_baseline
+from warpwright.deadline import Deadline
 from warpwright.errors import TaskError, UsageError, WarpwrightError
 from warpwright.files import make_folder
 from warpwright.loop import Outcome
@@ -195,7 +196,8 @@ def _optimize(job: Job, task: Task, archive: Archive, evaluators: Evaluators | N
     """Return the line of a task, and whether its job is finished."""
     deadline = job.deadline
     should_stop = None if deadline is None else lambda: time.time() > deadline
-    run = run_task(task, job.settings, archive, should_stop=should_stop, evaluators=evaluators)
+    within = Deadline.of(Budget.parse(job.settings.budget).seconds) if job.settings.budget_of == "all" else None
+    run = run_task(task, job.settings, archive, should_stop=should_stop, evaluators=evaluators, deadline=within)
     outcome = run.outcome
     line = outcome_line(outcome)
     line["captured"] = not run.limited
@@ -231,4 +233,4 @@ def outcome_line(outcome: Outcome) -> Line:
         line["verdict"] = "SAME"
         line["speedup"] |= {"best": 1.0, "interval": [1.0, 1.0]}
     tried = Counter(record.status for record in outcome.records if not is_baseline(record))
-    return {**line, "candidates": dict(tried), "stopped": outcome.stopped}
+    return {**line, "candidates": dict(tried), "stopped": outcome.stopped, "left_out": list(outcome.left_out)}

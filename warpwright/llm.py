@@ -121,7 +121,10 @@ class OpenAI:
             headers["Authorization"] = f"Bearer {_key()}"
         request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers, method="POST")
         with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-            return bytes(answer.read(ANSWER_BYTES))
+            data = bytes(answer.read(ANSWER_BYTES))
+            if answer.length and len(data) < ANSWER_BYTES:  # a read of so many bytes at most does not tell that the rest never came
+                raise http.client.IncompleteRead(data, answer.length)
+            return data
 
     def _content(self, data: bytes) -> str:
         self.usage = None
@@ -286,18 +289,22 @@ class Metered:
             file.write(scrubbed(json.dumps(whole)) + "\n")
 
 
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
+_SECRET = re.compile(r"(^|_)(\w*KEYS?|TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|AUTH)(_|$)", re.I)
 
 
 def secrets() -> dict[str, str]:
-    """Return the environment's variables that look like secrets."""
-    return {name: value for name, value in os.environ.items() if _SECRET.search(name) and len(value) >= 8}
+    """Return the environment's variables whose names say that they are secrets: they go into no log, and to no worker."""
+    return {name: value for name, value in os.environ.items() if _SECRET.search(name) and value}
+
+
+SHORTEST_SECRET = 8
+"""Letters: a shorter value would be found in words that are none."""
 
 
 def scrubbed(text: str) -> str:
     """Return a text with the values of secrets in the environment replaced by their names."""
     for name, value in secrets().items():
-        text = text.replace(value, f"<{name}>")
+        text = text.replace(value, f"<{name}>") if len(value) >= SHORTEST_SECRET else text
     return text
 
 
@@ -340,11 +347,37 @@ def program_of(answer: str, marks: Sequence[str]) -> str:
     return answer[first.start() : end + 1].replace("\r\n", "\n") + "\n" if first and end > first.start() else ""
 
 
+@dataclass
+class Recording:
+    """A recorded conversation, played in its order whatever is asked: what is asked depends on times that no two runs share."""
+
+    path: Path
+    name: str = "recording"
+    played: int = 0
+    answers: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        try:
+            rows = [json.loads(line) for line in self.path.read_text().splitlines()]
+            self.answers = [row["answer"] for row in rows if "failure" not in row]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"expected a recorded conversation in {self.path}, saw {error!r}", "a line each, with its answer") from error
+
+    def ask(self, messages: Sequence[Message]) -> str:
+        """Return the next answer. Raises ChatError behind the last one."""
+        if self.played >= len(self.answers):
+            raise ChatError(f"expected at most {len(self.answers)} questions, as {self.path} has answers, saw one more", "record a longer one")
+        self.played += 1
+        return self.answers[self.played - 1]
+
+
 def open_chat(spec: str, record: str | None = None) -> Chat:
-    """Return the model that `replay:FILE` or `openai:URL,MODEL` names; with `record`, answers are kept in that file."""
+    """Return the model that `replay:FILE`, `play:FILE` or `openai:URL,MODEL` names; with `record`, answers are kept in that file."""
     kind, _, rest = spec.partition(":")
     if kind == "replay" and rest:
         return Replay(Path(rest))
+    if kind == "play" and rest:
+        return Recording(Path(rest))
     url, comma, model = rest.rpartition(",")
     if kind != "openai" or not comma or not model:
         raise UsageError(f"expected --model replay:FILE or openai:URL,MODEL, saw {spec!r}", "as in openai:http://localhost:8000/v1,my-model")

@@ -91,7 +91,7 @@ def matmul_fp32(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
     Raises UsageError for other dtypes, other than two dimensions, unequal inner sizes or devices, for gradients (call it under torch.no_grad()), and
     where slices are wanted and NVIDIA's run-time compiler is missing.
     """
-    right = b.source if b.__class__ is Prepared else b
+    right = b.source if isinstance(b, Prepared) else b
     if _is_small(a, right):
         try:
             return torch.mm(a, right)

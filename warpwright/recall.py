@@ -55,5 +55,5 @@ def _many(limit: float | None) -> float:
 def _key(settings: Settings) -> str:
     """Identity of what was asked, however long it was to take."""
     usual = Settings()
-    same = replace(settings, budget=usual.budget, timing_seconds=usual.timing_seconds)
+    same = replace(settings, budget=usual.budget, budget_of=usual.budget_of, timing_seconds=usual.timing_seconds)
     return same.key(f"recalled {kind_of_machine(settings.device)}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from warpwright import domains, targets
 from warpwright.archive import Archive
@@ -30,6 +30,8 @@ WORTHWHILE = 1.02
 
 OnRecord = Callable[[Record], None]
 
+BudgetOf = Literal["search", "all"]
+
 TIMING_SHARE = 0.3
 """Of a budget's seconds, the most that one program is timed for: a short budget still tries three."""
 
@@ -44,7 +46,7 @@ class Settings:
     device: str = "cpu"
     search: str = "ladder"
     budget: str = "60s"
-    """As on the command line: for one task. Wall time, or in a bench counted from the first proposal."""
+    """As on the command line: for one task."""
     baselines: tuple[str, ...] = ()
     """Empty: those that the device has."""
     precision: Precision = "strict"
@@ -61,13 +63,15 @@ class Settings:
     """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py)."""
     model_options: str = ""
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
+    budget_of: BudgetOf = "search"
+    """What the budget's seconds are of: a bench's search, which begins when all baselines are there, or all, from the start to the result."""
 
     def key(self, machine: str) -> str:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
         values["budget"] = re.sub(r"\s*proposals?", "", self.budget)  # as it was written when a number alone was one of proposals
-        for name in ("options", "regime", "model", "model_options"):
-            if not values[name]:
+        for name in ("options", "regime", "model", "model_options", "budget_of"):
+            if values[name] in ((), "", "search"):
                 del values[name]  # as before there were any: what was finished then is resumed
         return digest("bench", machine, json.dumps(values, sort_keys=True))
 

@@ -112,8 +112,12 @@ class Space(Generic[IR]):
     baselines: frozenset[str] = frozenset()
     """Names of the baselines that are timed anyway: a search does not propose what only makes one of them (`Traits.baseline`)."""
 
+    estimate: Callable[[IR], float] | None = None
+    """About how many seconds the program of an IR takes, from a model; a search tries what it says is fastest first among its equals."""
+
     writing: Writing | None = None
     """For searches that ask a model; None where programs are made by rewrites alone."""
+
     limited: str = ""
     """Why the program could not be read, so that only changes to it as a whole are in this space; "" for a program that was."""
 

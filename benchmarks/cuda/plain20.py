@@ -1,15 +1,18 @@
 """Twenty plain kernels, and what the rewrites alone make of them: verified, and timed beside the text as it was given.
 
-    python -m benchmarks.cuda.plain20 --target cuda --out OUT [--seconds 140] [--jobs 12] [--kernels row_sum,matmul] [--probe] [--dry]
+    python -m benchmarks.cuda.plain20 --prepare                                        anywhere: writes plain20.json.gz, the programs; needs libclang
+    python -m benchmarks.cuda.plain20 --probe --seconds 60 --jobs 16 --out OUT         on the GPU: times all of them
+    python -m benchmarks.cuda.plain20 --seconds 85 --jobs 14 --out OUT                 on the GPU: verifies and times the likeliest
 
-Each kernel is a task of the cuda domain; the search is the ladder, no model is asked. `--probe` times single rewrites by CUDA events in one process
-instead, without the verifier, to see which of them gain; `--dry` does either at small sizes on the CPU.
+Each kernel is a task of the cuda domain; no model is asked. The probe times by CUDA events in one process, without the verifier, to see what gains.
+The other run takes each program through the verifier and the timer, beside the text as given. `--dry` does either at small sizes on the CPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import gzip
 import json
 import math
 import tempfile
@@ -17,13 +20,22 @@ import time
 import traceback
 import types
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from benchmarks.cuda.plain import Plain, grids, products, reductions, rows
 from warpwright import bench, domains
-from warpwright.base import Action
-from warpwright.run import Settings
+from warpwright.archive import Archive
+from warpwright.base import Action, Budget, Candidate, Task, target_of
+from warpwright.domains.cuda import program
+from warpwright.loop import optimize
+from warpwright.run import Settings, open_evaluator
+from warpwright.search.moves import Proposer, ask
+from warpwright.space import Space, Traits
+
+PREPARED = Path(__file__).with_name("plain20.json.gz")
 
 KERNELS: tuple[Plain, ...] = (*rows.KERNELS, *reductions.KERNELS, *grids.KERNELS, *products.KERNELS)
 
@@ -40,21 +52,80 @@ def write(folder: Path, kernels: Sequence[Plain], target: str) -> list[Path]:
 
 
 def searched(paths: Sequence[Path], target: str, options: argparse.Namespace, out: Path) -> Iterator[dict[str, Any]]:
-    """Yield a row for each task, as the search ends."""
-    settings = Settings(device=target, budget=f"{options.seconds}s,{options.proposals}", timing_seconds=options.timing)
-    plan = bench.Plan(str(out / "archive.db"), jobs=options.jobs, deadline=time.time() + options.seconds, programs=str(out / "programs"))
+    """Yield a row for each task, as its programs are judged."""
+    budget = f"{options.seconds}s,{options.proposals} proposals"
+    settings = Settings(device=target, budget=budget, timing_seconds=options.timing, regime=options.regime)
+    end, archive = time.time() + options.seconds, str(out / "archive.db")
+    plan = bench.Plan(archive, jobs=options.jobs, deadline=end, programs=str(out / "programs"), run="benchmarks.cuda.plain20:job")
     began = time.monotonic()
     done: list[dict[str, Any]] = []
 
     def tell(line: dict[str, Any]) -> None:
         done.append(line)
-        speedup = _speedup(line)
-        spent, reason = time.monotonic() - began, line.get("reason") or ""
-        print(f"{spent:6.1f} s  {line['task']:20} {line['status']:9} {speedup:7.2f}x  {reason}"[:220], flush=True)
+        speedup, spent, reason = _speedup(line), time.monotonic() - began, line.get("reason") or ""
+        print(f"{spent:6.1f} s  {line['task']:20} {line['status']:9} {speedup:7.2f}x  {line.get('candidates')} {reason}"[:240], flush=True)
 
     bench.run_bench(paths, settings, plan, tell)
     for line in done:
         yield {"table": "plain20", **line}
+
+
+def job(data: dict[str, Any]) -> dict[str, Any]:
+    """Judge a task's prepared programs, in their order; return the task's line."""
+    given = bench.Job.from_json(data)
+    began = time.monotonic()
+    try:
+        task = given.describe()
+        with Archive(given.archive) as archive, open_evaluator(given.settings, task) as evaluator:
+            stop = None if given.deadline is None else lambda: time.time() > given.deadline  # type: ignore[operator]
+            space = prepared_space(task, json.loads(recipes_file(Path(given.path)).read_text()), given.settings.device)
+            outcome = optimize(task, space, evaluator, in_order, Budget.parse(given.settings.budget), archive, None, stop)
+            failed = [f"{[str(a) for a in r.candidate.actions]}: {r.detail[-300:]}" for r in outcome.records if r.status not in ("ok", "unscored")]
+            return {**bench.outcome_line(outcome), "failed": failed, "seconds": round(time.monotonic() - began, 3)}
+    except Exception:
+        return bench.plain_line(Path(given.path).stem, "crashed", traceback.format_exc()[-1500:], time.monotonic() - began)
+
+
+def recipes_file(path: Path) -> Path:
+    """Return where a task's prepared programs lie."""
+    return path.with_suffix(".recipes.json")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A technique that is legal where a list of programs says so. Its IR is the recipe so far."""
+
+    name: str
+    programs: tuple[tuple[Action, ...], ...]
+    traits: Traits = field(default_factory=lambda: Traits("S"))
+
+    def sites(self, ir: tuple[Action, ...]) -> Iterator[Action]:
+        """Yield what the list goes on with."""
+        after = (one[len(ir)] for one in self.programs if len(one) > len(ir) and one[: len(ir)] == ir)
+        yield from dict.fromkeys(action for action in after if action.technique == self.name)
+
+    def apply(self, ir: tuple[Action, ...], action: Action) -> tuple[Action, ...]:
+        """Return the longer recipe."""
+        return (*ir, action)
+
+
+def prepared_space(task: Task, programs: Sequence[dict[str, Any]], device: str) -> Space[tuple[Action, ...]]:
+    """Return the space of a task's prepared programs: no text is rewritten, so no parser is needed."""
+    by_recipe = {tuple(map(Action.parse, one["recipe"])): one for one in programs}
+    names = dict.fromkeys(action.technique for recipe in by_recipe for action in recipe)
+    python = program.texts(task)[1]
+
+    def lower(recipe: tuple[Action, ...], actions: tuple[Action, ...]) -> Candidate:
+        one = by_recipe[recipe]
+        return program.candidate(task, python, one["text"], tuple(one["flags"]), target_of(device), actions)
+
+    return Space((), tuple(Listed(name, tuple(by_recipe)) for name in names), lower, writing=None) if names else Space((), (), lower)
+
+
+def in_order(space: Space[Any], rng: Random, batch: int) -> Proposer:
+    """Propose every program in the order of the list: the recipe of one is in no other's way."""
+    recipes: list[tuple[Action, ...]] = list(dict.fromkeys(one for technique in space.techniques for one in technique.programs))  # type: ignore[attr-defined]
+    yield from ask([one for one in recipes if one], batch)
 
 
 def _speedup(line: dict[str, Any]) -> float:
@@ -66,7 +137,7 @@ def _speedup(line: dict[str, Any]) -> float:
 
 
 def recipes(space: Any) -> list[tuple[Action, ...]]:
-    """Return the given text, what is always done, and on top of that each single rewrite, and block shapes and unrolling on some of those."""
+    """Return, likeliest first: what is always done with each great rewrite on top, and smaller ones on those; then the smaller ones alone."""
     base: tuple[Action, ...] = ()
     for _ in range(4):
         step = next((a for a in space.actions(space.replay(base)) if space.traits(a).legality == "E"), None)
@@ -74,12 +145,30 @@ def recipes(space: Any) -> list[tuple[Action, ...]]:
             break
         base = (*base, step)
     singles = [(*base, action) for action in space.actions(space.replay(base))]
-    more = []
-    for recipe in singles:
-        if space.traits(recipe[-1]).tried_first:
-            following = [action for action in space.actions(space.replay(recipe)) if action.technique in ("unroll", "fast_math")]
-            more += [(*recipe, action) for action in following]
-    return list(dict.fromkeys([(), base, *singles, *more]))
+    great = [recipe for recipe in singles if space.traits(recipe[-1]).tried_first]
+    more = [
+        (*recipe, action)
+        for recipe in great
+        for action in space.actions(space.replay(recipe))
+        if action.technique in ("unroll", "fast_math") and action.technique != recipe[-1].technique
+    ]
+    small = [recipe for recipe in singles if recipe not in great]
+    pairs = [(*recipe, action) for recipe in small if recipe[-1].technique == "fast_math" for action in space.actions(space.replay(recipe))]
+    fast = [recipe for recipe in more if recipe[-1].technique == "fast_math"]
+    order = [*great, *fast, *small, *more, *pairs] if great else [base, *small, *pairs]
+    return list(dict.fromkeys([*order, base, ()]))
+
+
+def prepare(paths: Sequence[Path], file: Path) -> None:
+    """Write every program of every task to a JSON file."""
+    made: dict[str, list[dict[str, Any]]] = {}
+    for path in paths:
+        space = domains.space(domains.describe(path), "cuda")
+        programs = [(recipe, space.replay(recipe)) for recipe in recipes(space)]
+        made[path.stem] = [{"recipe": [str(a) for a in recipe], "text": plan.text, "flags": list(plan.flags)} for recipe, plan in programs]
+        print(f"{path.stem:20} {len(made[path.stem])} programs", flush=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress(json.dumps(made).encode(), mtime=0))
 
 
 def probed(path: Path, target: str, pool: concurrent.futures.Executor, seconds: float) -> list[dict[str, Any]]:
@@ -87,9 +176,10 @@ def probed(path: Path, target: str, pool: concurrent.futures.Executor, seconds: 
     import torch
 
     task = domains.describe(path)
-    space = domains.space(task, "cuda")
+    space = prepared_space(task, json.loads(recipes_file(path).read_text()), target)
     modules = {}
-    for recipe in recipes(space):
+    recipes = dict.fromkeys(one for technique in space.techniques for one in technique.programs)  # type: ignore[attr-defined]
+    for recipe in [(), *filter(None, recipes)]:
         module = types.ModuleType("candidate")
         exec(compile(space.candidate(recipe).source.text, path.name, "exec"), module.__dict__)
         modules[recipe] = module
@@ -174,7 +264,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the suite and write its rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cuda")
-    parser.add_argument("--out", required=True, help="folder for rows.jsonl")
+    parser.add_argument("--out", help="folder for rows.jsonl")
+    parser.add_argument("--prepare", action="store_true", help="write the programs, and run none of them")
+    parser.add_argument("--prepared", metavar="FILE", default=str(PREPARED), help="what --prepare writes (%(default)s)")
+    parser.add_argument("--regime", default="", help="the verdict's regime: single or stream (the target's own)")
     parser.add_argument("--seconds", type=float, default=140.0, help="no candidate is begun after that many (%(default)s)")
     parser.add_argument("--proposals", type=int, default=14, help="candidates of a task (%(default)s)")
     parser.add_argument("--timing", type=float, default=1.0, help="seconds for which a candidate is timed at most (%(default)s)")
@@ -185,10 +278,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     target = "cpu" if options.dry else options.target
     chosen = [kernel for kernel in KERNELS if not options.kernels or kernel.name in options.kernels.split(",")]
+    with tempfile.TemporaryDirectory() as folder:
+        if options.prepare:
+            prepare(write(Path(folder), chosen, target), Path(options.prepared))
+            return 0
+        if not options.out:
+            parser.error("expected --out FOLDER, or --prepare")
+        return run(write(Path(folder), chosen, target), target, options)
+
+
+def run(paths: Sequence[Path], target: str, options: argparse.Namespace) -> int:
+    """Run the probe or the suite; write the rows."""
+    programs = json.loads(gzip.decompress(Path(options.prepared).read_bytes()))
+    for path in paths:
+        recipes_file(path).write_text(json.dumps(programs[path.stem]))
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, open(out / "rows.jsonl", "a") as file:
-        paths = write(Path(folder), chosen, target)
+    with open(out / "rows.jsonl", "a") as file:
         done = []
         for row in probe(paths, target, options) if options.probe else searched(paths, target, options, out):
             done.append(row)

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,13 @@ Shape = tuple[int, int, int]  # m, n, k
 BASE = Tiles()
 VARIANTS: dict[str, Tiles] = {
     "base": BASE,
-    "slots7": replace(BASE, slots=7),
+    "slots7": BASE._replace(slots=7),
     "narrow": Tiles(64, 9),
-    "group4": replace(BASE, group=4),
-    "group12": replace(BASE, group=12),
-    "group16": replace(BASE, group=16),
-    "loads nothing": replace(BASE, probe=1),
-    "multiplies nothing": replace(BASE, probe=2),
+    "group4": BASE._replace(group=4),
+    "group12": BASE._replace(group=12),
+    "group16": BASE._replace(group=16),
+    "loads nothing": BASE._replace(probe=1),
+    "multiplies nothing": BASE._replace(probe=2),
 }
 CHECKED: tuple[Shape, ...] = ((128, 128, 128), (256, 384, 512), (200, 301, 1000), (130, 70, 36), (1, 3, 129), (640, 1152, 4096))
 TIMED: tuple[Shape, ...] = ((4096, 4096, 4096), (8192, 8192, 8192), (1024, 8192, 8192), (2048, 8192, 4096), (128, 16384, 16384), (1024, 1024, 1024))
@@ -49,6 +48,10 @@ SIXTY: tuple[Shape, ...] = (
     (1000, 1000, 1000), (2047, 4095, 3001), (3000, 500, 7000), (64, 64, 16384),
 )  # fmt: skip
 
+SMALL: tuple[Shape, ...] = (
+    *((s, s, s) for s in (64, 128, 192, 256, 384, 512, 640, 768, 1024, 1152, 1280)), (64, 1024, 1024), (128, 1024, 1024), (256, 1024, 1024),
+    (2048, 2048, 64), (64, 64, 16384), (1000, 1000, 1000),
+)  # fmt: skip
 OPS = (("ops prepared", "cublas", "prepared_sliced"), ("ops", "cublas", "ops_sliced"), ("ops [k, n]", "cublas [k, n]", "stored_sliced"))
 """Calls of `warpwright.ops` in the part shapes, what each is compared with, and the field that says whether it used slices."""
 
@@ -120,7 +123,7 @@ def check(tiles: Tiles) -> Iterator[dict[str, Any]]:
 def run_variant(name: str, tiles: Tiles, timed: tuple[Shape, ...]) -> Iterator[dict[str, Any]]:
     """Check, then time."""
     if not tiles.probe:
-        for row in check(replace(tiles, watchdog=True)):
+        for row in check(tiles._replace(watchdog=True)):
             yield {"variant": name, **row}
             if row["wrong"] and row["level"] == 3 and row["shape"] == CHECKED[1]:
                 break
@@ -235,6 +238,24 @@ def run_shapes(tiles: Tiles) -> Iterator[dict[str, Any]]:
         yield {"variant": "shapes", "part": "shape", "shape": shape, **beside_cublas(tiles, shape)}
 
 
+def run_small() -> Iterator[dict[str, Any]]:
+    """Time products that the host bounds, through `matmul_fp32` and through torch: what its checks cost."""
+    for m, n, k in SMALL:
+        x, y = draw("normal", m, k, 21), draw("normal", n, k, 22)
+        right, prepared, stored = y.T, ops.prepare(y.T), y.T.contiguous()
+        calls: dict[str, Callable[[], object]] = {
+            "mm": lambda x=x, b=right: torch.mm(x, b), "matmul": lambda x=x, b=right: x @ b, "mm [k, n]": lambda x=x, b=stored: torch.mm(x, b),
+            "ops": lambda x=x, b=right: ops.matmul_fp32(x, b), "ops prepared": lambda x=x, b=prepared: ops.matmul_fp32(x, b),
+            "ops [k, n]": lambda x=x, b=stored: ops.matmul_fp32(x, b),
+        }  # fmt: skip
+        ms = milliseconds(calls, 15, 2.0)
+        ratios = {"ops prepared": ms["mm"] / ms["ops prepared"], "ops": ms["mm"] / ms["ops"], "ops [k, n]": ms["mm [k, n]"] / ms["ops [k, n]"]}
+        shown = {name: round(ratio, 3) for name, ratio in ratios.items()}
+        yield {"variant": "small", "part": "small", "table": "small", "m x n x k": f"{m} x {n} x {k}", "mm us": round(1e3 * ms["mm"], 2),
+               "matmul us": round(1e3 * ms["matmul"], 2), **shown, "least of mm": min(shown.values())}  # fmt: skip
+        print(m, n, k, shown, {name: round(1e3 * value, 2) for name, value in ms.items()}, flush=True)
+
+
 def beside_cublas(tiles: Tiles, shape: Shape) -> dict[str, Any]:
     """Return the times at one shape, b stored [k, n] where a name says so and [n, k] otherwise."""
     m, n, k = shape
@@ -289,7 +310,7 @@ def main() -> None:
 
 
 def _compile_all() -> None:
-    checked = [replace(tiles, watchdog=True) for tiles in VARIANTS.values() if not tiles.probe]
+    checked = [tiles._replace(watchdog=True) for tiles in VARIANTS.values() if not tiles.probe]
     jobs = [("int8_product.cu", tiles.defines()) for tiles in (*VARIANTS.values(), *checked)]
     jobs += [("int8_slices.cu", [f"WARPS={warps}"]) for warps in (1, 8)]
     began = time.monotonic()
@@ -315,6 +336,7 @@ def _in_process(name: str, out: Path, best: str) -> None:
 def _one(name: str, out: Path, best: str) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     parts = {"baselines": run_baselines, "errors": lambda: run_errors(VARIANTS[best]), "shapes": lambda: run_shapes(VARIANTS[best])}
+    parts["small"] = run_small
     rows = parts[name]() if name in parts else run_variant(name, VARIANTS[name], TIMED if not VARIANTS[name].probe else TIMED[:1])
     for row in rows:
         _write(out, row)

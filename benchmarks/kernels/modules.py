@@ -1,4 +1,4 @@
-"""Twelve modules that KernelBench does not have, through `warpwright bench`: one row a module.
+"""Thirteen modules that KernelBench does not have, through `warpwright bench`: one row a module.
 
     python -m benchmarks.kernels.modules --out OUT [--tasks GLOB] [--minutes 2] [--jobs 6] [--budget 30s] [--dry]
 

@@ -40,6 +40,7 @@ class Case:
 
     text: str
     sizes: tuple[tuple[int, ...], ...]
+    kind: torch.dtype = torch.float32
 
 
 CASES: dict[str, Case] = {
@@ -71,6 +72,14 @@ CASES: dict[str, Case] = {
     "distillation": Case("F.kl_div(torch.log_softmax(a, 1), torch.softmax(b, 1), reduction='sum')", ((4096, 16384), (4096, 16384))),
     "L2 norm of rows": Case("a / torch.linalg.vector_norm(a, dim=1, keepdim=True)", ((16384, 8192),)),
     "maximum, columns": Case("torch.amax(a, 1)", ((128, 512, 1024),)),
+    "bf16 bias, gelu, residual": Case("F.gelu(a + c) + b", ((16384, 8192), (16384, 8192), (8192,)), torch.bfloat16),
+    "bf16 residual, rms norm": Case(
+        "(a + b) * torch.rsqrt((a + b).float().square().mean(-1, keepdim=True) + 1e-6).bfloat16() * c",
+        ((16384, 8192), (16384, 8192), (8192,)), torch.bfloat16,
+    ),
+    "bf16 softmax": Case("torch.softmax(a, -1)", ((32768, 4096),), torch.bfloat16),
+    "bf16 layer norm": Case("F.layer_norm(a, (4096,), b, c)", ((32768, 4096), (4096,), (4096,)), torch.bfloat16),
+    "bf16 group norm, silu": Case("F.silu(F.group_norm(a, 32, b, c))", ((32, 320, 64, 64), (320,), (320,)), torch.bfloat16),
     "small chain": Case("torch.tanh(a * 2 + 1) * a", ((256, 1024),)),
     "small softmax": Case("torch.softmax(a, -1)", ((256, 1024),)),
 }
@@ -137,13 +146,14 @@ def rows(name: str, dry: bool, tunings: int, peak: float) -> Iterator[dict[str, 
     text = case.text.replace("(4096,)", f"({sizes[0][-1]},)").replace("(64, 256, 256)", str(tuple(sizes[0][1:])))
     torch.manual_seed(0)
     device = "cpu" if dry else "cuda"
-    inputs = [torch.randn(size, device=device) for size in sizes]
+    inputs = [torch.randn(size, device=device).to(case.kind) for size in sizes]
     letters = "abc"[: len(sizes)]
-    function = eval(f"lambda {', '.join(letters)}: {text}", {"torch": torch, "F": F})
-    ir, task_text = captured(text, sizes)
+    texts = text, text.replace(".float()", "").replace(".bfloat16()", "")
+    function, wide = (eval(f"lambda {', '.join(letters)}: {body}", {"torch": torch, "F": F}) for body in texts)
+    ir, task_text = captured(text, sizes, case.kind)
     technique = FuseCuda()
-    plain, exact = function(*inputs), reference(function, inputs)
-    moved = 4 * (sum(t.numel() for t in inputs) + plain.numel())
+    plain, exact = function(*inputs), wide(*(t.double() for t in inputs))
+    moved = sum(t.nbytes for t in (*inputs, plain))
     limits = rms(plain, exact)
     found = []
     for action in list(technique.sites(ir))[:tunings]:
@@ -159,6 +169,7 @@ def rows(name: str, dry: bool, tunings: int, peak: float) -> Iterator[dict[str, 
     if dry:
         return
     eager = timed(lambda: function(*inputs))
+    torch._dynamo.reset()  # else its limit of recompilations leaves later cases to eager, since all have one code object's name
     compiled = torch.compile(function, dynamic=False)
     inductor = timed(lambda: compiled(*inputs))
     best, action = min(found, key=lambda pair: pair[0])
@@ -175,19 +186,14 @@ def smaller(sizes: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
     return [tuple(min(n, longest + n % 4) for n in size) for size in sizes]
 
 
-def captured(text: str, sizes: list[tuple[int, ...]]) -> tuple[Any, str]:
+def captured(text: str, sizes: list[tuple[int, ...]], kind: torch.dtype) -> tuple[Any, str]:
     """Return the graph of a case and its task file's text."""
-    inputs = ", ".join(f"torch.randn({size})" for size in sizes)
+    inputs = ", ".join(f"torch.randn({size}).to({kind})" for size in sizes)
     file = FILE.format(names=", ".join("abc"[: len(sizes)]), text=text, inputs=inputs)
     path = Path(tempfile.mkdtemp()) / "case.py"
     path.write_text(file)
     task: Task = taskfile.describe(path)  # type: ignore[assignment]
     return capture.capture(taskfile.load(task)), file
-
-
-def reference(function: Function, inputs: list[torch.Tensor]) -> torch.Tensor:
-    """Return the result in float64, of as much as memory holds."""
-    return function(*(t.double() for t in inputs))  # type: ignore[no-any-return]
 
 
 def rms(seen: torch.Tensor, exact: torch.Tensor) -> float:
@@ -202,14 +208,15 @@ def program(ir: Any, action: Action, text: str, dry: bool) -> tuple[Function, in
     exec(compile(lower(after, (action,), Original("case", text, target="cuda")).source.text, "optimized.py", "exec"), names)
     kernels = list({n.target.__name__: n.target for n in after.graph.nodes if isinstance(n.target, CudaKernel)}.values())
     if dry:
-        names["CUDA_KERNELS"] = OnCpu(source_of(kernels)[0])
-    return names["optimized"], sum(len(kernel.launches) for kernel in kernels)
+        names["CUDA_KERNELS"] = OnCpu(kernels)
+    return names["optimized"], len(kernels)
 
 
 class OnCpu:
     """Stands in for CUDA_KERNELS of a generated file: the same text, translated."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, kernels: list[CudaKernel]) -> None:
+        text, self.shapes = source_of(kernels)
         flags = ["-O1" if flag == "-O3" else flag for flag in transpile.FLAGS]
         self.kernels = transpile.compile_text(text, "fused.cu").load(flags)
 
@@ -217,13 +224,13 @@ class OnCpu:
         """Say that there are kernels."""
         return True
 
-    def aligned(self, tensor: torch.Tensor, step: int) -> torch.Tensor:
-        """Return the tensor where its address allows it."""
-        return tensor.clone() if tensor.data_ptr() % step else tensor
+    def aligned(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        """Return the tensors where their addresses allow it."""
+        return [tensor.clone() if tensor.data_ptr() % 16 else tensor for tensor in tensors]
 
-    def launch(self, name: str, grid: int, block: int, tensor: torch.Tensor, pointers: tuple[int, ...]) -> None:
+    def launch(self, name: str, tensor: torch.Tensor, *pointers: int) -> None:
         """Run a kernel."""
-        self.kernels[name][grid, block](*pointers)
+        self.kernels[name][self.shapes[name][1:]](*pointers)
 
 
 def copy_rate() -> float:

@@ -5,6 +5,7 @@ It is the bar for compiled layers, and, run in float64, the reference that they 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -133,7 +134,7 @@ def rgat(p: Pairs, layer: Any, x: torch.Tensor) -> torch.Tensor:
 
 def hgt(p: Pairs, layer: Any, x: torch.Tensor, kinds: list[str], offsets: list[int]) -> torch.Tensor:
     """HGTConv with one head; x is the concatenation over node types."""
-    parts = [x[low:high] for low, high in zip(offsets, offsets[1:], strict=False)]
+    parts = [x[low:high] for low, high in itertools.pairwise(offsets)]
     kqv = torch.cat([F.linear(part, layer.kqv_lin.lins[t].weight, layer.kqv_lin.lins[t].bias) for part, t in zip(parts, kinds, strict=True)])
     k, q, v = (t.contiguous() for t in kqv.tensor_split(3, 1))
     prior = torch.cat([layer.p_rel["__".join(e)].view(1) for e in layer.edge_types]) / math.sqrt(k.size(1))

@@ -1,40 +1,50 @@
-"""A/A: the original timed against itself, 100 times, with the real workers: how often does the timer report a difference that does not exist?
+"""A/A: the original timed against itself with the real workers: how often does the timer report a difference that does not exist?
 
-    python -m benchmarks.timing.aa --runs 100 --seconds 30 --out aa.md
+    python -m benchmarks.timing.aa --runs 100 --seconds 30 --out /tmp/aa
+    python -m benchmarks.timing.aa --device cuda:0 --regimes single,stream --loads quiet,busy --runs 80 --seconds 2 --out $OUT
 
-The baseline worker stays, as in a search; the candidate's worker is new in every run, and the device's lock is held while it is timed: other
-runs of warpwright stand still, everything else goes on. Programs and inputs are those of TASKS.
+The baseline's worker stays, as in a search; the candidate's is new in every run, and the device's lock is held while it is timed: other runs of
+warpwright stand still, everything else goes on. `busy`: half of the cores compute, and on a GPU another process multiplies matrices. The third
+regime, of kernels on the device, has a script of its own (`device_aa`). Rows go to OUT/rows.jsonl as they are known.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from warpwright import targets
-from warpwright.base import Comparison, Measurement, Source
+from warpwright.base import Measurement, Source
 from warpwright.tasks import taskfile
 from warpwright.timing import measure
 from warpwright.timing.device_lock import DeviceLock
-from warpwright.timing.facts import device_facts, machine_name
-from warpwright.verifier import verify
-from warpwright.verifier.timed import TimedProgram, call_overhead
+from warpwright.timing.facts import device_facts
+from warpwright.verifier import streamed, verify
+from warpwright.verifier.timed import TimedProgram, call_overhead, load_timed_state
 from warpwright.workers.sandbox import Worker
 
 TASKS = {
-    "softmax": ("torch.softmax(x, dim=1)", "torch.rand(512, 2048)"),
-    "chain": ("torch.tanh(x * 1.5 + 0.5).sum(dim=1)", "torch.randn(1024, 1024)"),
-    "matmul": ("x @ x.T", "torch.randn(384, 768)"),
+    "softmax": ("torch.softmax(x, dim=1)", "torch.rand({0}, 2048)", (512, 8192)),
+    "chain": ("torch.tanh(x * 1.5 + 0.5).sum(dim=1)", "torch.randn({0}, 1024)", (1024, 16384)),
+    "matmul": ("x @ x.T", "torch.randn({0}, 768)", (384, 4096)),
+    "softmax_small": ("torch.softmax(x, dim=1)", "torch.rand({0}, 1024)", (64, 256)),
 }
-"""Function of x, and how x is made: calls of about 1 to 3 ms on one core."""
+"""Function of x, how x is made, and its rows on a CPU and on a GPU: calls of about 0.1 to 3 ms on one core, a few microseconds to 1 ms on a GPU."""
 
 TEXT = """import torch
 
@@ -52,123 +62,146 @@ def get_init_inputs():
     return []
 """
 
-
-@dataclass(frozen=True)
-class Run:
-    """One comparison of a program with itself."""
-
-    task: str
-    measurement: Measurement
-    load: float
-    """Programs that wanted a core, on average over the last minute."""
-    seconds: float
-
-    @property
-    def verdict(self) -> Comparison:
-        return self.measurement.verdict
+LOAD = {
+    "cpu": "while True: pass",
+    "cuda": "import torch, time\na = torch.randn(2048, 2048, device='cuda')\nwhile True:\n    for _ in range(20):\n        a @ a\n"
+    "    torch.cuda.synchronize()\n    time.sleep(0.002)",
+}
 
 
-def runs_of(task_name: str, runs: int, seconds: float, device: str) -> list[Run]:
-    """Compare one task's original with itself `runs` times."""
-    function, inputs = TASKS[task_name]
+@contextmanager
+def busy(load: str, device: str) -> Iterator[None]:
+    """Inside, other programs use the machine, if `load` says so."""
+    kinds = [] if load == "quiet" else ["cpu"] * max(1, (os.cpu_count() or 1) // 2) + (["cuda"] if device.startswith("cuda") else [])
+    others = [subprocess.Popen([sys.executable, "-c", LOAD[kind]]) for kind in kinds]
+    try:
+        time.sleep(3.0 if "cuda" in kinds else 0.0)
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+@dataclass
+class Bench:
+    """One task's original in a worker that stays, and the judge that makes its inputs."""
+
+    judge: verify.Judge
+    source: Source
+    worker: Worker
+    overhead: float
+    device: str
+
+    def program(self, worker: Worker, regime: str) -> TimedProgram:
+        """Build the original in a worker and give it the state that timed calls have."""
+        if worker is not self.worker:
+            _, rejected = verify.build(self.judge, worker, "program", self.source)
+            if rejected:
+                raise RuntimeError(f"the original was rejected: {rejected.reason}")
+        load_timed_state(self.judge, worker, "program")
+        return TimedProgram(self.judge, worker, "program") if regime == "single" else self.turns(worker)
+
+    def turns(self, worker: Worker) -> streamed.StreamedProgram:
+        """Return the program in turns, of as many calls as its own single time asks for."""
+        single = TimedProgram(self.judge, self.worker, "program")
+        seconds = []
+        for _ in range(7):
+            single.prepare(self.judge.fresh(), 0.0)
+            seconds.append(single.go())
+        calls, why = streamed.calls_of(self.judge, self.judge.fresh(), max(statistics.median(seconds) - self.overhead, 1e-6), self.device)
+        if not calls:
+            raise RuntimeError(f"the task has no stream: {why}")
+        return streamed.StreamedProgram(self.judge, worker, "program", calls)
+
+    def compared(self, regime: str, seconds: float, seed: int) -> Measurement:
+        """Make one comparison, with a new candidate's worker."""
+        with Worker("candidate", self.device) as worker:
+            candidate, baseline = self.program(worker, regime), self.program(self.worker, regime)
+            calls = getattr(candidate, "calls", 1)
+            with DeviceLock(self.device).exclusive():
+                return measure.compare(
+                    candidate, {"eager": baseline}, self.judge.fresh, seconds=seconds, floor_seconds=0.0,
+                    overhead_seconds=self.overhead / calls, rng=Random(seed),
+                )  # fmt: skip
+
+
+@contextmanager
+def opened(name: str, device: str) -> Iterator[Bench]:
+    """Give the bench of a task."""
+    function, inputs, rows = TASKS[name]
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"{task_name}.py")
-        path.write_text(TEXT.format(function=function, inputs=inputs))
+        path = Path(folder, f"{name}.py")
+        path.write_text(TEXT.format(function=function, inputs=inputs.format(rows[device != "cpu"])))
         task = taskfile.describe(path)
         source = targets.baselines(taskfile.source_text(task), device, ["eager"])["eager"]
-        judge = verify.Judge(task, device)
-        try:
-            with Worker("baseline", device) as trusted:
-                baseline = timed(judge, trusted, source)
-                overhead = call_overhead(trusted)
-                return [one(task_name, judge, source, baseline, overhead, seconds, device, seed) for seed in range(runs)]
-        finally:
-            judge.close()
+        with verify.Judge(task, device) as judge, Worker("baseline", device) as worker:
+            _, rejected = verify.build(judge, worker, "program", source)
+            if rejected:
+                raise RuntimeError(f"the original was rejected: {rejected.reason}")
+            yield Bench(judge, source, worker, call_overhead(worker), device)
 
 
-def timed(judge: verify.Judge, worker: Worker, source: Source) -> TimedProgram:
-    """Build a program and give it the state that timed calls have."""
-    _, rejected = verify.build(judge, worker, "program", source)
-    if rejected:
-        raise SystemExit(f"the original was rejected: {rejected.reason}")
-    worker.request("load_state", entry="program", state=judge.state(verify.TIMED_STATE))
-    return TimedProgram(judge, worker, "program")
+def row_of(found: Measurement, seconds: float) -> dict[str, Any]:
+    """Return what is kept of one comparison."""
+    return {
+        "verdict": found.verdict, "speedup": round(found.speedup, 4), "low": round(found.interval[0], 4), "high": round(found.interval[1], 4),
+        "ms": found.candidate.median * 1e3, "pairs": found.conditions["pairs"], "spread": found.conditions["spread_of_pairs"],
+        "seconds": round(seconds, 2), "load": round(os.getloadavg()[0], 1),
+    }  # fmt: skip
 
 
-def one(
-    task_name: str, judge: verify.Judge, source: Source, baseline: TimedProgram, overhead: float, seconds: float, device: str, seed: int
-) -> Run:
-    """Make one comparison, with a new candidate worker."""
-    with Worker("candidate", device) as worker:
-        candidate = timed(judge, worker, source)
-        with DeviceLock(device).exclusive():
-            began = time.monotonic()
-            found = measure.compare(
-                candidate, {"eager": baseline}, judge.fresh, seconds=seconds, floor_seconds=0.0, overhead_seconds=overhead, rng=Random(seed)
-            )
-    run = Run(task_name, found, os.getloadavg()[0], time.monotonic() - began)
-    low, high = found.interval
-    print(
-        f"{task_name} {seed}: {found.verdict} {found.speedup:.4f} [{low:.4f}, {high:.4f}] {found.candidate.median * 1e3:.2f} ms, "
-        f"{found.conditions['pairs']} pairs, spread {found.conditions['spread_of_pairs']}, {run.seconds:.0f} s, load {run.load:.1f}",
-        flush=True,
-    )
-    return run
-
-
-def report(runs: list[Run], seconds: float, device: str) -> str:
-    """Return the results as Markdown."""
-    facts = device_facts(device)
-    rows = []
-    for name in sorted({run.task for run in runs}):
-        of_task = [run for run in runs if run.task == name]
-        seen = Counter(run.verdict for run in of_task)
-        numbers = [
-            f"{statistics.median(run.measurement.candidate.median for run in of_task) * 1e3:.2f}",
-            *(str(seen[verdict]) for verdict in ("SAME", "UNSURE", "FASTER", "SLOWER")),
-            f"{min(run.measurement.speedup for run in of_task):.3f} .. {max(run.measurement.speedup for run in of_task):.3f}",
-            f"{statistics.median(float(run.measurement.conditions['spread_of_pairs']) for run in of_task):.2f}",
-            f"{statistics.median(float(run.measurement.conditions['pairs']) for run in of_task):.0f}",
-            f"{statistics.median(run.seconds for run in of_task):.1f}",
-            f"{min(run.load for run in of_task):.1f} .. {max(run.load for run in of_task):.1f}",
-        ]
-        rows.append(f"| {name} | {' | '.join(numbers)} |")
-    total = Counter(run.verdict for run in runs)
-    return "\n".join(
-        [
-            "# A/A: a program timed against itself",
-            "",
-            f"`python -m benchmarks.timing.aa`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine_name(device)}; "
-            f"torch {facts['torch']}, Python {facts['python']}, {facts['system']}.",
-            f"At most {seconds:g} s a run; the candidate's worker is new in each run, the baseline's stays. The load counts what else ran on this",
-            "machine as well as the timed programs themselves (about 1).",
-            "",
-            f"**{total['SAME']} of {len(runs)} runs SAME, {total['UNSURE']} UNSURE, {total['FASTER']} FASTER, {total['SLOWER']} SLOWER.**",
-            "",
-            "| task | median call, ms | SAME | UNSURE | FASTER | SLOWER | ratios seen | spread of pairs | pairs | seconds | load |",
-            "|---|---|---|---|---|---|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
+def summary(regime: str, load: str, task: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the row of the table."""
+    seen = Counter(row["verdict"] for row in rows)
+    ratios = sorted(row["speedup"] for row in rows)
+    return {
+        "table": "aa", "regime": regime, "machine": load, "task": task, "ms a call": round(statistics.median(row["ms"] for row in rows), 4),
+        "runs": len(rows), **{verdict: seen[verdict] for verdict in ("SAME", "UNSURE", "FASTER", "SLOWER")},
+        "ratios": f"{ratios[0]:.3f} .. {ratios[-1]:.3f}", "spread of pairs": round(statistics.median(row["spread"] for row in rows), 3),
+        "pairs": statistics.median(row["pairs"] for row in rows), "seconds": statistics.median(row["seconds"] for row in rows),
+    }  # fmt: skip
 
 
 def main() -> None:
-    """Read the command line, run, print, write."""
+    """Read the command line, run, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100, help="comparisons in all")
     parser.add_argument("--seconds", type=float, default=30.0, help="time of one comparison at most")
     parser.add_argument("--tasks", default="softmax", help=f"names out of {', '.join(TASKS)}, joined by commas")
+    parser.add_argument("--regimes", default="single", help="single, stream, or both, joined by a comma")
+    parser.add_argument("--loads", default="quiet", help="quiet, busy, or both, joined by a comma")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no comparison is begun")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
     chosen = parser.parse_args()
-    names = chosen.tasks.split(",")
-    runs = [run for name in names for run in runs_of(name, chosen.runs // len(names), chosen.seconds, chosen.device)]
-    text = report(runs, chosen.seconds, chosen.device)
-    print(text)
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        chosen.out.write_text(text)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + chosen.limit
+
+    def write(row: dict[str, Any]) -> None:
+        with (chosen.out / "rows.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(json.dumps(row), flush=True)
+
+    write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), **device_facts(chosen.device)})
+    names, ways = chosen.tasks.split(","), [(regime, load) for load in chosen.loads.split(",") for regime in chosen.regimes.split(",")]
+    runs = max(1, chosen.runs // (len(names) * len(ways)))
+    for name in names:
+        try:
+            with opened(name, chosen.device) as bench:
+                for regime, load in ways:
+                    rows = []
+                    with busy(load, chosen.device):
+                        for seed in range(runs):
+                            if time.monotonic() > end:
+                                break
+                            began = time.monotonic()
+                            rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - began))
+                            write({"regime": regime, "machine": load, "task": name, "run": seed, **rows[-1]})
+                    if rows:
+                        write(summary(regime, load, name, rows))
+        except Exception:
+            write({"task": name, "error": traceback.format_exc()[-800:]})
 
 
 if __name__ == "__main__":

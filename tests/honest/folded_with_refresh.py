@@ -1,4 +1,4 @@
-"""Folds the weight once and again whenever it has changed: another object, another address or a raised version."""
+"""Folds the weight once and again whenever it has changed: another object, another address or a raised version, or when it is told."""
 
 import torch
 from torch import nn
@@ -14,6 +14,9 @@ class ModelNew(nn.Module):
         self.weight = nn.Parameter(torch.randn(hidden, inputs))
         self.scale = scale
         self.folded: tuple[tuple[int, int, int], torch.Tensor] | None = None
+
+    def refresh(self) -> None:
+        self.folded = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         key = (id(self.weight), self.weight.data_ptr(), self.weight._version)

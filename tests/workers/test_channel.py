@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from warpwright.workers.channel import _answer, short_traceback
 
 
@@ -14,7 +16,23 @@ def fails() -> dict[str, Any]:
 def test_frames_of_the_workers_are_left_out() -> None:
     text = _answer({"build": fails}, "build", {})["error"]
     assert "warpwright/workers" not in text
-    assert "test_channel.py" in text and text.endswith("KeyError: 'weight'")
+    assert "test_channel.py" in text and text.startswith("KeyError: 'weight'\n")
+
+
+def test_frames_of_libraries_are_left_out() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Model(torch.nn.Module):
+        def forward(self) -> None:
+            fails()
+
+    text = _answer({"build": Model()}, "build", {})["error"]
+    assert "site-packages" not in text and text.startswith("KeyError") and "in forward" in text
+
+
+def test_an_error_of_the_parser_is_named_first() -> None:
+    text = _answer({"build": lambda: compile("def f(:", "candidate.py", "exec")}, "build", {})["error"]
+    assert text.startswith("SyntaxError: ") and "candidate.py" in text
 
 
 def test_an_error_of_our_own_is_shown_whole() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import corpus
 import pytest
-from survivors import SURVIVORS
+from survivors import GPU_SURVIVORS, SLOW_SURVIVORS, SURVIVORS, Survivor
 
 from warpwright.archive import Archive
 from warpwright.base import STATUSES, Candidate, Source, Task
@@ -44,7 +44,12 @@ def judge() -> Iterator[verify.Judge]:
 
 def source_of(name: str, mark: str) -> Source:
     """Return a hostile program whose processes call themselves `mark`."""
-    return Source("python", (("candidate.py", SURVIVORS[name].text(mark)),))
+    return text_of(SURVIVORS[name], mark)
+
+
+def text_of(survivor: Survivor, mark: str) -> Source:
+    """Return its program."""
+    return Source("python", (("candidate.py", survivor.text(mark)),))
 
 
 def marked(mark: str) -> list[int]:
@@ -110,6 +115,28 @@ def test_holds_without_own_user_and_filter(judge: verify.Judge, name: str) -> No
     verdict = verify.audit(RELU, source_of(name, mark), "cpu", limits, judge)[1]
     assert verdict.status in SURVIVORS[name].status, verdict
     assert_gone(mark)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW_SURVIVORS)
+def test_the_same_of_those_that_take_long(judge: verify.Judge, name: str) -> None:
+    mark = f"wt{os.getpid() % 10000}{abs(hash(name)) % 100000}"
+    build, verdict = verify.audit(RELU, text_of(SLOW_SURVIVORS[name], mark), "cpu", replace(LIMITS, build_seconds=60), judge)
+    assert verdict.status in SLOW_SURVIVORS[name].status, verdict
+    assert len(build.log) <= 3 * LIMITS.log_bytes
+    assert_gone(mark)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", GPU_SURVIVORS)
+def test_the_same_on_a_gpu_and_the_next_is_served(name: str) -> None:
+    mark = f"wg{os.getpid() % 10000}{abs(hash(name)) % 100000}"
+    limits = replace(LIMITS, build_seconds=40, warm_up_seconds=8, call_seconds=8, memory_bytes=24 << 30, processes=256)
+    with verify.Judge(RELU, "cuda:0") as judge:
+        verdict = verify.audit(RELU, text_of(GPU_SURVIVORS[name], mark), "cuda:0", limits, judge)[1]
+        assert verdict.status in GPU_SURVIVORS[name].status, verdict
+        assert_gone(mark)
+        assert verify.audit(RELU, HONEST, "cuda:0", limits, judge)[1].ok
 
 
 SEARCHED = ("kill_itself", "hang_import", "exit_zero", "garbage_in_pipes", "fork_bomb_import", "syntax_error", "memory_hog", "close_everything")

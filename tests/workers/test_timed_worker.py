@@ -73,9 +73,10 @@ def test_it_waits_until_all_threads_sleep_but_not_for_ever(runs_until: float, wa
     monkeypatch.setattr(sandbox, "time", clock)
     monkeypatch.setattr(sandbox, "state_of", lambda folder: "R" if folder.endswith("8") and clock.now < runs_until else "S")
     nothing = lambda: None  # noqa: E731
-    busy: Any = SimpleNamespace(device="cpu", pid=7, threads=lambda: frozenset({7, 8}), thaw=nothing, freeze=nothing)
+    process = {"pid": 7, "threads": lambda: frozenset({7, 8}), "thaw": nothing, "freeze": nothing, "cpu_clock": lambda: clock.now}
+    busy: Any = SimpleNamespace(device="cpu", calm_seconds=0.0, **process)
     Worker.calm(busy)
-    assert clock.now == pytest.approx(waited, abs=0.001)
+    assert clock.now == pytest.approx(waited, abs=0.001) and busy.calm_seconds == clock.now
 
 
 def test_after_the_calm_no_thread_runs_or_its_time_is_over(worker: Worker) -> None:

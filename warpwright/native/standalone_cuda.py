@@ -13,9 +13,9 @@ from pathlib import Path
 MARK = "# --- generated programs hold what follows\n"
 
 
-def loader(source: str, counts: Mapping[str, int]) -> str:
-    """Return Python text that binds CUDA_KERNELS to the kernels of the CUDA text `source`. `counts`: how many pointers each kernel takes."""
-    given = ", ".join(f'"{name}": {count}' for name, count in counts.items())
+def loader(source: str, shapes: Mapping[str, tuple[int, int, int]]) -> str:
+    """Return Python text that binds CUDA_KERNELS to the kernels of `source`. `shapes`: pointers, blocks and threads of a block of each."""
+    given = ", ".join(f'"{name}": {shape}' for name, shape in shapes.items())
     body = Path(__file__).read_text().split(MARK)[-1].strip("\n")
     return f"CUDA_SOURCE = r'''\n{source}'''\n\n\n{body}\n\n\nCUDA_KERNELS = _CudaKernels(CUDA_SOURCE, {{{given}}})\n\n\n"
 
@@ -25,6 +25,7 @@ import ctypes as _c  # noqa: E402
 import hashlib as _hashlib  # noqa: E402
 import os as _os  # noqa: E402
 import pathlib as _pathlib  # noqa: E402
+import struct as _struct  # noqa: E402
 import sys as _sys  # noqa: E402
 import tempfile as _tempfile  # noqa: E402
 import threading as _threads  # noqa: E402
@@ -33,12 +34,21 @@ import warnings as _warn  # noqa: E402
 import torch  # noqa: E402
 
 
+class _LaunchConfig(_c.Structure):
+    """CUlaunchConfig: grid, block, bytes of dynamic shared memory, stream, attributes."""
+
+    _fields_ = (
+        *((name, _c.c_uint) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")),
+        ("stream", _c.c_void_p), ("attributes", _c.c_void_p), ("count", _c.c_uint),
+    )  # fmt: skip
+
+
 class _CudaKernels:
     """The kernels of a CUDA text. They are built at the first call, for the GPU that the call is on, and kept on disk."""
 
-    def __init__(self, text, counts):
-        """`counts`: how many pointers each kernel takes."""
-        self.text, self.counts, self.lock = text, counts, _threads.Lock()
+    def __init__(self, text, shapes):
+        """`shapes`: how many pointers each kernel takes, how many blocks it has, and how many threads a block."""
+        self.text, self.shapes, self.lock = text, shapes, _threads.Lock()
         self.devices = {}  # index of a GPU -> its launchers by name; None where they could not be built
 
     def usable(self, tensor):
@@ -52,24 +62,25 @@ class _CudaKernels:
                     self.devices[index] = self.load(tensor.device)
         return self.devices[index] is not None
 
-    def launch(self, name, grid, block, tensor, pointers):
+    def launch(self, name, tensor, *pointers):
         """Launch a kernel on the current stream of the tensor's GPU."""
         index = tensor.get_device()
-        kernel, room, places = self.devices[index][name]
         if index != torch._C._cuda_getDevice():
             with torch.cuda.device(index):
-                return self.launch(name, grid, block, tensor, pointers)
+                return self.launch(name, tensor, *pointers)
+        kernel, pack, room, places, config, at = self.devices[index][name]
         with self.lock:  # the driver copies the arguments before it returns
-            room[:] = pointers
-            failed = self.driver.cuLaunchKernel(kernel, grid, 1, 1, block, 1, 1, 0, torch._C._cuda_getCurrentRawStream(index), places, None)
+            pack(room, 0, *pointers)
+            config.stream = torch._C._cuda_getCurrentRawStream(index)
+            failed = self.driver.cuLaunchKernelEx(at, kernel, places, None)
         if failed:
             raise RuntimeError(f"launching {name} failed: {self.reason(failed)}")
         return None
 
     @staticmethod
-    def aligned(tensor, step):
-        """Return the tensor, or a copy of it where its address is no multiple of `step` bytes."""
-        return tensor.clone() if tensor.data_ptr() % step else tensor
+    def aligned(*tensors):
+        """Return the tensors, those whose address is no multiple of 16 bytes as copies."""
+        return [tensor.clone() if tensor.data_ptr() % 16 else tensor for tensor in tensors]
 
     def reason(self, code):
         """Return the driver's text for an error."""
@@ -81,7 +92,7 @@ class _CudaKernels:
         """Build and load all kernels for one GPU."""
         try:
             self.driver = _c.CDLL("libcuda.so.1")
-            self.driver.cuLaunchKernel.argtypes = [_c.c_void_p, *[_c.c_uint] * 7, _c.c_void_p, _c.c_void_p, _c.c_void_p]
+            self.driver.cuLaunchKernelEx.argtypes = [_c.c_void_p] * 4
             code = self.machine_code("{}{}".format(*torch.cuda.get_device_capability(device)))
         except (OSError, RuntimeError) as error:
             _warn.warn(f"the fused kernels run as plain torch calls, which is slower: {error}", RuntimeWarning, stacklevel=2)
@@ -90,11 +101,12 @@ class _CudaKernels:
         with torch.cuda.device(device):
             module = _c.c_void_p()
             failed = self.driver.cuModuleLoadData(_c.byref(module), code)
-            for name, count in self.counts.items():
+            for name, (count, grid, block) in self.shapes.items():
                 kernel, room = _c.c_void_p(), (_c.c_uint64 * count)()
                 failed = failed or self.driver.cuModuleGetFunction(_c.byref(kernel), module, name.encode())
                 places = (_c.c_void_p * count)(*(_c.addressof(room) + 8 * i for i in range(count)))
-                found[name] = kernel, room, places
+                config = _LaunchConfig(grid, 1, 1, block, 1, 1)
+                found[name] = kernel.value, _struct.Struct(f"{count}Q").pack_into, room, places, config, _c.addressof(config)
         if failed:
             _warn.warn(f"the fused kernels run as plain torch calls, which is slower: {self.reason(failed)}", RuntimeWarning, stacklevel=2)
             return None
@@ -105,7 +117,7 @@ class _CudaKernels:
         compiler = self.compiler()
         major, minor = _c.c_int(), _c.c_int()
         compiler.nvrtcVersion(_c.byref(major), _c.byref(minor))
-        options = [f"--gpu-architecture=sm_{arch}", "--std=c++17", "-default-device"]
+        options = [f"--gpu-architecture=sm_{arch}", "--std=c++17", "-default-device", "--fmad=false"]
         key = _hashlib.sha256("\0".join([self.text, f"{major.value}.{minor.value}", *options]).encode()).hexdigest()[:24]
         folders = [_os.environ.get("WARPWRIGHT_CACHE", ""), str(_pathlib.Path.home() / ".cache" / "warpwright"), _tempfile.gettempdir()]
         for folder in filter(None, folders):

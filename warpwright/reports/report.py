@@ -36,6 +36,8 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
     said: Line = {
         "task": task_name,
         "status": speaking.status if speaking is not None else "unscored",
+        "check": verdict.check if verdict else "",
+        "case": verdict.case if verdict else "",
         "reason": reason or (speaking.detail if speaking is not None else "no program was measured"),
         "verdict": measured.verdict if measured else None,
         "speedup": speedups(record),

@@ -70,7 +70,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     """Rungs 5 and 6."""
     scheduled = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality in "SN"]
     scheduled += [pair for start in distinct([recipe, _plain(moves)]) for pair in _pairs(moves, start)]
-    scheduled.sort(key=lambda longer: _expense(moves.space, longer, recipe))  # stable
+    scheduled.sort(key=lambda longer: (_expense(moves.space, longer, recipe), moves.estimate(longer)))  # stable
     records = yield from ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > moves.space.resolution * speedup]
     for longer, gain in gained:

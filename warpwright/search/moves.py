@@ -48,6 +48,10 @@ class Moves:
         """Return the actions that are legal after `recipe`, in the space's order; none after the longest recipe."""
         return self.space.actions(self.ir(recipe)) if len(recipe) < LONGEST else []
 
+    def estimate(self, recipe: Recipe) -> float:
+        """Return the space's estimate of the recipe's program, in seconds; 0 where it has none, or the recipe is not legal."""
+        return self.space.estimate(self.ir(recipe)) if self.space.estimate is not None and self.legal(recipe) else 0.0
+
     def repair(self, wanted: Iterable[Action]) -> Recipe:
         """Return `wanted` without the actions that are not legal where they would stand."""
         recipe: Recipe = ()

@@ -226,7 +226,8 @@ class LocalEvaluator:
         hidden = self._hidden_work(trusted, measurement, single, turns)
         if hidden:
             return rejection("background", hidden), None
-        return verdict, trusted.annotated(measurement)
+        late = verify.afterwards(trusted.judge, worker, "candidate")
+        return (verdict, trusted.annotated(measurement)) if late is None else (late, None)
 
     def _beside_one_another(self, trusted: Trusted, first: Candidate, second: Candidate) -> Measurement | None:
         """Build and verify both, each in a process of its own, and time them; neither may work outside its calls."""
@@ -251,7 +252,9 @@ class LocalEvaluator:
                 return None
         saved = seconds["second"] - seconds["first"]
         ledgers = [program.ledger for program in programs]
-        if (last is not None and not last.ok) or hidden_work(ledgers[0], ledgers[1:], saved) or hidden_work(ledgers[1], ledgers[:1], -saved):
+        spare = programs[0].spare
+        hidden = hidden_work(ledgers[0], ledgers[1:], saved, spare) or hidden_work(ledgers[1], ledgers[:1], -saved, spare)
+        if hidden or (last is not None and not last.ok):
             return None
         return measured
 
@@ -261,7 +264,8 @@ class LocalEvaluator:
         """Return what the candidate worked outside its calls in either regime, or ""."""
         for name, regime in measurement.regimes.items():
             saved = regime.baselines[regime.best_baseline] - regime.candidate
-            program, calls, spare = (single, 1, 0.0) if turns is None or name == "single" else (turns, turns.calls, turns.spare)
+            program, calls = (single, 1) if turns is None or name == "single" else (turns, turns.calls)
+            spare = program.spare
             beside = trusted.timed(name)
             hidden = hidden_work(program.ledger, [other.ledger for other in beside], saved * calls, spare)
             if hidden and self._still_works(trusted, program, beside[0], saved * calls, spare):

@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -411,11 +411,24 @@ def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name:
     began = time.monotonic()
     with bench.building(baseline.candidate.source):
         baseline.build, rejected = verify.build(judge, worker, name, baseline.candidate.source)
+    if not rejected:
+        baseline.build = replace(baseline.build, seconds=_longest_build(bench, baseline.candidate, baseline.build.seconds))
     baseline.program = None if rejected else TrustedProgram(judge, worker, name)
     with bench.beside_others():
         baseline.verdict = rejected or _verdict_of(bench, judge, worker, name, baseline)
         trust(worker.release_memory)
     baseline.seconds = time.monotonic() - began
+
+
+def _longest_build(bench: Workbench, candidate: Candidate, seconds: float) -> float:
+    """Return the longest that the program took to build on this machine: compilers keep what they made, but for a candidate they begin anew."""
+    path = bench.folder / "builds" / candidate.key
+    with suppress(OSError, ValueError):
+        seconds = max(seconds, float(path.read_text()))
+    with suppress(OSError):  # a folder that cannot be written to keeps nothing
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{seconds:.3f}")
+    return seconds
 
 
 def _verdict_of(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> Verdict:

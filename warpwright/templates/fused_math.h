@@ -5,6 +5,86 @@ typedef bool vi;
 #define INF __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fffffff)
 
+// Elements in memory: bfloat16 is the upper half of a float, rounded to the nearest (even).
+struct bf16 {
+    unsigned short bits;
+};
+__device__ __forceinline__ float number(float x) { return x; }
+__device__ __forceinline__ float number(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+__device__ __forceinline__ float number(int x) { return (float)x; }
+__device__ __forceinline__ float number(long long x) { return (float)x; }
+__device__ __forceinline__ float number(bool x) { return (float)x; }
+__device__ __forceinline__ float number(unsigned char x) { return (float)x; }
+__device__ __forceinline__ unsigned upper(float x) {
+    const unsigned u = __float_as_uint(x);
+    return x != x ? 0x7fc0u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+}
+__device__ __forceinline__ void put(float* p, float x) { *p = x; }
+__device__ __forceinline__ void put(bf16* p, float x) { p->bits = (unsigned short)upper(x); }
+
+// A vector of `width` elements at an address that is a multiple of its size; store_past does not keep it in L2.
+template <int width>
+__device__ __forceinline__ void load(float (&x)[width], const float* p) {
+    if constexpr (width == 2) {
+        const float2 v = *(const float2*)p;
+        x[0] = v.x, x[1] = v.y;
+    } else {
+#pragma unroll
+        for (int i = 0; i < width; i += 4) {
+            const float4 v = *(const float4*)(p + i);
+            x[i] = v.x, x[i + 1] = v.y, x[i + 2] = v.z, x[i + 3] = v.w;
+        }
+    }
+}
+__device__ __forceinline__ void halves(float* x, unsigned two) {
+    x[0] = __uint_as_float(two << 16), x[1] = __uint_as_float(two & 0xffff0000u);
+}
+template <int width>
+__device__ __forceinline__ void load(float (&x)[width], const bf16* p) {
+    if constexpr (width == 2) {
+        halves(x, *(const unsigned*)p);
+    } else if constexpr (width == 4) {
+        const uint2 v = *(const uint2*)p;
+        halves(x, v.x), halves(x + 2, v.y);
+    } else {
+        const uint4 v = *(const uint4*)p;
+        halves(x, v.x), halves(x + 2, v.y), halves(x + 4, v.z), halves(x + 6, v.w);
+    }
+}
+__device__ __forceinline__ unsigned both(float low, float high) { return upper(low) | upper(high) << 16; }
+template <int width>
+__device__ __forceinline__ void store(float* p, const float (&x)[width]) {
+    if constexpr (width == 1) *p = x[0];
+    if constexpr (width == 2) *(float2*)p = make_float2(x[0], x[1]);
+    if constexpr (width >= 4) {
+#pragma unroll
+        for (int i = 0; i < width; i += 4) *(float4*)(p + i) = make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]);
+    }
+}
+template <int width>
+__device__ __forceinline__ void store_past(float* p, const float (&x)[width]) {
+    if constexpr (width == 1) __stcs(p, x[0]);
+    if constexpr (width == 2) __stcs((float2*)p, make_float2(x[0], x[1]));
+    if constexpr (width >= 4) {
+#pragma unroll
+        for (int i = 0; i < width; i += 4) __stcs((float4*)(p + i), make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]));
+    }
+}
+template <int width>
+__device__ __forceinline__ void store(bf16* p, const float (&x)[width]) {
+    if constexpr (width == 1) put(p, x[0]);
+    if constexpr (width == 2) *(unsigned*)p = both(x[0], x[1]);
+    if constexpr (width == 4) *(uint2*)p = make_uint2(both(x[0], x[1]), both(x[2], x[3]));
+    if constexpr (width == 8) *(uint4*)p = make_uint4(both(x[0], x[1]), both(x[2], x[3]), both(x[4], x[5]), both(x[6], x[7]));
+}
+template <int width>
+__device__ __forceinline__ void store_past(bf16* p, const float (&x)[width]) {
+    if constexpr (width == 1) put(p, x[0]);
+    if constexpr (width == 2) __stcs((unsigned*)p, both(x[0], x[1]));
+    if constexpr (width == 4) __stcs((uint2*)p, make_uint2(both(x[0], x[1]), both(x[2], x[3])));
+    if constexpr (width == 8) __stcs((uint4*)p, make_uint4(both(x[0], x[1]), both(x[2], x[3]), both(x[4], x[5]), both(x[6], x[7])));
+}
+
 __device__ __forceinline__ float splat(float x) { return x; }
 __device__ __forceinline__ float pick(bool m, float a, float b) { return m ? a : b; }
 __device__ __forceinline__ float vabs(float x) { return fabsf(x); }

@@ -57,7 +57,7 @@ CHECKS: Mapping[str, Check] = {
     "layout": Check("wrong", "each output is contiguous, or has the strides of the original's"),
     "values": Check("wrong", "error against float64 is within twice the original's own, as maximum, RMS and centred RMS"),
     "input_layout": Check("wrong", "inputs with other strides, or off the start of their memory, are answered rightly too, or refused by raising"),
-    "non_finite": Check("wrong", "Inf and NaN stand exactly where the original has them"),
+    "non_finite": Check("wrong", "Inf and NaN stand where the original has them, and nowhere else"),
     "uninitialised": Check("wrong", "the output does not depend on what fresh memory held before"),
     "cached": Check("cheated", "the output belongs to this call's input, not to an earlier call's"),
     "repeat": Check("wrong", "the same input and state give the same answer again"),
@@ -71,6 +71,27 @@ CHECKS: Mapping[str, Check] = {
     # the timer
     "below_floor": Check("cheated", "no call is faster than the machine can move the inputs and outputs"),
 }
+
+ADVICE: Mapping[str, str] = {
+    "resources": "allocate less, or free what a call no longer needs",
+    "patched": "define functions of your own in place of replacing those of others",
+    "forbidden": "do it in the constructor, before the build ends, or not at all",
+    "background": "join threads and synchronise before the call returns",
+    "global_flags": "put the setting back before the call returns, or leave it to the caller",
+    "output_type": "return plain torch.Tensors: call .clone() on what is lazy, .detach() on what carries a graph",
+    "layout": "return .contiguous() tensors",
+    "values": "accumulate in the original's precision or a wider one, and look at the distribution of inputs that the case names",
+    "input_layout": "call .contiguous() on inputs, use their strides, or raise where you need others",
+    "non_finite": "subtract a maximum before exp, and keep -inf minus -inf out",
+    "uninitialised": "write every element, or begin with zeros",
+    "output_reuse": "allocate outputs in the call, or return a clone",
+    "state_names": "keep the original's names of parameters and buffers, and fold into attributes beside them",
+    "stale_state": "fold anew where a parameter's address or _version changes, and give the module a method refresh() for writes through .data",
+    "buffers": "update buffers in the call, as the original does",
+    "input_mutated": "work on a clone of the input",
+    "aliasing": "return a clone",
+}
+"""What whoever wrote a program can do about a failed check. Not for those that honest programs do not fail."""
 
 DISTRIBUTIONS: Mapping[str, str] = {
     "nominal": "as the task's own input function draws them",
@@ -88,6 +109,14 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "tiny": "nominal times 1e-30: products underflow",
     "heavy_tail": "signs times exp(2 n), n standard normal",
     "spikes": "all zero but for about one element in 256, those of size up to 50",
+    "denormal": "nominal, scaled below the smallest normal number",
+    "coarse": "nominal, rounded to a few binary digits: halves and ties are exact",
+    "masked": "nominal with about one element in 64 at -Inf",
+    "padded": "nominal with the first or the last part of some rows at -Inf",
+    "infinite": "nominal with a few Inf and -Inf",
     "special": "nominal with a few Inf, -Inf and NaN (only where the task declares special values)",
 }
 """Shapes stay nominal in every distribution. Integers, Booleans and Python numbers vary in all but the nominal one (`discrete.vary`)."""
+
+INFINITE = ("masked", "padded", "infinite")
+"""Used where the original answers with finite numbers all the same, as a softmax, a maximum or a clamp does."""

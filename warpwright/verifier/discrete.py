@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-EDITED_SHARE = 0.02
+EDITED_SHARE, FEW_EDITS = 0.02, 8
+RARE_SHARE = 0.1
 EXTREMES_SHARE = 0.2
 
 
@@ -25,10 +26,8 @@ def vary(inputs: Any, name: str, seed: int, distinct: bool) -> Any:
     def change(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return _varied(value, name, generator, dice, distinct)
-        if type(value) is int:
-            return value + dice.choice((-1, 1, 2))
-        if type(value) is float:
-            return value * dice.uniform(0.5, 1.5) if value else dice.uniform(-0.5, 0.5)
+        if type(value) in (int, float):
+            return _number(value, name, dice)
         return value
 
     return tree_map(change, inputs)
@@ -37,21 +36,45 @@ def vary(inputs: Any, name: str, seed: int, distinct: bool) -> Any:
 def _varied(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: random.Random, distinct: bool) -> torch.Tensor:
     if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0:
         return tensor
-    host = tensor.cpu()
+    host = tensor.cpu().contiguous()
     if host.numel() == 1:
         made = ~host if host.dtype is torch.bool else host + dice.choice((-1, 1))
     elif host.dtype is torch.bool:
-        made = _booleans(host, generator)
+        made = _booleans(host, name, generator, dice)
     else:
         made = _integers(host, name, generator, dice, distinct)
-    if name == "edited":
+    if name == "edited" and host.dtype is not torch.bool:
         made = torch.where(torch.rand(host.shape, generator=generator) < EDITED_SHARE, made, host) if not _is_sorted(host) else host
     return made.to(tensor.device)
 
 
-def _booleans(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _number(value: float, name: str, dice: random.Random) -> float:
+    """Return another Python number of the same type: nothing, or of the other sign, where the real tensors are so, and at times elsewhere."""
+    if name == "zeros" or dice.random() < RARE_SHARE:
+        return value * 0
+    if name == "negated" or dice.random() < RARE_SHARE:
+        return -value
+    if type(value) is int:
+        return value + dice.choice((-1, 1, 2))
+    return value * dice.uniform(0.5, 1.5) if value else dice.uniform(-0.5, 0.5)
+
+
+def _booleans(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: random.Random) -> torch.Tensor:
+    """Return another mask: a few elements the other way round, the same elsewhere, or drawn anew; no row becomes empty."""
     share = float(tensor.double().mean())
-    return tensor if share in (0.0, 1.0) else torch.rand(tensor.shape, generator=generator) < min(max(share, 0.25), 0.75)
+    if share in (0.0, 1.0):
+        return tensor
+    if name == "edited":
+        made = tensor.clone()
+        for _ in range(dice.choice((1, 1, 2, FEW_EDITS))):
+            at = dice.randrange(tensor.numel())
+            made.view(-1)[at] = ~made.view(-1)[at]
+    elif name == "permuted":
+        made = tensor.flatten()[torch.randperm(tensor.numel(), generator=generator)].view(tensor.shape)
+    else:
+        made = torch.rand(tensor.shape, generator=generator) < min(max(share, 0.25), 0.75)
+    filled = tensor.any(-1, keepdim=True) & ~made.any(-1, keepdim=True)
+    return torch.where(filled, tensor, made)
 
 
 def _integers(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: random.Random, distinct: bool) -> torch.Tensor:

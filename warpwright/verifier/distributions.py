@@ -12,6 +12,7 @@ from warpwright.verifier.checks import DISTRIBUTIONS
 
 SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0
+MASKED_SHARE = 1 / 64
 EDITED_SHARE, EDITED_AT_LEAST = 2**-16, 8  # more edits than that would meet a fingerprint of 64 samples too often
 
 
@@ -27,13 +28,43 @@ def _spikes(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return (_random(tensor, generator, normal=False) * (2 * SPIKE_SIZE) - SPIKE_SIZE) * places
 
 
-def _special(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    values = tensor.clone()
-    flat = values.view(-1)
-    for value in (math.inf, -math.inf, math.nan):
+def _with(tensor: torch.Tensor, generator: torch.Generator, values: tuple[float, ...]) -> torch.Tensor:
+    flat = tensor.clone(memory_format=torch.contiguous_format).view(-1)
+    for value in values:
         places = torch.randint(flat.numel(), (max(1, flat.numel() // 4096),), generator=generator, device=flat.device)
         flat[places] = value
-    return values
+    return torch.empty_like(tensor).copy_(flat.view(tensor.shape))
+
+
+def _masked(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.where(_random(tensor, generator, normal=False) < MASKED_SHARE, -math.inf, tensor)
+
+
+def _padded(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The first or the last part of every second row or so at minus infinity, never all of one."""
+    if tensor.dim() == 0:
+        return tensor
+    size, rows = tensor.shape[-1], torch.empty_like(tensor[..., :1])
+    lengths = (_random(rows, generator, normal=False) * size).floor().clamp_(max=size - 1)
+    places = torch.arange(size, device=tensor.device, dtype=tensor.dtype)
+    from_end = _random(rows, generator, normal=False) < 0.5
+    covered = torch.where(from_end, places >= size - lengths, places < lengths) & (_random(rows, generator, normal=False) < 0.5)
+    return torch.where(covered, -math.inf, tensor)
+
+
+def _coarse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Multiples of a power of two, about a 32nd of the values' size; a number alone becomes a power of two."""
+    size = float(tensor.abs().mean())
+    if not 0 < size < math.inf:
+        return tensor
+    step = 2.0 ** (math.floor(math.log2(size)) - (5 if tensor.numel() > 1 else 0))
+    return torch.round(tensor / step) * step
+
+
+def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Values of all sizes below the smallest normal number. They come in float32 or float64."""
+    largest = float(tensor.abs().max())
+    return (tensor.double() * (0.9 * torch.finfo(tensor.dtype).tiny / largest)).to(tensor.dtype) if 0 < largest < math.inf else tensor
 
 
 def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -41,7 +72,7 @@ def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
     By mask, not by indices: on CUDA, of several writes to one place any may win, and inputs have to come out of their seed the same each time.
     """
-    chosen = _random(tensor, generator, normal=False) < max(EDITED_SHARE, min(1.0, EDITED_AT_LEAST / tensor.numel()))
+    chosen = _random(tensor, generator, normal=False) < max(EDITED_SHARE, min(1 / 16, EDITED_AT_LEAST / tensor.numel()))
     return torch.where(chosen, 2 * _random(tensor, generator), tensor)
 
 
@@ -67,7 +98,12 @@ _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor
     "zeros": lambda tensor, generator: torch.zeros_like(tensor),
     "heavy_tail": lambda tensor, generator: torch.sign(tensor - tensor.mean()) * torch.exp(2 * _random(tensor, generator)),
     "spikes": _spikes,
-    "special": _special,
+    "coarse": _coarse,
+    "denormal": _denormal,
+    "masked": _masked,
+    "padded": _padded,
+    "infinite": lambda tensor, generator: _with(tensor, generator, (math.inf, -math.inf)),
+    "special": lambda tensor, generator: _with(tensor, generator, (math.inf, -math.inf, math.nan)),
 }
 assert set(_TRANSFORMS) == set(DISTRIBUTIONS)
 

@@ -1,8 +1,9 @@
 """What a candidate's process works before its timed calls, while it is made ready for them.
 
 On a CPU it is stopped whenever nothing is asked of it, and its inputs come while it is stopped: what is left is what it can do without them when
-it is told to make room, fresh memory touched in advance, say. The parent reads the process's CPU clock around that. It is noise in one call and
-plain in many, so it is judged once, at the end of a timing.
+it is told to make room, fresh memory touched in advance, say. The parent reads the process's CPU clock around that, without the time for which the
+process is let run until its threads sleep (`Worker.calm`: OpenMP's wait busily for up to 12 ms after a call). It is noise in one call and plain in
+many, so it is judged once, at the end of a timing.
 On CUDA the preparation is timed instead: it ends with a synchronisation, so queued kernels lengthen it. It is longer, by 2 to 20 ms on an H200,
 where another process used the GPU last, which is so in every turn of a candidate and in few of the baselines', who share a process: only those few
 are compared. And it varies, with what else the driver is asked: what counts of a candidate's turns is the lower bound of their median, over the
@@ -52,7 +53,7 @@ class Ledger:
             self.preparing.append(self._clock() - self._began)
 
     def _clock(self) -> float:
-        return self.worker.cpu_clock() if self.worker.device == "cpu" else time.perf_counter()
+        return self.worker.cpu_clock() - self.worker.calm_seconds if self.worker.device == "cpu" else time.perf_counter()
 
 
 def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float, spare: float = 0.0) -> str:

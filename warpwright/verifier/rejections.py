@@ -8,7 +8,7 @@ from typing import Any
 
 from warpwright.base import Verdict
 from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.verifier.checks import CHECKS
+from warpwright.verifier.checks import ADVICE, CHECKS
 from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.sandbox import CallRaised, Worker
 
@@ -24,7 +24,8 @@ class Rejected(Exception):
 def rejection(check: str, reason: str, case: str = "", comparison: Comparison | None = None) -> Verdict:
     """Return the verdict of a failed check."""
     errors, original = (comparison.errors, comparison.original) if comparison else (None, None)
-    return Verdict(False, CHECKS[check].status, reason, case, errors, original, check)
+    advice = f"\nWhat to do: {ADVICE[check]}" if check in ADVICE else ""
+    return Verdict(False, CHECKS[check].status, reason + advice, case, errors, original, check)
 
 
 def verdict_of(error: WorkerError, case: str = "") -> Verdict:
@@ -61,9 +62,9 @@ def load_state(judge: Judge, worker: Worker, entry: str, which: int, how: str = 
     write_state(worker, entry, judge.state(which), how)
 
 
-def write_state(worker: Worker, entry: str, state: dict[str, Any], how: str) -> None:
+def write_state(worker: Worker, entry: str, state: dict[str, Any], how: str, **options: Any) -> None:
     """Load or write tensors of a state by name."""
-    reply = good(worker.with_tensors(how, worker.limits.build_seconds, entry=entry, state=state), "state_names")
+    reply = good(worker.with_tensors(how, worker.limits.build_seconds, entry=entry, state=state, **options), "state_names")
     if worker.freezes and (how == "load_state" or worker.memory.state is None):
         worker.memory.take_state(reply.get("places"))
     if reply.get("mismatch"):
@@ -89,5 +90,5 @@ def census(worker: Worker) -> dict[str, Any]:
         raise Rejected(rejection("patched", "the runner's census did not answer as it should: its code was replaced"))
     for check, found in reply["found"].items():
         if found:
-            raise Rejected(rejection(check, f"{CHECKS[check].meaning}; saw: {'; '.join(map(str, found[:5]))}"))
+            raise Rejected(rejection(check, f"{'; '.join(map(str, found[:5]))}. The rule: {CHECKS[check].meaning}"))
     return dict(reply["facts"])

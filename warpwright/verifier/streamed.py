@@ -29,10 +29,8 @@ CHECKED = 2
 
 SEEDS = 1 << 31
 
-PREPARING_SPARE = 15e-3
-"""Seconds a core that preparing a turn on a CPU may take more than another time. A process is stopped in the middle of its threads' busy wait for
-more work after the turn before, up to 12 ms each with OpenMP, and takes it up again when it is told to make room. It was the cause of false alarms:
-an original on one thread has none of it. Seen on two busy cores: 32 ms in one honest program, 9 ms in the baseline. No input is there yet."""
+SPIN_SPARE = 15e-3
+"""Seconds a core for which threads may wait busily: up to 12 ms each with OpenMP; on two busy cores 32 ms were seen in an honest program."""
 
 
 class StreamedProgram(TimedProgram):
@@ -62,8 +60,8 @@ class StreamedProgram(TimedProgram):
 
     @property
     def spare(self) -> float:
-        """What its preparations may differ by."""
-        return PREPARING_SPARE * (os.cpu_count() or 1) if self.worker.device == "cpu" else 0.0
+        """Of filling a turn by its own hand its threads wait busily, too."""
+        return SPIN_SPARE * (os.cpu_count() or 1) if self.worker.device == "cpu" and not self.worker.reads else 0.0
 
     def go(self) -> float:
         """Make the calls of a turn; return the seconds of one by this process's clock."""

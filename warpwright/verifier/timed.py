@@ -43,15 +43,17 @@ class TimedProgram:
     def prepare(self, inputs: Shipment, place: float) -> None:
         """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew.
 
-        On a CPU it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core. The program is let run
-        until its threads sleep, before its inputs are there: a thread of OpenMP waits busily for milliseconds after a call, and one that was
-        stopped in it would go on with it in the next.
+        On a CPU it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core. The program is first let
+        run until its threads sleep: a thread of OpenMP waits busily for milliseconds after a call, and one that was stopped in it would go on with
+        it in the next, and in the preparation, where it would pass for work.
         """
         self._case = inputs.case
         before, TimedProgram._turn = TimedProgram._turn, (self.worker, inputs)
         self._place = place
         switched = before is None or before[0] is not self.worker or before[1] is not inputs
         with placement.started_at(self.worker.pid, place) if self.worker.device == "cpu" else nullcontext():
+            if self.worker.reads:
+                self.worker.calm()
             self._lay_out(inputs, switched)
 
     _place = 0.0
@@ -66,6 +68,11 @@ class TimedProgram:
 
     _turn: ClassVar[tuple[Worker, Shipment] | None] = None
     """Who was called last, on which inputs. After another program's turn, or with inputs that the judge has just made, another process was last."""
+
+    @property
+    def spare(self) -> float:
+        """Seconds that its preparations may take more than another program's without being work."""
+        return 0.0
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""

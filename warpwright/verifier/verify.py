@@ -24,7 +24,7 @@ from typing import Any
 from warpwright.base import Build, Case, Source, Task, Verdict
 from warpwright.verifier import aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
-from warpwright.verifier.draw import STRIDED, Draw, with_draw
+from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
 from warpwright.verifier.judge_client import MIXED, TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, write_state
 from warpwright.workers.sandbox import Activity, CallRaised, Limits, Worker
@@ -43,7 +43,7 @@ WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work g
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
 SINGLE_CHANGES = 3
-KEPT_CALLS, KEPT_SURELY, KEPT_SECONDS, KEPT_MOST_SECONDS = 300, 48, 0.1, 0.5
+KEPT_CALLS, KEPT_SURELY, KEPT_SECONDS, KEPT_MOST_SECONDS = 300, 128, 0.1, 0.5
 """So many further calls are made, or so many and for so long, before an output that was kept is looked at again; none of slow programs."""
 
 SETTLE_TRIES = 4
@@ -169,6 +169,16 @@ def deliberate(worker: Worker, verdict: Verdict) -> Verdict:
     return verdict
 
 
+def afterwards(judge: Judge, worker: Worker, entry: str) -> Verdict | None:
+    """Change the state once more when a program has been timed; return a rejection if it has stopped looking at it meanwhile."""
+    try:
+        with as_rejections():
+            _Verification(judge, worker, entry).changed_afterwards()
+    except Rejected as rejected:
+        return rejected.verdict
+    return None
+
+
 class _Verification:
     """One candidate's way through the cases."""
 
@@ -190,11 +200,12 @@ class _Verification:
         self.call(second, 0, slot="same")
         self.call(first, 0, check="repeat")
         for case in others:
+            if case.name in VARIATIONS:  # of the first input, which is what a program saw last then, and might go by
+                self.call(first, 0, check="repeat")
             self.call(case, 0)
         self.second_state(first, others)
-        load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-        self.call(second, TIMED_STATE, check="stale_state")
         self.kept(first)
+        self.timed_state(second)
         self.idle("")
         census(self.worker)
         return self.nearest[1]
@@ -223,8 +234,10 @@ class _Verification:
         Each is put back and followed by a call before the next, so that nothing else changes at the same time.
         """
         names = list(self.judge.state(1))
-        for number in self.random.sample(range(2 * len(names)), min(SINGLE_CHANGES, 2 * len(names))):
-            which, name = MIXED + number, names[number // 2]
+        order = self.random.sample(range(len(names)), len(names))
+        for turn in range(min(SINGLE_CHANGES, 2 * len(names))):
+            at, rounds = order[turn % len(names)], turn // len(names)
+            which, name = MIXED + 2 * at + (turn + rounds) % 2, names[at]  # an element, a whole tensor, an element
             if not self.judge.viable(case, which):
                 continue
             self.write(name, which)
@@ -233,10 +246,29 @@ class _Verification:
             with as_rejections(case.name):
                 self.once(self.judge.ship(case), "same")
 
+    def timed_state(self, case: Case) -> None:
+        """Write the last state through `.data` and switch the mode of training and back; then load it, as it is for the timing; a call after each."""
+        state = self.judge.state(TIMED_STATE)
+        if self.judge.facts["state_tensors"]:
+            write_state(self.worker, self.entry, state, "set_state", hidden=True)
+            with as_rejections():
+                good(self.worker.request("switch_mode", entry=self.entry), "raised")
+            self.call(case, TIMED_STATE, check="stale_state", loaded=True)
+        load_state(self.judge, self.worker, self.entry, TIMED_STATE)
+        self.call(case, TIMED_STATE, check="stale_state")
+
+    def changed_afterwards(self) -> None:
+        """Write a state in place, and make a call in it."""
+        nominal = replace(self.judge.cases[0], seed=self.random.randrange(1 << 31))
+        if self.judge.facts["state_tensors"] and self.judge.viable(nominal, 1):
+            write_state(self.worker, self.entry, self.judge.state(1), "set_state")
+            self.call(nominal, 1, check="stale_state", loaded=True)
+
     def write(self, name: str, which: int) -> None:
-        """Write one tensor of a state in place; all of them where calls change some."""
+        """Write one tensor of a state in place, or through `.data`; all of them where calls change some."""
         state = self.judge.state(which)
-        write_state(self.worker, self.entry, state if self.judge.facts["mutated_state"] else {name: state[name]}, "set_state")
+        chosen = state if self.judge.facts["mutated_state"] else {name: state[name]}
+        write_state(self.worker, self.entry, chosen, "set_state", hidden=self.random.random() < 0.5)
 
     def call(self, case: Case, which: int, slot: str = "", check: str = "", watched: bool = False, loaded: bool = False) -> None:
         """Make one call and have its output judged. A mere difference in values is reported as `check`, if that is given.

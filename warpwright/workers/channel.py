@@ -15,21 +15,30 @@ from typing import Any
 from warpwright.errors import WarpwrightError
 
 LINE = 500
+LIBRARIES = f"{os.sep}site-packages{os.sep}"
+"""In the path of a frame that is of an installed package, torch above all."""
+
 OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 Operation = Callable[..., dict[str, Any] | None]
 
 
 def short_traceback(error: BaseException, lines: int = 16) -> str:
-    """Return what was raised and where, without the frames of this package's workers; the end of it, long lines cut."""
+    """Return what was raised, then where: the user's frames if there are any, else those outside this package's workers, else all; cut to `lines`."""
     try:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(OWN)]
-        lines_of = [*traceback.format_list(frames), *traceback.format_exception_only(error)] if frames else traceback.format_exception(error)
-        text = "".join(lines_of).strip().splitlines()
+        raised = "".join(traceback.format_exception_only(error)).strip().splitlines()
+        frames = traceback.extract_tb(error.__traceback__)
+        outside = [frame for frame in frames if not frame.filename.startswith(OWN)]
+        users = [frame for frame in outside if LIBRARIES not in frame.filename]
+        where = "".join(traceback.format_list(users or outside or frames)).rstrip().splitlines()
     except BaseException:  # an error whose own __str__ raises
         return f"{type(error).__name__}, which cannot be printed"
-    kept = text if len(text) <= lines else ["...", *text[-lines:]]
-    return "\n".join(line[:LINE] for line in kept)
+    if isinstance(error, SyntaxError):
+        raised = [*raised[-1:], *raised[:-1]]
+    half = max(1, lines // 2)
+    raised = raised if len(raised) <= half else [*raised[:half], "..."]
+    where = where if len(where) <= lines - len(raised) else ["...", *where[len(raised) - lines :]]
+    return "\n".join(line[:LINE] for line in [*raised, *where])
 
 
 def serve_requests(
@@ -92,5 +101,5 @@ def _answer(operations: Mapping[str, Operation], op: str, request: dict[str, Any
         return operations[op](**request) or {}
     except BaseException as error:
         text = short_traceback(error)
-        message = error.message if isinstance(error, WarpwrightError) else text.splitlines()[-1] if text else ""
+        message = error.message if isinstance(error, WarpwrightError) else text.splitlines()[0] if text else ""
         return {"error": text, "kind": type(error).__name__, "message": message}

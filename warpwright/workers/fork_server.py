@@ -15,9 +15,13 @@ import threading
 from pathlib import Path
 
 from warpwright.errors import WorkerDied, WorkerError
+from warpwright.llm import secrets
 
 SHARED_MEMORY = Path("/dev/shm")
 SHARED_MEMORY_WANTED = 2 << 30  # containers often have 64 MiB there: then the ordinary temporary folder is used
+
+LEAVING_SECONDS = 0.5
+"""How long a process that ends waits for its fork server, which clears away by itself what this one leaves."""
 
 
 class ForkServer:
@@ -25,7 +29,9 @@ class ForkServer:
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        hidden = secrets()  # a candidate reads its environment
+        kept = {name: value for name, value in os.environ.items() if name not in hidden}
+        environment = {**kept, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
         root = SHARED_MEMORY if _free_bytes(SHARED_MEMORY) >= SHARED_MEMORY_WANTED else Path(tempfile.gettempdir())
         self.exchange = tempfile.mkdtemp(prefix="warpwright-", dir=root)
@@ -48,7 +54,7 @@ class ForkServer:
             return
         self.socket.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(5)
+            self.process.wait(LEAVING_SECONDS)
         for folder in (self.exchange, self.folder):
             shutil.rmtree(folder, ignore_errors=True)
 

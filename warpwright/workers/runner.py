@@ -54,7 +54,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "release_memory", "trim", "line_up",
+            "release_memory", "trim", "line_up", "switch_mode",
         )
     }
     serve_requests(request_fd, reply_fd, operations, runner.call, lambda: runner.patience, stops=bool(order.get("stops")))
@@ -156,8 +156,11 @@ class Runner:
             return {"mismatch": str(error)[-2000:]}
         return {"places": _state_places(module)}
 
-    def set_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
-        """Change parameters and buffers in place, as an optimizer would: load_state_dict's hooks do not run."""
+    def set_state(self, entry: str, state: dict[str, Any], hidden: bool = False) -> dict[str, Any]:
+        """Change parameters and buffers in place, as an optimizer would: load_state_dict's hooks do not run.
+
+        `hidden`: through `.data`, which torch's version counters do not show; a program that has a method `refresh` is told by it.
+        """
         module = self.programs[entry].module
         if module is None:
             return {}
@@ -165,8 +168,19 @@ class Runner:
         for name, item in state.items():
             if name not in own:
                 return {"mismatch": f"no parameter or buffer {name!r}"}
-            own[name].copy_(exchange.take(item, self.device))
+            (own[name].data if hidden else own[name]).copy_(exchange.take(item, self.device))
+        refresh = getattr(module, "refresh", None)
+        if hidden and callable(refresh):
+            refresh()
         return {"places": _state_places(module)}
+
+    def switch_mode(self, entry: str) -> dict[str, Any]:
+        """Put a module into the other mode of training and evaluation, and back."""
+        module = self.programs[entry].module
+        if module is not None:
+            module.train(not module.training)
+            module.train(not module.training)
+        return {}
 
     def prepare(
         self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0, warm: bool = False, spin: float = 0.0

@@ -17,9 +17,11 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
+from warpwright import native
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.workers import caches, device_yield, exchange
 from warpwright.workers.fork_server import ForkServer, the_fork_server
@@ -127,6 +129,8 @@ class Worker:
         self.pid = int(message["pid"])
         self._guard_pid = parent_of(self.pid)
         self.call_seconds = 0.0
+        self.calm_seconds = 0.0
+        """CPU time used in `calm` so far."""
         self.freezer = Freezer(self.pid)
         self.memory = WorkerMemory(self.pid, self.scratch)
         device_yield.living.add(self)
@@ -139,7 +143,8 @@ class Worker:
             "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
             "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
-            "log_bytes": self.limits.log_bytes, "stops": self.freezes, "environment": _environment(self.folder, self.role != "candidate"),
+            "log_bytes": self.limits.log_bytes, "stops": self.freezes,
+            "environment": _environment(self.folder, self.role != "candidate", server.can_change_user),
         }  # fmt: skip
         try:
             socket.send_fds(server.socket, [json.dumps(order).encode()], [guard_control.fileno(), request_read, reply_write])
@@ -279,6 +284,7 @@ class Worker:
             return self.with_tensors("line_up", self.limits.build_seconds, inputs=inputs, **common)
         reply = self.request("line_up", self.limits.build_seconds, inputs=exchange.forms_of(inputs), **common)
         if "error" not in reply:
+            self.calm()
             self.memory.fill_turn(turn, reply.get("places"))
         return reply
 
@@ -503,15 +509,18 @@ class Worker:
         """On a CPU, let the process run until all its threads sleep, for CALM_SECONDS at most, and stop it again.
 
         OpenMP's wait busily after a call, and take a core from the next program: calls of 2 ms on two cores varied by 100 %, and by 8 % with this.
+        What they use counts as `calm_seconds`, not as work: there is nothing new to work on yet.
         """
         if self.device != "cpu":
             return
+        began = self.cpu_clock()
         self.thaw()
         deadline = time.monotonic() + CALM_SECONDS
         folders = [f"/proc/{self.pid}/task/{thread}" for thread in self.threads()]
         while any(state_of(folder) == "R" for folder in folders) and time.monotonic() < deadline:
             time.sleep(0.0005)
         self.freeze()
+        self.calm_seconds += self.cpu_clock() - began
 
     def settle(self) -> float:
         """Wait until the main thread sleeps, for at most a tenth of a second; return the CPU time that it still used."""
@@ -547,11 +556,11 @@ class CallRaised(WorkerError):
 SHARED_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
-def _environment(folder: str, trusted: bool) -> dict[str, str]:
+def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
     """Return the variables that keep every cache of a worker in its own folder.
 
-    A trusted worker uses the compile caches that this process was given, if any: compiling a baseline anew takes up to minutes. An
-    untrusted one never does, because it could leave a slow or a wrong program there.
+    A trusted worker uses the compile caches that this process was given, or, where candidates have users of their own (`apart`), those of the
+    package: compiling a baseline anew takes 15 s, up to minutes. An untrusted one never does, because it could leave a slow or a wrong program there.
     """
     inside = {
         "HOME": ".", "TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton",
@@ -559,6 +568,9 @@ def _environment(folder: str, trusted: bool) -> dict[str, str]:
     }  # fmt: skip
     own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in inside.items()}
     given = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if trusted and os.environ.get(name)}
+    if trusted and apart:
+        kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
+        given = {name: str(kept / inside[name]) for name in SHARED_CACHES} | given
     return own | given | {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for a name, and a dropped user has no entry in passwd
 
 

@@ -55,6 +55,7 @@ def main() -> None:
     try:
         server.sendall(json.dumps({"can_change_user": isolation.can_change_user()}).encode())
     except BrokenPipeError:  # a run that was over before this was ready
+        _clear_away(sys.argv[2:])
         return
     while True:
         message, descriptors, _, _ = socket.recv_fds(server, 65536, 3)

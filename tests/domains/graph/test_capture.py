@@ -59,13 +59,14 @@ def test_an_edit_leaves_the_original_alone(tmp_path):
     [
         (lambda self, x: x.add_(1.0), "input"),
         (lambda self, x: x if x.sum() > 0 else -x, "torch.export cannot read"),
-        (lambda self, x: self.rnn(x)[0], "recurrent"),
+        (lambda self, x: self.rnn(torch.nn.utils.rnn.pack_sequence([x, x[:2]]))[1], "PackedSequence"),
+        (lambda self, x: self.rnn(x)[0], "dropout"),
     ],
-    ids=["writes_its_input", "branches_on_values", "recurrent"],
+    ids=["writes_its_input", "branches_on_values", "packed", "dropout"],
 )
 def test_says_why_a_model_cannot_be_captured(forward, reason):
     model = type("Model", (torch.nn.Module,), {"forward": forward})()
-    if reason == "recurrent":
-        model.rnn = torch.nn.GRU(4, 4)
+    if reason in ("PackedSequence", "dropout"):
+        model.rnn = torch.nn.GRU(4, 4, 2, dropout=0.5 if reason == "dropout" else 0.0)
     with pytest.raises(CaptureError, match=reason):
         from_module(model, [torch.randn(3, 4)])

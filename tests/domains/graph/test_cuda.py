@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from tests.domains.graph import test_cpp
 from tests.domains.graph.techniques.exactness import captured, draw
@@ -25,18 +26,22 @@ cache = test_cpp.cache
 class OnCpu:
     """Stands in for CUDA_KERNELS of a generated file: the same text, translated."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, kernels: list[CudaKernel]) -> None:
+        text, self.shapes = source_of(kernels)
         flags = ["-O1" if flag == "-O3" else flag for flag in transpile.FLAGS]
         self.kernels = transpile.compile_text(text, "fused.cu").load(flags)
 
     def usable(self, tensor: torch.Tensor) -> bool:
+        """Say that there are kernels."""
         return True
 
-    def aligned(self, tensor: torch.Tensor, step: int) -> torch.Tensor:
-        return tensor.clone() if tensor.data_ptr() % step else tensor
+    def aligned(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        """Return the tensors where their addresses allow it."""
+        return [tensor.clone() if tensor.data_ptr() % 16 else tensor for tensor in tensors]
 
-    def launch(self, name: str, grid: int, block: int, tensor: torch.Tensor, pointers: tuple[int, ...]) -> None:
-        self.kernels[name][grid, block](*pointers)
+    def launch(self, name: str, tensor: torch.Tensor, *pointers: int) -> None:
+        """Run a kernel."""
+        self.kernels[name][self.shapes[name][1:]](*pointers)
 
 
 def fused(ir: GraphIR, tuning: Tuning = DEFAULT) -> tuple[list[CudaKernel], Any]:
@@ -46,7 +51,7 @@ def fused(ir: GraphIR, tuning: Tuning = DEFAULT) -> tuple[list[CudaKernel], Any]
     kernels = list({n.target.__name__: n.target for n in after.graph.nodes if isinstance(n.target, CudaKernel)}.values())
     names: dict[str, Any] = {"__name__": "generated"}
     exec(compile(lower(after, (), Original("test", TEXT, target="cuda")).source.text, "optimized.py", "exec"), names)
-    names["CUDA_KERNELS"] = OnCpu(source_of(kernels)[0])
+    names["CUDA_KERNELS"] = OnCpu(kernels)
     return kernels, names["optimized"]
 
 
@@ -83,13 +88,16 @@ def test_rows(size: tuple[int, ...]) -> None:
     check(ROWS, size, ("normal", "offset", "heavy"))
 
 
-@pytest.mark.parametrize("full", [2, 1056])
-def test_long_rows_are_read_in_parts_or_again(full: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "FULL", full)  # with fewer blocks than that, rows are split
+def test_long_rows_are_read_twice_at_most() -> None:
     functions = [ROWS[0], ROWS[1], ROWS[2], ROWS[7], ROWS[11], lambda x: torch.softmax(x * 2, -1) * 3]
     kernels = check(functions, (3, 70001), ("normal", "offset", "heavy"))
-    assert {len(kernel.launches) for kernel in kernels} == ({1} if full == 2 else {2})
-    assert not any(kernel.text.count("#pragma unroll 4") > 2 * len(kernel.launches) for kernel in kernels)  # a row is read twice at most
+    assert not any(kernel.text.count("#pragma unroll 4") > 2 for kernel in kernels)
+    assert all(kernel.made.flags for kernel in kernels)  # in parts
+
+
+def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "CHUNK_BYTES", 3 << 18)  # two rows
+    check([ROWS[0], ROWS[7], ROWS[13]], (9, 70001), ("normal",))
 
 
 def test_infinities_in_long_rows() -> None:
@@ -108,3 +116,55 @@ def test_infinities_in_long_rows() -> None:
 @pytest.mark.parametrize("size", [(3, 64, 20, 12), (1, 2, 200, 300)], ids=str)
 def test_images(size: tuple[int, ...]) -> None:
     check(IMAGES, size, ("normal", "offset"))
+
+
+class Halves(Several):
+    """Weights and results in bfloat16, one result converted."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__([])
+        self.weight = torch.nn.Parameter((torch.rand(width) + 0.5).bfloat16())
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        scaled = (x.float() * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6)).bfloat16() * self.weight
+        return scaled, torch.softmax(x + y, -1), F.gelu(x * self.weight) + y, x.sum(-1), (x - y).float(), x.mean(0) > 0
+
+
+@pytest.mark.parametrize("size", [(40, 1024), (65, 130), (3, 70002), (9, 500)], ids=str)
+def test_bfloat16(size: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    model, x, y = Halves(size[-1]), torch.randn(size).bfloat16(), torch.randn(size).bfloat16()
+    ir = captured(model, x, y)
+    kernels, optimized = fused(ir)
+    assert len(kernels) >= 5 and max(n for n in (8, 4, 2) if size[-1] % n == 0) in {kernel.made.vector for kernel in kernels}
+    weight = model.weight.detach()
+    exact = run(ir, [x.double(), y.double()], {"weight": weight.double()}, torch.float64, flat=True)
+    for number, (seen, plain, truth) in enumerate(zip(optimized(x, y, weight), [t.detach() for t in model(x, y)], exact, strict=True)):
+        assert seen.dtype == plain.dtype and seen.shape == plain.shape, number
+        if seen.dtype == torch.bool:
+            assert torch.equal(seen, truth)
+            continue
+        allowed = 1.1 * test_cpp.errors(plain, truth) + (2.0**-9 if seen.dtype == torch.bfloat16 else 1e-6) * float(truth.abs().max())
+        assert test_cpp.errors(seen, truth) <= allowed, number
+
+
+class Losses(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            F.cross_entropy(x, labels), F.cross_entropy(x, labels, reduction="none", ignore_index=3),
+            F.cross_entropy(x, labels, label_smoothing=0.1, reduction="sum"), F.triplet_margin_loss(x, y, z, margin=0.5),
+            F.cosine_similarity(x, y), F.kl_div(F.log_softmax(x, -1), F.softmax(y, -1), reduction="batchmean"), torch.softmax(x, -1).mean(),
+        )  # fmt: skip
+
+
+def test_losses_over_rows() -> None:
+    torch.manual_seed(0)
+    given = (*(torch.randn(200, 1001) for _ in range(3)), torch.randint(0, 1001, (200,)))
+    given[3][:9] = 3
+    kernels, optimized = fused(captured(Losses(), *given))
+    assert sum("logsumexp" in kernel.__name__ for kernel in kernels) >= 2
+    exact = Losses()(*(t.double() if t.is_floating_point() else t for t in given))
+    for number, (seen, plain, truth) in enumerate(zip(optimized(*given), Losses()(*given), exact, strict=True)):
+        assert seen.shape == plain.shape and seen.dtype == plain.dtype, number
+        allowed = 2 * test_cpp.errors(plain, truth) + 5e-7 * float(truth.abs().max())
+        assert test_cpp.errors(seen, truth) <= allowed, f"{number}: {test_cpp.errors(seen, truth)} {allowed}"

@@ -96,6 +96,7 @@ def entries(text: str) -> dict[str, str]:
     """Return the host functions whose parameters are addresses and numbers, with a code for each; where some have C linkage, those alone."""
     found: dict[str, str] = {}
     linked: set[str] = set()
+    text = without_directives(text)
     tokens = scan.tokens(text)
     for piece in scan.pieces(tokens):
         words = [t for t in tokens if piece.start <= t.start < (piece.brace if piece.brace >= 0 else piece.end)]
@@ -113,6 +114,14 @@ def entries(text: str) -> dict[str, str]:
     return {name: codes for name, codes in found.items() if name in linked} if linked else found
 
 
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*$", re.M | re.S)
+
+
+def without_directives(text: str) -> str:
+    """Return a text with blanks in place of the preprocessor's lines: every other letter stays where it is."""
+    return _DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
 def _in_c_block(text: str, offset: int) -> bool:
     return any(start <= offset < end for start, end in scan.c_blocks(scan.tokens(text)))
 
@@ -127,10 +136,7 @@ def _code(parameter: str) -> str:
 
 def expect_entries(text: str, name: str) -> dict[str, str]:
     """Return the entries of a CUDA source as its author wrote it; raise TaskError where it has none."""
-    try:
-        found = dict(read(text).entries)
-    except NotApplicable as error:
-        raise TaskError(f"{name}: {error.message}", "see docs/cuda.md for what is read") from error
+    found = entries(text)
     if not found:
         raise TaskError(f"expected a host function in {name} that launches the kernels, saw none", 'write extern "C" void run(float* out, ...)')
     return found
@@ -146,8 +152,9 @@ def linked(text: str, wanted: Mapping[str, str]) -> str:
         if seen.get(entry) != codes:
             has = f"one with parameters {seen[entry]}" if entry in seen else f"only {', '.join(seen) or 'kernels'}"
             raise NotApplicable(f"expected the host function {entry} with parameters {codes} (codes of ctypes), saw {has}", "keep its signature")
-    tokens = scan.tokens(text)
-    changes = [*_streams(text, tokens), *_linkage(text, tokens, wanted)]
+    bare = without_directives(text)
+    tokens = scan.tokens(bare)
+    changes = [*_streams(bare, tokens), *_linkage(bare, tokens, wanted)]
     return "#ifndef WW_STREAM\n#define WW_STREAM 0\n#endif\n" + edits.apply(text, changes)
 
 

@@ -15,7 +15,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from warpwright.domains.graph import results
+from warpwright.domains.graph import recurrent, results
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
@@ -43,9 +43,6 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
     """Return the IR of `model(*inputs)`. Both may lie on any device; neither is run or changed."""
     if any(tensor.device.type != "meta" for tensor in (*model.parameters(), *model.buffers())):
         model = copy.deepcopy(model).to("meta")
-    recurrent = next((name for name, part in model.named_modules() if isinstance(part, torch.nn.RNNBase)), None)
-    if recurrent is not None:  # 512 steps of 6 layers took 50 s to export and give a graph of 40 000 nodes
-        raise CaptureError(f"expected no recurrent module, saw {recurrent!r}, which torch.export unrolls step by step")
     arguments = pytree.tree_map(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x, tuple(inputs))
     leaves = pytree.tree_leaves(arguments)
     other = next((leaf for leaf in leaves if not isinstance(leaf, torch.Tensor | bool | int | float | str | None)), None)
@@ -83,15 +80,17 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
     )
 
 
-class _NumbersOnCpu(TorchFunctionMode):
-    """Let `torch.tensor(0.5, device=x.device)` in a model's forward keep its value, which the meta device would lose."""
+class _Traced(TorchFunctionMode):
+    """Let `torch.tensor(0.5, device=x.device)` in a model's forward keep its value, which the meta device would lose; and keep recurrent
+    networks whole."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         number = function is torch.tensor and args and isinstance(args[0], bool | int | float)
         if number and torch.device(kwargs.get("device") or "cpu").type == "meta":
             kwargs["device"] = "cpu"
-        return function(*args, **kwargs)
+        whole = recurrent.as_one(function, args, kwargs)
+        return function(*args, **kwargs) if whole is None else whole
 
 
 def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[torch.export.ExportedProgram, Any]:
@@ -111,7 +110,7 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[torch.e
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             model.__dict__["forward"] = flat
-            with _NumbersOnCpu():
+            with _Traced():
                 return torch.export.export(model, arguments), structures[-1]
     except CaptureError:
         raise

@@ -27,6 +27,7 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
 
 def space(task: Task, target: str = "cpu") -> Space[GraphIR]:
     """Return the search space of a task on `target` (cpu or cuda). What cannot be captured has schedule techniques only."""
+    from warpwright.domains.graph import cost_model
     from warpwright.domains.graph.capture import capture
     from warpwright.domains.graph.lower import Original, lower
     from warpwright.domains.graph.techniques import techniques
@@ -34,4 +35,7 @@ def space(task: Task, target: str = "cpu") -> Space[GraphIR]:
     reference = taskfile.load(task)
     original = Original(task.name, reference.source_text, tuple(reference.init_inputs), taskfile.Form.of(task).mode, target)
     start = capture(reference)
-    return Space(start, techniques(target), lambda ir, actions: lower(ir, actions, original), limited=start.unreadable)
+    return Space(
+        start, techniques(target), lambda ir, actions: lower(ir, actions, original),
+        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable,
+    )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from warpwright.domains.graph import recurrent
 from warpwright.domains.graph.ir import aten, is_op
 
 Namer = Callable[[fx.Node], str]
@@ -62,6 +63,8 @@ def expression(node: fx.Node, name: Namer, device: str) -> str:
     if not isinstance(node.target, torch._ops.OpOverload):
         given = ", ".join(_text(a, name, device) for a in node.args)
         return f"{node.target.__name__}({given})"  # type: ignore[union-attr]
+    if node.target.namespace == recurrent.NAMESPACE:
+        return recurrent.text(node.target, [_text(a, name, device) for a in node.args])
     for form in (_special, _operator, _method, _function):
         found = form(node, name, device)
         if found is not None:

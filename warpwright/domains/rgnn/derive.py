@@ -17,7 +17,7 @@ GRADIENT = "gradient"
 
 
 def differentiate(program: Program, wanted: Sequence[str]) -> Program:
-    """Return a program whose outputs are the output of `program` and the gradients of the inputs `wanted`; raise NotApplicable where one is lacking."""
+    """Return a program whose outputs are the output of `program` and the gradients of the inputs `wanted`; raise NotApplicable without one."""
     builder = Builder()
     for op in program.ops:
         builder.add(op)
@@ -124,7 +124,8 @@ def _slopes(builder: Builder, op: Op, position: int, gradient: int) -> list[list
         return [[gradient, builder.map("positive", inputs[0])]]
     if name == "elu":  # 1 where x > 0, else the value plus the constant
         positive = builder.map("positive", inputs[0])
-        below = builder.map("sub", builder.map("shift", position, constant=op.constant), builder.map("relu", builder.map("shift", position, constant=op.constant - 1)))
+        slope, above = builder.map("shift", position, constant=op.constant), builder.map("shift", position, constant=op.constant - 1)
+        below = builder.map("sub", slope, builder.map("relu", above))
         return [[gradient, builder.map("maximum", positive, below)]] if op.constant <= 1 else _refuse(name)
     if name == "tanh":
         square = builder.contract([position, position], ["abcdefgh"[: len(op.shape)]] * 2, "abcdefgh"[: len(op.shape)])

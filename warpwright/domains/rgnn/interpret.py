@@ -62,7 +62,9 @@ def interpret(program: Program, index: Index, inputs: Mapping[str, torch.Tensor]
     return [values[i][0] if program.ops[i].domain is Domain.ONE else values[i] for i in program.outputs]
 
 
-def _value(op: Op, program: Program, values: list[torch.Tensor], index: Index, inputs: Mapping[str, torch.Tensor], like: torch.Tensor) -> torch.Tensor:
+def _value(
+    op: Op, program: Program, values: list[torch.Tensor], index: Index, inputs: Mapping[str, torch.Tensor], like: torch.Tensor
+) -> torch.Tensor:
     operands = [values[i] for i in op.inputs]
     domains = [program.ops[i].domain for i in op.inputs]
     if op.kind == "input":

@@ -26,8 +26,8 @@ Kind = Literal["input", "view", "reshape", "map", "contract", "segmax", "count"]
 Shape = tuple[int, ...]
 
 UNARY = frozenset({
-    "neg", "exp", "log", "sqrt", "reciprocal", "inverse", "relu", "leaky_relu", "leaky_slope", "elu", "tanh", "sigmoid", "gelu", "gelu_slope", "scale", "shift",
-    "positive", "detach",
+    "neg", "exp", "log", "sqrt", "reciprocal", "inverse", "relu", "leaky_relu", "leaky_slope", "elu", "tanh", "sigmoid", "gelu", "gelu_slope",
+    "scale", "shift", "positive", "detach",
 })  # fmt: skip
 BINARY = frozenset({"add", "sub", "maximum", "equal"})
 
@@ -79,7 +79,8 @@ class Program:
         lines = []
         for position, op in enumerate(self.ops):
             inside = " ".join(f"%{i}" for i in op.inputs)
-            detail = op.function + (f" {op.constant:g}" if op.constant else "") + (",".join(op.subscripts[:-1]) + "->" + op.subscripts[-1] if op.subscripts else "")
+            detail = ",".join(op.subscripts[:-1]) + "->" + op.subscripts[-1] if op.subscripts else op.function
+            detail += f" {op.constant:g}" if op.constant else ""
             over = f" over {op.over.name}" if op.sums else ""
             lines.append(f"%{position}: {op.domain.name}{list(op.shape)} = {op.kind} {detail} {inside}".rstrip() + over)
         return "\n".join([*lines, "return " + " ".join(f"%{i}" for i in self.outputs)])
@@ -125,7 +126,9 @@ class Builder:
         shape = _broadcast([operand.shape for operand in operands])
         return self.add(Op("map", join(*(operand.domain for operand in operands)), shape, values, function, constant))
 
-    def contract(self, values: Sequence[int], subscripts: Sequence[str], result: str, over: Domain | None = None, domain: Domain | None = None) -> int:
+    def contract(
+        self, values: Sequence[int], subscripts: Sequence[str], result: str, over: Domain | None = None, domain: Domain | None = None
+    ) -> int:
         """Append a product of `values`, summed over the letters that `result` lacks and over the rows of `over` that share a row of `domain`."""
         operands = [self.ops[value] for value in values]
         over = over or join(*(operand.domain for operand in operands))

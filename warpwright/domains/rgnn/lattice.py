@@ -55,7 +55,8 @@ def join(*domains: Domain) -> Domain:
     for domain in _BY_SIZE:
         if keys <= set(domain.value):
             return domain
-    raise UsageError(f"expected values of one graph position, saw {', '.join(domain.name for domain in domains)}", "read nodes by g.src(x) or g.dst(x)")
+    seen = ", ".join(domain.name for domain in domains)
+    raise UsageError(f"expected values of one graph position, saw {seen}", "read nodes by g.src(x) or g.dst(x)")
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ import torch
 
 from warpwright.domains.rgnn.derive import GRADIENT, differentiate
 from warpwright.domains.rgnn.emit.eager import Eager
-from warpwright.domains.rgnn.emit.gpu import Rows, Tuning
+from warpwright.domains.rgnn.emit.gpu import DEFAULT, Rows, Tuning
 from warpwright.domains.rgnn.emit.rows import lower
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index
@@ -36,7 +37,10 @@ class Options:
     """What adding to a row in memory costs beside a write: a high one makes layers compute each source's message first, a low one aggregate first."""
     emitter: str = "auto"
     """auto, eager or gpu."""
-    tuning: Tuning = Tuning()
+    tuning: Tuning = DEFAULT
+
+
+STANDARD = Options()
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ def split(joint: Program) -> tuple[Program, Program]:
         if any(value in late for value in op.inputs):
             late.add(position)
     early = _needed(joint, joint.outputs[:1])
-    builder, place = Builder(), {}
+    builder = Builder()
+    place: dict[int, int] = {}
     saved: list[int] = []
 
     def moved(position: int) -> int:
@@ -122,13 +127,18 @@ def _cached(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], sizes: tuple[
 
 
 @functools.lru_cache(maxsize=1024)
-def _runner(program: Program, emitter: str, tuning: Tuning) -> Runner:
+def _runner(program: Program, emitter: str, tuning: Tuning, donated: tuple[str, ...] = ()) -> Runner:
     if emitter == "gpu":
         try:
-            return Rows(lower(program), tuning)
+            return Rows(lower(program), tuning, donated)
         except NotApplicable:
             return Eager(program)
     return Eager(program)
+
+
+def _about(rows: int) -> int:
+    """Return a number of rows to within a fifth, so that batches of like size share a plan."""
+    return round(2 ** (math.ceil(4 * math.log2(rows)) / 4)) if rows > 1 else 1
 
 
 def emitter_for(device: torch.device, dtype: torch.dtype, options: Options) -> str:
@@ -139,18 +149,23 @@ def emitter_for(device: torch.device, dtype: torch.dtype, options: Options) -> s
     return "gpu" if fits and find_spec("triton") is not None else "eager"
 
 
-def run(layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = Options()) -> torch.Tensor:  # noqa: B008
-    """Return the layer's result on a graph, with gradients for the tensors that want them."""
+def run(
+    layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = STANDARD, donated: tuple[str, ...] = ()
+) -> torch.Tensor:
+    """Return the layer's result on a graph, with gradients for the tensors that want them.
+
+    The tensors `donated` are only added to the result, and may be written: the result may be made in their memory.
+    """
     inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
     grown = torch.is_grad_enabled()
     wanted = tuple(name for name, (_, x) in tensors.items() if grown and x.requires_grad)
-    sizes = tuple((domain, 1 << max(0, rows - 1).bit_length()) for domain, rows in index.rows.items())
+    sizes = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
     compiled = _cached(layer, inputs, wanted, sizes, options)
     values = [x for _, x in tensors.values()]
     emitter = emitter_for(values[0].device, values[0].dtype, options)
     if not wanted:
-        return _runner(compiled.infer, emitter, options.tuning)(index, dict(zip(tensors, values, strict=True)))[0]
-    result: torch.Tensor = _Layer.apply(compiled, index, emitter, options.tuning, tuple(tensors), *values)
+        return _runner(compiled.infer, emitter, options.tuning, donated)(index, dict(zip(tensors, values, strict=True)))[0]
+    result: torch.Tensor = _Layer.apply(compiled, index, (emitter, options.tuning), tuple(tensors), donated, *values)
     return result
 
 
@@ -158,11 +173,14 @@ class _Layer(torch.autograd.Function):
     """The plan as one node of autograd."""
 
     @staticmethod
-    def forward(ctx: Any, compiled: Plan, index: Index, emitter: str, tuning: Tuning, names: tuple[str, ...], *values: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, compiled: Plan, index: Index, emitter: tuple[str, Tuning], names: tuple[str, ...], donated: tuple[str, ...], *values: torch.Tensor
+    ) -> torch.Tensor:
         given = dict(zip(names, (x.detach() for x in values), strict=True))
-        result, *saved = _runner(compiled.forward, emitter, tuning)(index, given)
-        ctx.save_for_backward(*values, *saved)
-        ctx.compiled, ctx.index, ctx.emitter, ctx.names = compiled, index, (emitter, tuning), names
+        result, *saved = _runner(compiled.forward, *emitter, donated)(index, given)
+        read = compiled.backward.names() if compiled.backward is not None else {}
+        ctx.save_for_backward(*(x if name in read else None for name, x in zip(names, values, strict=True)), *saved)
+        ctx.compiled, ctx.index, ctx.emitter, ctx.names = compiled, index, emitter, names
         return result
 
     @staticmethod

@@ -128,7 +128,10 @@ def _relations(spec: Spec, nodes: tuple[int, ...], scale: float, seed: int) -> t
 
 
 def adversarial(name: str, edges: int = 100_000, device: str | torch.device = "cpu", seed: int = 0) -> Synthetic:
-    """Return a graph that layers fail on: hub, relations (10,000, most of them empty), lopsided (99 % in one), duplicates, none (no edge) or loops."""
+    """Return a graph that layers fail on.
+
+    hub, relations (10,000, most of them empty), lopsided (99 % of the edges in one), duplicates, none (no edge) or loops.
+    """
     random = torch.Generator(device=device).manual_seed(seed)
     count = max(16, edges // 10)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.rgnn.emit.gpu import Tuning
@@ -64,7 +65,8 @@ class Flag:
         """Return the layer with the pass on."""
         if ir.options is None or getattr(ir.options, self.name):
             raise NotApplicable(f"expected a compiled layer without {self.name}")
-        return replace(ir, options=replace(ir.options, **{self.name: True}))
+        on: dict[str, Any] = {self.name: True}
+        return replace(ir, options=replace(ir.options, **on))
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,9 @@ def lower(ir: Choice, actions: Sequence[Action]) -> Candidate:
     """Return the file: the original, and a `ModelNew` that runs the compiled layer. It imports warpwright."""
     recipe = "".join(f"#     {action}\n" for action in actions) or "#     none\n"
     head = f"# a relational layer: the original, then ModelNew, which computes the same\n# recipe:\n{recipe}"
-    body = "class ModelNew(Model):\n    pass\n" if ir.options is None else _NEW.replace("@OPTIONS", repr(ir.options)).replace("@CALL", _CALLS[ir.work.model])
+    body = "class ModelNew(Model):\n    pass\n"
+    if ir.options is not None:
+        body = _NEW.replace("@OPTIONS", repr(ir.options)).replace("@CALL", _CALLS[ir.work.model])
     return Candidate(Source("python", (("optimized.py", f"{head}{task_text(ir.work)}\n\n{body}"),)), ir.target, tuple(actions), proposer="rgnn")
 
 
@@ -150,7 +154,8 @@ class ModelNew(Model):
 _CALLS = {
     "rgcn": """        out = run(models.rgcn, graph, {"x": (Domain.NODE, x), "weight": (Domain.ETYPE, self.weight)}, OPTIONS)
         return out + torch.addmm(self.bias, x, self.root)""",
-    "rgat": """        given = {"x": (Domain.NODE, x), "weight": (Domain.ETYPE, self.weight), "query": (Domain.ONE, self.query), "key": (Domain.ONE, self.key)}
+    "rgat": """        given = {"x": (Domain.NODE, x), "weight": (Domain.ETYPE, self.weight),
+                 "query": (Domain.ONE, self.query), "key": (Domain.ONE, self.key)}
         return run(models.rgat_single, graph, given, OPTIONS)""",
     "hgt": """        key, query, value = (part.contiguous() for part in (x @ self.project).tensor_split(3, 1))
         given = {"key": (Domain.NODE, key), "query": (Domain.NODE, query), "value": (Domain.NODE, value),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 
-from warpwright.base import BASELINE, Candidate, Measurement, Record, Task, Timing, Verdict, failed, now
+from warpwright.base import BASELINE, Candidate, Comparison, Measurement, Record, Task, Timing, Verdict, failed, now
 from warpwright.domains.sass import domain, script
 from warpwright.domains.sass.checker import complaints
 from warpwright.domains.sass.simulator import cycles
@@ -56,7 +56,7 @@ class SimulatedEvaluator:
             raise NotApplicable(f"the model of hazards refuses the schedule: {found[0]}", "see docs/sass.md")
         taken = cycles(schedule, WARPS)
         speedup = self.original / taken
-        verdict = "FASTER" if taken < self.original else "SLOWER" if taken > self.original else "SAME"
+        verdict: Comparison = "FASTER" if taken < self.original else "SLOWER" if taken > self.original else "SAME"
         measurement = Measurement(
             "simulated cycles", "s", "lower", _exact(taken), {BASELINE_NAME: _exact(self.original)}, BASELINE_NAME, speedup, (speedup, speedup),
             verdict, {"regime": "simulator", "warps": WARPS},

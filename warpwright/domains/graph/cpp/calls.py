@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp.program import FLOAT, MASK, Axes, Program, Unsupported, Value
+from warpwright.domains.graph.cpp.program import FLOAT, FLOATS, MASK, Axes, Program, Unsupported, Value
 from warpwright.domains.graph.ir import argument, aten, is_tensor, shape, value
 
 Builder = Callable[[Program, fx.Node], Value]
@@ -39,13 +39,13 @@ def _name(node: fx.Node) -> str:
 
 
 def _float_result(node: fx.Node) -> None:
-    if value(node).dtype != torch.float32:
+    if value(node).dtype not in FLOATS:
         raise Unsupported(f"a result of {value(node).dtype}")
 
 
 def _read_float(p: Program, arg: Any, near: Axes) -> Value:
     """Return an argument that has to be float32 or a number."""
-    if is_tensor(arg) and value(arg).dtype != torch.float32 and arg.meta.get("number") is None:
+    if is_tensor(arg) and value(arg).dtype not in FLOATS and arg.meta.get("number") is None:
         raise Unsupported("arithmetic on tensors that are not float32")
     return p.read(arg, near)
 
@@ -83,7 +83,7 @@ def _compare(p: Program, node: fx.Node) -> Value:
     near = p.axes_of_result(node, node.args)
     a, b = node.args[:2]
     operands: tuple[Any, ...] = (a, b)
-    if not all(value(x).dtype == torch.float32 if is_tensor(x) else isinstance(x, int | float) for x in operands) and b != 0:
+    if not all(value(x).dtype in FLOATS if is_tensor(x) else isinstance(x, int | float) for x in operands) and b != 0:
         raise Unsupported("a comparison of integers other than with 0, which float32 need not hold")
     return p.op(f"({{0}} {_COMPARE[_name(node)]} {{1}})", p.read(a, near), p.read(b, near), type=MASK)
 
@@ -114,7 +114,7 @@ def _masked_fill(p: Program, node: fx.Node) -> Value:
 
 def _convert(p: Program, node: fx.Node) -> Value:
     x = p.read(node.args[0], p.axes_of_result(node, node.args))
-    if value(node).dtype == torch.float32:
+    if value(node).dtype in FLOATS:
         return p.op("pick({0}, splat(1.f), splat(0.f))", x, type=FLOAT) if x.type == MASK else x
     if value(node).dtype == torch.bool:
         return x if x.type == MASK else p.op("({0} != 0.f)", x, type=MASK)
@@ -270,6 +270,8 @@ def _layer_norm(p: Program, node: fx.Node) -> Value:
     if _name(node) == "layer_norm":
         return _affine(p, _normalised(p, x, dims, argument(node, "eps")), argument(node, "weight"), argument(node, "bias"), axes)
     eps = argument(node, "eps")
+    if eps is None and value(node).dtype != torch.float32:
+        raise Unsupported("an RMS norm whose eps follows from its type")
     mean = p.op("{0} / {1}", p.reduce("Sum", p.op("{0} * {0}", x), dims), p.const(p.count(x, dims)))
     scale = p.op("1.f / vsqrt({0} + {1})", mean, p.const(torch.finfo(torch.float32).eps if eps is None else eps))
     return _affine(p, p.op("{0} * {1}", x, scale), argument(node, "weight"), None, axes)

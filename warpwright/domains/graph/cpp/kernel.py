@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import fx
@@ -65,6 +65,8 @@ class Fused:
 
     text: str
     """The source."""
+    floats: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)
+    """Floating-point types that it may read and write."""
 
     def __repr__(self) -> str:
         return self.__name__

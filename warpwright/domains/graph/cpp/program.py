@@ -21,6 +21,8 @@ Axes = tuple[tuple[int, ...], ...]
 """For each dimension of a tensor the axes over which it runs, outermost first; () for a dimension of size 1."""
 
 FLOAT, MASK = "f", "m"
+FLOATS = (torch.float32, torch.bfloat16)
+"""Types that are computed with in float32; what is rounded to bfloat16 between calls is not, within a kernel. Which a language writes, it says."""
 
 
 class Unsupported(Exception):
@@ -138,7 +140,7 @@ class Program:
 
     def load(self, node: fx.Node, axes: Axes) -> Value:
         """Return the elements of a tensor from outside."""
-        if value(node).dtype not in (torch.float32, torch.int64, torch.int32, torch.bool, torch.uint8):
+        if value(node).dtype not in (*FLOATS, torch.int64, torch.int32, torch.bool, torch.uint8):
             raise Unsupported(f"a tensor of {value(node).dtype}")
         if (node, axes) not in self.operands:
             self.operands.append((node, axes))

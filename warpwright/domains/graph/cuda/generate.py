@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
 from warpwright.domains.graph.cpp.layout import Layout, Loop, choose
 from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
 from warpwright.domains.graph.cuda.online import online
-from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TYPES, Plan, Tuning, counted, plan
+from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
 from warpwright.domains.graph.ir import value
 
 KEPT_COST = 8
@@ -33,23 +35,33 @@ class Launch:
 
 @dataclass(frozen=True)
 class Generated:
-    """Kernels that together compute a program. Each takes the operands, the outputs, and where there is one the workspace."""
+    """A kernel that computes a program. It takes the operands, the outputs, and where there are such the workspace and the flags."""
 
     text: str
-    launches: tuple[Launch, ...]
+    launch: Launch
     workspace: int = 0
     """Doubles of partial results."""
     vector: int = 1
     """Every address has to be a multiple of this many floats."""
+    flags: int = 0
+    """Integers, zero before the launch, by which blocks wait for one another."""
 
 
 def generate(program: Program, name: str, tuning: Tuning = DEFAULT) -> Generated:
     """Return the kernels of a finished program; Unsupported when it cannot be one."""
     layout = choose(program)
-    shape = plan(program, layout, tuning)
-    if not shape.items:
+    shape = plan(program, layout, tuning, _passes(program))
+    if not shape.items and program.reduced:
         program = online(program)
+        shape = plan(program, layout, tuning, _passes(program))
     return _Writer(program, layout, shape, name).made()
+
+
+def _passes(program: Program) -> int:
+    """Return how many phases go over the elements."""
+    phases = Phases()
+    phases.analyse(program)
+    return sum(bool(phases.roots(phase)) for phase in range(phases.last + 1))
 
 
 @dataclass
@@ -66,6 +78,8 @@ class _Writer(Phases):
         self.kept = self._choose_kept()
         self.whole = self.plan.items * self.plan.group * self.plan.vector == self.plan.length
         """Has every thread the same number of elements?"""
+        self.all_live = self.plan.units % self.plan.per_block == 0
+        """Has every group a row?"""
 
     def made(self) -> Generated:
         """Return the text of all launches."""
@@ -73,29 +87,19 @@ class _Writer(Phases):
         if shape.order == "flat":
             per_block = block * shape.vector * shape.unroll
             grid = -(-shape.units * shape.length // per_block)
-            return Generated(self._flat(), (Launch(self.name, grid, block),), vector=shape.vector)
-        blocks = self._blocks()
-        if blocks * max(shape.parts, 1) >= 2**31:
+            return Generated(self._flat(), Launch(self.name, grid, block), vector=shape.vector)
+        blocks = -(-shape.units // shape.per_block)
+        if blocks * shape.parts >= 2**29:
             raise Unsupported("too many rows")
         if shape.parts == 1:
-            text = self._kernel(self.name, list(range(self.last + 1)), 1)
-            return Generated(text, (Launch(self.name, blocks, block),), vector=shape.vector)
-        texts, launches = [], []
-        for phase in range(self.last + 1):
-            if self.roots(phase):
-                launches.append(Launch(f"{self.name}_{phase}", blocks * shape.parts, block))
-                texts.append(self._kernel(launches[-1].name, [phase], shape.parts))
+            return Generated(self._kernel(), Launch(self.name, blocks, block), vector=shape.vector)
+        steps: list[int | None] = [phase for phase in range(self.last + 1) if self.roots(phase)]
         if not any(v.phase == self.last and self.of_elements(v) for v in self.results):
-            launches.append(Launch(f"{self.name}_{self.last}", blocks, block))
-            texts.append(self._kernel(launches[-1].name, [], 1))
+            steps.append(None)  # results of rows, from their parts
+        order = chunks(shape, blocks, 4 * shape.length * shape.per_block)
         doubles = sum(SLOTS[r.text] for r in self.reductions) * shape.units * shape.parts
-        return Generated("\n".join(texts), tuple(launches), doubles, shape.vector)
-
-    def _blocks(self) -> int:
-        shape = self.plan
-        if self.lanes is not None:
-            return self.layout.rows * -(-self.lanes.size // shape.per_block)
-        return -(-shape.units // shape.per_block)
+        launch = Launch(self.name, order.grid(len(steps)), block)
+        return Generated(self._in_parts(steps, order, blocks), launch, doubles, shape.vector, 1 + (len(steps) - 1) * blocks)
 
     def _choose_kept(self) -> list[Value]:
         """Return the values that stay in registers from the phase that computes them to a later one."""
@@ -122,13 +126,17 @@ class _Writer(Phases):
         """Has a tensor an element of its own for each element of a vector?"""
         return self.layout.vector.strides[tensor] != 0
 
+    def _kind(self, v: Value) -> torch.dtype:
+        """Return the type of a result."""
+        return value(self.program.outputs[self.results.index(v)][0]).dtype
+
     def _tensors(self) -> range:
         return range(self.inputs + len(self.results))
 
     def _signature(self, name: str, workspace: bool) -> str:
         given = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, (node, _) in enumerate(self.program.operands)]
-        made = [f"{'bool' if v.type == MASK else 'float'}* __restrict__ o{i}" for i, v in enumerate(self.results)]
-        more = ["double* __restrict__ w"] if workspace else []
+        made = [f"{TYPES[self._kind(v)]}* __restrict__ o{i}" for i, v in enumerate(self.results)]
+        more = ["double* w", "int* flags"] if workspace else []
         return f'extern "C" __global__ void __launch_bounds__({self.plan.block}) {name}({", ".join([*given, *made, *more])}) {{'
 
     def _digits(self, source: str, loops: Sequence[Loop], prefix: str) -> list[str]:
@@ -174,7 +182,7 @@ class _Writer(Phases):
             if v not in self.used or v.kind == "const" or v.phase != phase or self.of_elements(v):
                 continue
             if v.kind == "load":
-                lines.append(f"const float v{v.number} = (float)*p{v.operand};")
+                lines.append(f"const float v{v.number} = number(*p{v.operand});")
             elif v.kind == "reduce" and v.text == "Online":
                 continue
             elif v.kind == "reduce" and v.text == "Moments":
@@ -215,13 +223,12 @@ class _Writer(Phases):
 
     def _load(self, v: Value, width: int) -> list[str]:
         t = v.operand
-        wide = width > 1 and TYPES[value(self.program.operands[t][0]).dtype] == "float"
+        kind = TYPES[value(self.program.operands[t][0]).dtype]
         if not self._moves(t):
-            return [f"const float x{v.number} = (float)*q{t};"]
-        if wide:
-            parts = ", ".join(f"x{v.number}_.{'xyzw'[i]}" for i in range(width))
-            return [f"const float{width} x{v.number}_ = *(const float{width}*)q{t};", f"const float x{v.number}[{width}] = {{{parts}}};"]
-        return [f"const float x{v.number}[{width}] = {{{', '.join(f'(float)q{t}[{i}]' for i in range(width))}}};"]
+            return [f"const float x{v.number} = number(*q{t});"]
+        if width > 1 and kind in ("float", "bf16"):
+            return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
+        return [f"const float x{v.number}[{width}] = {{{', '.join(f'number(q{t}[{i}])' for i in range(width))}}};"]
 
     def _element(self, v: Value, phase: int, kept: Sequence[Value]) -> str:
         if self.is_kept(v, phase, kept):
@@ -231,9 +238,10 @@ class _Writer(Phases):
 
     def _store(self, v: Value, width: int) -> list[str]:
         t = self.tensor(v)
-        if width > 1 and v.type != MASK:
-            return [f"*(float{width}*)q{t} = make_float{width}({', '.join(f'y{t}[{i}]' for i in range(width))});"]
-        return [f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]
+        past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
+        if v.type == MASK:
+            return [f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]
+        return [f"{'store_past' if past else 'store'}<{width}>(q{t}, y{t});"]
 
     def _touched(self, phase: int, kept: Sequence[Value]) -> list[int]:
         read = {v.operand for v in self.elements_in(phase, kept) if v.kind == "load" and not self.is_kept(v, phase, kept)}
@@ -262,59 +270,76 @@ class _Writer(Phases):
         lines += ["#pragma unroll", f"    for (int u = 0; u < {shape.unroll}; ++u) {{", *(f"        {line}" for line in body), "    }", "}"]
         return "\n".join(lines) + "\n"
 
-    def _kernel(self, name: str, phases: Sequence[int], parts: int) -> str:
-        """Return one kernel: these phases, on `parts` parts of each row; earlier phases are joined from the workspace. No phase: results of rows."""
-        split = self.plan.parts > 1
-        lines = [self._signature(name, split)]
-        body = self._place(parts)
-        first = phases[0] if phases else self.last
-        earlier = [r for r in self.reductions if r.phase <= first] if split else []
-        body += self._joined(earlier)
-        for phase in range(first + 1):
-            body += self._scalars(phase)
-        for v in self.kept:
-            body.append(f"float c{v.number}[{self.plan.items}][{self.plan.vector}];")
-        for number, phase in enumerate(phases):
-            body += self._phase(phase, parts)
-            if not split:
-                body += self._scalars(phase + 1)
-            elif number == 0:
-                body += self._partials([r for r in self.reductions if r.args[0].phase == phase])
-        if not split or not phases or (phases[-1] == self.last and any(v.phase == self.last and self.of_elements(v) for v in self.results)):
-            body += self._row_results(split and bool(phases))
-        shared = sum(SLOTS[r.text] for r in self.reductions) * 8 * (self.plan.block if self.lanes is not None else 32)
-        if shared * (2 if split else 1) > SHARED_BYTES:
-            raise Unsupported("more reductions than shared memory has room for")
-        return "\n".join([*lines, *(f"    {line}" for line in body), "}"]) + "\n"
+    def _kernel(self) -> str:
+        """Return the kernel in which a group of threads does all phases of a row."""
+        body = ["const int block = blockIdx.x;", *self._place(), *self._scalars(0)]
+        body += [f"float c{v.number}[{self.plan.items}][{self.plan.vector}];" for v in self.kept]
+        for phase in range(self.last + 1):
+            body += self._phase(phase) + self._scalars(phase + 1)
+        body += self._row_results("live && member == 0")
+        return self._text(body, False, 1)
 
-    def _place(self, parts: int) -> list[str]:
-        """Return the lines that say where a thread stands."""
+    def _in_parts(self, steps: Sequence[int | None], order: Chunks, blocks: int) -> str:
+        """Return the kernel whose blocks each do one phase of one part of a row; they draw what to do, and wait for earlier phases of their row."""
+        every, parts = len(steps) * order.items, self.plan.parts
+        body = ["__shared__ int shown;", "if (threadIdx.x == 0) shown = atomicAdd(flags, 1);", "__syncthreads();", "const int drawn = shown;"]
+        body += [f"const int step = drawn % {every} / {order.items}, chunk = drawn / {every} - step, place = drawn % {order.items};"]
+        body += [f"const int block = chunk * {order.blocks} + place / {parts}, part = place % {parts};"]
+        body += [f"if (chunk < 0 || chunk >= {order.count} || block >= {blocks}) return;", *self._place()]
+        for number, phase in enumerate(steps):
+            inner = []
+            if number:
+                before = f"flags[{1 + (number - 1) * blocks} + block]"
+                inner += ["if (threadIdx.x == 0) {", f"    while (atomicAdd(&{before}, 0) < {parts}) {{}}", "    __threadfence();", "}"]
+                inner += ["__syncthreads();"]
+            inner += self._of_part(phase)
+            if number < len(steps) - 1:
+                done = f"flags[{1 + number * blocks} + block]"
+                inner += ["__threadfence();", "__syncthreads();", f"if (threadIdx.x == 0) atomicAdd(&{done}, 1);"]
+            body += [f"if (step == {number}) {{", *(f"    {line}" for line in inner), "}"]
+        return self._text(body, True, len(steps))
+
+    def _of_part(self, phase: int | None) -> list[str]:
+        """Return the lines of one phase of a part: what earlier ones gave is joined first. None: the results of rows."""
+        first = self.last if phase is None else phase
+        lines = self._joined([r for r in self.reductions if r.phase <= first])
+        for earlier in range(first + 1):
+            lines += self._scalars(earlier)
+        if phase is None:
+            return lines + self._row_results("live && member == 0 && part == 0")
+        lines += self._phase(phase) + self._partials([r for r in self.reductions if r.args[0].phase == phase])
+        ends = phase == self.last and any(v.phase == self.last and self.of_elements(v) for v in self.results)
+        return lines + (self._row_results("live && member == 0 && part == 0") if ends else [])
+
+    def _text(self, body: Sequence[str], in_parts: bool, copies: int) -> str:
+        shared = sum(SLOTS[r.text] for r in self.reductions) * 8 * (self.plan.block if self.lanes is not None else 32)
+        if shared * copies > SHARED_BYTES:
+            raise Unsupported("more reductions than shared memory has room for")
+        return "\n".join([self._signature(self.name, in_parts), *(f"    {line}" for line in body), "}"]) + "\n"
+
+    def _place(self) -> list[str]:
+        """Return the lines that say where a thread of `block` stands."""
         shape, kind = self.plan, self.index
-        lines = [f"const int part = blockIdx.x % {parts}, block = blockIdx.x / {parts};" if parts > 1 else "const int part = 0, block = blockIdx.x;"]
         if self.lanes is not None:
-            tiles = -(-self.lanes.size // shape.per_block)
-            lines += [f"const int column = threadIdx.x % {shape.per_block}, member = threadIdx.x / {shape.per_block};"]
-            lines += [f"const {kind} row = block / {tiles}, wanted = block % {tiles} * {shape.per_block} + column;"]
-            full = self.lanes.size % shape.per_block == 0
-            lines += [f"const bool live = {'true' if full else f'wanted < {self.lanes.size}'};"]
-            lines += [f"const {kind} lane = {'wanted' if full else f'live ? wanted : {self.lanes.size - 1}'}, unit = row * {self.lanes.size} + lane;"]
+            lines = [f"const int column = threadIdx.x % {shape.per_block}, member = threadIdx.x / {shape.per_block};"]
+            lines += [f"const {kind} wanted = ({kind})block * {shape.per_block} + column;"]
         else:
-            lines += [f"const int member = threadIdx.x % {shape.group};"]
+            lines = [f"const int member = threadIdx.x % {shape.group};"]
             lines += [f"const {kind} wanted = ({kind})block * {shape.per_block} + threadIdx.x / {shape.group};"]
-            full = shape.units % shape.per_block == 0
-            lines += [f"const bool live = {'true' if full else f'wanted < {shape.units}'};"]
-            lines += [f"const {kind} row = {'wanted' if full else f'live ? wanted : {shape.units - 1}'}, unit = row;"]
+        lines += [f"const bool live = {'true' if self.all_live else f'wanted < {shape.units}'};"]
+        lines += [f"const {kind} unit = {'wanted' if self.all_live else f'live ? wanted : {shape.units - 1}'};"]
+        lines += [f"const {kind} row = unit / {self.lanes.size}, lane = unit % {self.lanes.size};" if self.lanes else f"const {kind} row = unit;"]
         lines += self._digits("row", self.layout.outer, "i")
         lines += self._pointers(self.layout.outer, "i", "given", "p", self._tensors(), "lane" if self.lanes is not None else "")
-        return [*lines, "(void)part, (void)unit, (void)live, (void)member;"]
+        return [*lines, "(void)unit, (void)live, (void)member;"]
 
-    def _phase(self, phase: int, parts: int) -> list[str]:
+    def _phase(self, phase: int) -> list[str]:
         """Return the loop of one phase over a thread's elements, and the reductions joined over its group."""
         shape, loops, width = self.plan, self.layout.inner, self.plan.vector
         reductions = [r for r in self.reductions if r.args[0].phase == phase]
         lines = [line for r in reductions for line in self._accumulators(r)]
         if self.elements_in(phase, self.kept):
-            lines += self._loop(phase, parts)
+            lines += self._loop(phase)
             inner = self._digits("k", loops, "k") + self._pointers(loops, "k", "p", "q", self._touched(phase, self.kept))
             inner += self._step(phase, width, self.kept)
             deep = 2 if shape.items else 1
@@ -323,12 +348,10 @@ class _Writer(Phases):
             raise Unsupported("a reduction of a constant")
         return [*lines, *self._group_joined(reductions, "s")]
 
-    def _loop(self, phase: int, parts: int) -> list[str]:
-        shape, kind = self.plan, self.index
+    def _loop(self, phase: int) -> list[str]:
+        shape, kind, parts = self.plan, self.index, self.plan.parts
         step = shape.group * shape.vector
-        guard = [] if self.lanes is None and shape.units % shape.per_block == 0 else ["live"]
-        if self.lanes is not None and self.lanes.size % shape.per_block == 0:
-            guard = []
+        guard = [] if self.all_live else ["live"]
         if shape.items:
             tests = " && ".join([*guard, *([] if self.whole else [f"k < {shape.length}"])])
             lines = ["#pragma unroll", f"for (int i = 0; i < {shape.items}; ++i) {{"]
@@ -393,13 +416,13 @@ class _Writer(Phases):
         if not reductions:
             return []
         lines = [line for r in reductions for line in self._accumulators(r)]
-        steps = [step for r in reductions for step in _join(r, [f"({_type(r)}){self._slot(r, i, 'j')}" for i in range(SLOTS[r.text])])]
+        steps = [step for r in reductions for step in _join(r, [f"({_type(r)})__ldcg(&{self._slot(r, i, 'j')})" for i in range(SLOTS[r.text])])]
         lines += [f"for (int j = member; j < {self.plan.parts}; j += {self.plan.group}) {{", *(f"    {line}" for line in steps), "}"]
         return lines + self._group_joined(reductions, "j")
 
-    def _row_results(self, by_first_part: bool) -> list[str]:
-        stores = [f"*p{self.tensor(v)} = v{v.number};" for v in self.results if not self.of_elements(v)]
-        test = "live && member == 0" + (" && part == 0" if by_first_part else "")
+    def _row_results(self, test: str) -> list[str]:
+        rows = [v for v in self.results if not self.of_elements(v)]
+        stores = [f"*p{self.tensor(v)} = v{v.number};" if v.type == MASK else f"put(p{self.tensor(v)}, v{v.number});" for v in rows]
         return [f"if ({test}) {{", *(f"    {line}" for line in stores), "}"] if stores else []
 
 

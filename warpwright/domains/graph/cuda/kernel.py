@@ -9,45 +9,50 @@ from torch import fx
 
 from warpwright import templates
 from warpwright.domains.graph.cpp.kernel import Fused
-from warpwright.domains.graph.cpp.program import Program
+from warpwright.domains.graph.cpp.program import FLOATS, Program
 from warpwright.domains.graph.cuda.generate import generate
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 
 
 class CudaKernel(Fused):
-    """A generated CUDA kernel, or the few launches that are one."""
+    """A generated CUDA kernel."""
+
+    floats = FLOATS
 
     def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node], tuning: Tuning = DEFAULT) -> None:
         super().__init__(name, program, nodes)
-        made = generate(program, name, tuning)
-        self.text, self.launches, self.workspace, self.vector = made.text, made.launches, made.workspace, made.vector
+        self.made = generate(program, name, tuning)
+        self.text = self.made.text
 
     def python_text(self) -> str:
-        """Return the Python function that allocates the results and launches the kernel."""
+        """Return the Python function that allocates the results and launches the kernel. Each line costs time of the host: there are few."""
         lines = self.opening("not CUDA_KERNELS.usable(a0)")
         lines += [f"    {name} = {name}.contiguous()" for name in self.names]
+        places = [f"p{i}" for i in range(len(self.names))]
+        lines.append(f"    {', '.join(places)} = {', '.join(f'{name}.data_ptr()' for name in self.names)}")
+        if self.made.vector > 1:
+            lines.append(f"    if ({' | '.join(places)}) % 16:")
+            lines.append(f"        return {self.__name__}(*CUDA_KERNELS.aligned({', '.join(self.names)}))")
         lines += [f"    o{i} = a0.new_empty({tuple(sizes)}, dtype={kind})" for i, (sizes, kind) in enumerate(self.outputs)]
         made = [f"o{i}" for i in range(len(self.outputs))]
-        if self.workspace:
-            lines.append(f"    w = a0.new_empty({self.workspace}, dtype=torch.float64)")
-        given = [*(f"a{i}" for i in self.operands), *made, *(["w"] if self.workspace else [])]
-        if self.vector > 1:
-            lines += [f"    {name} = CUDA_KERNELS.aligned({name}, {4 * self.vector})" for name in self.names]
-        lines.append(f"    pointers = ({', '.join(f'{text}.data_ptr()' for text in given)},)")
-        lines += [f'    CUDA_KERNELS.launch("{launch.name}", {launch.grid}, {launch.block}, a0, pointers)' for launch in self.launches]
+        given = [*(f"p{i}" for i in self.operands), *(f"{name}.data_ptr()" for name in made)]
+        if self.made.workspace:
+            lines.append(f"    w = a0.new_empty({self.made.workspace}, dtype=torch.float64)")
+            lines.append(f"    flags = a0.new_zeros({self.made.flags}, dtype=torch.int32)")
+            given += ["w.data_ptr()", "flags.data_ptr()"]
+        lines.append(f'    CUDA_KERNELS.launch("{self.__name__}", a0, {", ".join(given)})')
         return "\n".join([*lines, f"    return {made[0] if len(made) == 1 else '(' + ', '.join(made) + ')'}"])
 
-
     @property
-    def pointers(self) -> int:
-        """How many pointers each launch takes."""
-        return len(self.operands) + len(self.outputs) + bool(self.workspace)
+    def shape(self) -> tuple[int, int, int]:
+        """Pointers that a launch takes, blocks, and threads of a block."""
+        pointers = len(self.operands) + len(self.outputs) + 2 * bool(self.made.workspace)
+        return pointers, self.made.launch.grid, self.made.launch.block
 
 
-def source_of(kernels: Sequence[CudaKernel]) -> tuple[str, Mapping[str, int]]:
-    """Return the CUDA text of all kernels, and how many pointers each launch takes."""
-    counts = {launch.name: kernel.pointers for kernel in kernels for launch in kernel.launches}
-    return "\n".join([head(), *(kernel.text for kernel in kernels)]), counts
+def source_of(kernels: Sequence[CudaKernel]) -> tuple[str, Mapping[str, tuple[int, int, int]]]:
+    """Return the CUDA text of all kernels, and the shape of each one's launch."""
+    return "\n".join([head(), *(kernel.text for kernel in kernels)]), {kernel.__name__: kernel.shape for kernel in kernels}
 
 
 def head() -> str:

@@ -4,14 +4,14 @@
     rows     the last axis is reduced: a group of threads takes a row
     columns  the last axis is not reduced: neighbouring threads take neighbouring columns, and several share one
 
-A row (or column) that fits the registers of its threads is read once. Of longer ones several parts are reduced at once when there are too few to
-fill the GPU: each phase is then a launch of its own, and begins by joining the parts of the phase before.
+A row (or column) that fits the registers of its threads is read once. A longer one is cut into parts, each the work of a block in each phase; what
+reads it again comes soon enough to find it in the L2 cache (`Chunks`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -23,8 +23,10 @@ MULTIPROCESSORS = 132
 """Of an H100 or H200: how many blocks fill a GPU follows from it. Right on any GPU, best tuned for these."""
 REGISTERS = {256: 96, 512: 64, 1024: 32}
 """Threads of a block -> values that each may keep in registers between phases."""
-FULL = 8 * MULTIPROCESSORS
-"""Blocks of 256 threads that an H200 holds at once: with fewer, long rows are split."""
+THREADS = 2048 * MULTIPROCESSORS
+"""That it holds at once."""
+CHUNK_BYTES = 16 << 20
+"""Of rows that do not fit registers as many are worked on at once as an L2 of 50 MB surely holds, together with what is written meanwhile."""
 LONG = 16384
 """A row up to this is never split: a second launch would cost more than it saves."""
 SHARED_BYTES = 40 << 10
@@ -38,8 +40,8 @@ class Tuning:
     """Threads of a block."""
     vector: int = 4
     """Floats that a thread reads at once, at most."""
-    unroll: int = 2
-    """Vectors of a thread in a flat kernel; items that a thread reduces before it needs the others, in tens, elsewhere."""
+    unroll: int = 1
+    """Vectors of a thread in a flat kernel; elsewhere a thread takes about 8 elements of a short row, and 16 of a part of a long one, times this."""
 
 
 DEFAULT = Tuning()
@@ -70,12 +72,37 @@ class Plan:
         return self.block // self.group
 
 
-def plan(program: Program, layout: Layout, tuning: Tuning) -> Plan:
-    """Return the plan of a program; Unsupported when it has too many elements to count."""
-    vector = 1 if layout.order == "columns" else _vector(program, layout, tuning.vector)
+@dataclass(frozen=True)
+class Chunks:
+    """The order of work where rows have parts: chunks of rows, and in each step phase p of chunk `step - p`.
+
+    Blocks draw numbers in turn, so that whatever a block waits for was drawn before, by a block that runs or is done.
+    """
+
+    count: int
+    blocks: int
+    """Rows (of columns: blocks of them) of a chunk."""
+    items: int
+    """Numbers of one phase of one chunk: blocks times parts."""
+
+    def grid(self, phases: int) -> int:
+        """Return how many numbers are drawn in all."""
+        return (self.count + phases - 1) * phases * self.items
+
+
+def chunks(shape: Plan, blocks: int, row_bytes: int) -> Chunks:
+    """Return the chunks of `blocks` rows (or blocks of columns) that read `row_bytes` each."""
+    at_once = max(1, min(blocks, CHUNK_BYTES // max(row_bytes, 1)))
+    count = -(-blocks // at_once)
+    return Chunks(count, at_once, at_once * shape.parts)
+
+
+def plan(program: Program, layout: Layout, tuning: Tuning, phases: int) -> Plan:
+    """Return the plan of a program that goes over its elements `phases` times."""
+    vector = 1 if layout.order == "columns" else _vector(program, layout, 2 * tuning.vector if _halves(program) else tuning.vector)
     if layout.order == "flat":
         return Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
-    return _columns(layout, tuning) if layout.order == "columns" else _rows(layout, tuning, vector)
+    return _columns(layout, tuning, phases) if layout.order == "columns" else _rows(layout, tuning, vector, phases)
 
 
 def _vector(program: Program, layout: Layout, widest: int) -> int:
@@ -92,44 +119,58 @@ def _vector(program: Program, layout: Layout, widest: int) -> int:
     return width
 
 
+def _halves(program: Program) -> bool:
+    """Are all tensors of more than a row of two bytes an element?"""
+    tensors = [value(node) for node, _ in (*program.operands, *program.outputs)]
+    largest = max(t.numel() for t in tensors)
+    return all(t.element_size() <= 2 for t in tensors if 2 * t.numel() > largest)
+
+
 def _power_of_two(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
-def _rows(layout: Layout, tuning: Tuning, vector: int) -> Plan:
+def _rows(layout: Layout, tuning: Tuning, vector: int, phases: int) -> Plan:
     rows, length = layout.rows, layout.length
     vectors = -(-length // vector)
-    per_thread = max(1, 8 * tuning.unroll // vector)  # vectors of a thread in a short row: 16 floats unless tuned otherwise
+    per_thread = max(1, 8 * tuning.unroll // vector)  # vectors of a thread in a short row
     if vectors <= 32 * per_thread:
-        group = min(32, _power_of_two(-(-vectors // per_thread)) if vectors > per_thread else 1)
-        group = max(group, min(32, _power_of_two(vectors)) if rows * group < 2048 * MULTIPROCESSORS else group)
+        group = min(32, _power_of_two(-(-vectors // per_thread)))
+        while group < min(32, vectors) and rows * group < THREADS:
+            group *= 2
         return Plan("rows", tuning.block, vector, group, -(-vectors // group), 1, rows, length)
-    few = rows < FULL // 2 and length > LONG
     block = max(min(1024, _power_of_two(-(-vectors // per_thread))), 64)
     items = -(-vectors // block)
-    if items * vector <= 32 and not (few and rows < MULTIPROCESSORS):
+    few = rows < MULTIPROCESSORS and length > LONG
+    if items * vector <= 32 and not few:
         return Plan("rows", block, vector, block, items, 1, rows, length)
-    if not few:
-        return Plan("rows", 1024, vector, 1024, 0, 1, rows, length)
-    block = tuning.block
-    parts = max(1, min(-(-FULL // rows), length // (block * vector * 2)))
-    return Plan("rows", block, vector, block, 0, parts, rows, length)
+    return _parts(Plan("rows", tuning.block, vector, tuning.block, 0, 1, rows, length), 16 * tuning.unroll, phases)
 
 
-def _columns(layout: Layout, tuning: Tuning) -> Plan:
+def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
     assert layout.lanes is not None
-    rows, length, lanes = layout.rows, layout.length, layout.lanes.size
-    block = tuning.block
-    widest = block // 32 if lanes >= 32 else block // min(32, _power_of_two(lanes))
-    group = min(widest, _power_of_two(-(-length // (8 * tuning.unroll))))
-    blocks = rows * -(-lanes // (block // group))
-    items = -(-length // group)
-    if items <= 32:
-        return Plan("columns", block, 1, group, items, 1, rows * lanes, length)
-    parts = 1
-    if blocks < FULL // 2 and length >= 256:
-        parts = max(1, min(-(-FULL // blocks), length // (group * 4)))
-    return Plan("columns", block, 1, group, 0, parts, rows * lanes, length)
+    units, length, block = layout.rows * layout.lanes.size, layout.length, tuning.block
+    group = 1
+    while 2 * group <= length and (units * group < THREADS or length > group * 8 * tuning.unroll) and group < block // 32:
+        group *= 2
+    while phases > 1 and length > 32 * group and group < 32:  # to be read once
+        group *= 2
+        block = max(block, 32 * group)
+    if phases == 1 and units >= THREADS:
+        group = 1  # nothing is read again, and each thread has a column for itself
+    made = Plan("columns", block, 1, group, -(-length // group), 1, units, length)
+    if made.items <= 32 or (phases == 1 and length <= 128):
+        return made
+    return _parts(replace(made, items=0), 16 * tuning.unroll, phases)
+
+
+def _parts(whole: Plan, elements: int, phases: int) -> Plan:
+    """Return the plan with rows in parts: about `elements` a thread, and in a single phase no more parts than fill the GPU twice."""
+    parts = min(1024, -(-whole.length // (whole.group * elements)))
+    if phases == 1:
+        blocks = -(-whole.units // whole.per_block)
+        parts = min(parts, -(-2 * THREADS // (whole.block * blocks)))
+    return replace(whole, parts=parts)
 
 
 def counted(program: Program) -> str:
@@ -142,4 +183,6 @@ def counted(program: Program) -> str:
     return "int" if largest < 2**31 - 2**20 else "long long"
 
 
-TYPES = {torch.float32: "float", torch.int64: "long long", torch.int32: "int", torch.bool: "bool", torch.uint8: "unsigned char"}
+TYPES = {
+    torch.float32: "float", torch.bfloat16: "bf16", torch.int64: "long long", torch.int32: "int", torch.bool: "bool", torch.uint8: "unsigned char",
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""The Triton emitter: the text of a kernel over rows, and its launch. float32; products by three TF32 tensor-core products, which keep its precision."""
+"""The Triton emitter: the text of a kernel over rows, and its launch. float32; a product is three of TF32, which keep its precision."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from warpwright.domains.rgnn.lattice import PAIRS, Domain
 from warpwright.errors import MissingExtra
 from warpwright.native import cache_folder
 
+
 @dataclass(frozen=True)
 class Tuning:
     """The schedule of kernels; 0: as the kernel's widths suggest."""
@@ -31,6 +32,9 @@ class Tuning:
     warps: int = 0
     unroll: int = 0
     """Edges of a row whose loads are under way at once."""
+
+
+DEFAULT = Tuning()
 
 FUNCTIONS: Mapping[str, str] = {
     "neg": "-{0}", "exp": "tl.exp({0})", "log": "tl.log({0})", "sqrt": "tl.sqrt({0})", "reciprocal": "1.0 / {0}",
@@ -63,7 +67,7 @@ class Writer:
 
     schedule: Schedule
     kernel: Kernel
-    tuning: Tuning = Tuning()
+    tuning: Tuning = DEFAULT
     arguments: dict[str, Argument] = field(default_factory=dict)
     head: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
@@ -82,11 +86,19 @@ class Writer:
     @property
     def step(self) -> int:
         """Rows of one step."""
-        if self.tuning.step:
+        widest = max([1, *(n for i in self.kernel.ops for n in self._sizes(i))])
+        if self.outer and not self.tuning.step:  # 64 rows beside a weight gradient spill 112 to 600 bytes of registers, 32 none
+            return 32
+        if self.tuning.step and widest > 1:
             return self.tuning.step
-        return 64 if max([1, *(padded(n) for i in self.kernel.ops for n in self._sizes(i))]) <= 64 else 32
+        if widest == 1:
+            return 256
+        if not self.products:  # bound by gathers: fewer registers, more programs on a core
+            return 32 if padded(widest) <= 64 else 16
+        return 64 if padded(widest) <= 64 else 32
 
     def _sizes(self, position: int) -> list[int]:
+        """Return the widths of a value and of what it reads; a weight read whole has two."""
         return [n for i in (position, *self.program.ops[position].inputs) for n in self.program.ops[i].shape]
 
     def text(self) -> str:
@@ -116,10 +128,20 @@ class Writer:
         return self.tuning.unroll or 4
 
     @property
+    def products(self) -> bool:
+        """Does a weight, or a weight's gradient, meet rows?"""
+        return any(op.kind == "contract" and any(len(s) == 2 for s in op.subscripts) for op in (self.program.ops[i] for i in self.kernel.ops))
+
+    @property
+    def outer(self) -> bool:
+        """Is a weight gradient kept in registers?"""
+        return any(op.kind == "contract" and len(op.subscripts[-1]) == 2 for op in (self.program.ops[i] for i in self.kernel.ops))
+
+    @property
     def warps(self) -> int:
-        """Warps of a program: twice as many where a weight gradient is kept in registers, which would spill."""
-        outer = any(len(self.program.ops[i].subscripts[-1:] and self.program.ops[i].subscripts[-1]) == 2 for i in self.kernel.ops)
-        return self.tuning.warps or (8 if outer or self.step < 64 else 4)
+        """Warps of a program."""
+        widest = max([1, *(padded(n) for i in self.kernel.ops for n in self._sizes(i))])
+        return self.tuning.warps or (8 if widest > 64 else 4)
 
     # --- operands ------------------------------------------------------------------------------------------------------
 
@@ -281,7 +303,8 @@ class Writer:
         operands = [self.of_row(i) for i in op.inputs]
         own = self.after if self._late(position) else self.before
         if op.kind == "map":
-            wide = [f"{x}[:, None]" if op.shape and not self.program.ops[i].shape and self._is_row(i) else x for i, x in zip(op.inputs, operands, strict=True)]
+            short = [bool(op.shape) and not self.program.ops[i].shape and self._is_row(i) for i in op.inputs]
+            wide = [f"{x}[:, None]" if one else x for x, one in zip(operands, short, strict=True)]
             own.append(f"r{position} = {FUNCTIONS[op.function].format(*wide, c=repr(op.constant))}")
             self._keep(position, op)
             return
@@ -375,9 +398,10 @@ class Built:
 class Rows:
     """Runs a schedule of kernels."""
 
-    def __init__(self, schedule: Schedule, tuning: Tuning = Tuning()) -> None:  # noqa: B008
+    def __init__(self, schedule: Schedule, tuning: Tuning = DEFAULT, donated: tuple[str, ...] = ()) -> None:
         self.schedule = schedule
-        self.built = {step: build(schedule, step, tuning) for step in schedule.steps if isinstance(step, Kernel)}
+        self.seeds = seeds(schedule, donated)
+        self.tuning = tuning
         self.last = self._last_uses()
 
     def _last_uses(self) -> dict[int, int]:
@@ -401,7 +425,9 @@ class Rows:
         like = next(iter(inputs.values()))
         kept = set(program.outputs)
         for number, step in enumerate(self.schedule.steps):
-            if isinstance(step, int):
+            if isinstance(step, int) and step in self.seeds.values():
+                values[step] = next(values[sum_] for sum_, add in self.seeds.items() if add == step)
+            elif isinstance(step, int):
                 values[step] = value_of(program.ops[step], program, values, index, inputs, like)
             else:
                 self._launch(step, index, values, like)
@@ -411,12 +437,15 @@ class Rows:
         return [values[i][0] if program.ops[i].domain is Domain.ONE else values[i] for i in program.outputs]
 
     def _launch(self, kernel: Kernel, index: Index, values: list[Any], like: torch.Tensor) -> None:
-        program, built = self.schedule.program, self.built[kernel]
+        program = self.schedule.program
+        built = build(self.schedule, kernel, self.tuning if self.tuning.unroll else replace(self.tuning, unroll=unroll(index, kernel.rows)))
         for position in kernel.stored:
             op = program.ops[position]
             shape = (index.rows[op.domain], *op.shape)
             if op.kind == "segmax":
                 values[position] = like.new_full(shape, -torch.inf)
+            elif position in self.seeds:
+                values[position] = values[seed_of(program, position, self.seeds[position])]
             else:
                 values[position] = like.new_zeros(shape) if added(op, position, kernel) else like.new_empty(shape)
         work = tiles(index, kernel.rows, built.step)
@@ -438,8 +467,43 @@ class Rows:
         return index.along(kernel.rows, argument.of) if argument.kind == "along" else index.lift(argument.of, kernel.rows)
 
 
+def unroll(index: Index, rows: Domain) -> int:
+    """Return how many edges of a row to load at once: loads past a row's end are wasted issue slots."""
+    length = index.edges / max(1, index.rows[rows])
+    return 1 if length < 1.5 else 2 if length < 5 else 4
+
+
 def _table(work: Tiles) -> tuple[torch.Tensor, ...]:
     return work.row, work.begin, work.end, work.first, work.relation, work.tile_begin, work.tile_end
+
+
+def seeds(schedule: Schedule, donated: tuple[str, ...]) -> dict[int, int]:
+    """Return sum -> addition for sums in memory that nothing but the addition of a donated input reads: they are made in the input's memory."""
+    program = schedule.program
+    readers: dict[int, list[int]] = {}
+    for position, op in enumerate(program.ops):
+        for value in op.inputs:
+            readers.setdefault(value, []).append(position)
+    stored = {i: step for step in schedule.steps if isinstance(step, Kernel) for i in step.stored}
+    found = {}
+    for position, op in enumerate(program.ops):
+        for value in op.inputs if op.function == "add" and op.kind == "map" else ():
+            free = value in stored and program.ops[value].kind == "contract" and added(program.ops[value], value, stored[value])
+            alone = free and readers[value] == [position] and value not in program.outputs
+            if alone and _is_donated(program, seed_of(program, value, position), donated):
+                found[value] = position
+    return found
+
+
+def seed_of(program: Program, value: int, addition: int) -> int:
+    """Return the other operand of an addition."""
+    first, second = program.ops[addition].inputs
+    return second if first == value else first
+
+
+def _is_donated(program: Program, value: int, donated: tuple[str, ...]) -> bool:
+    op = program.ops[value]
+    return _is_donated(program, op.inputs[0], donated) if op.kind == "view" else op.kind == "input" and op.function in donated
 
 
 @functools.lru_cache(maxsize=1024)

@@ -84,7 +84,8 @@ class _Lowering:
         inputs = self._leaves(op.inputs)
         stage = max(self.stage[i] if self._in_registers(op, i, rows) else self.ready[i] for i in inputs)
         self.stage[position], self.ready[position], self.home[position] = stage, stage + 1, rows
-        if (op.sums and op.over is Domain.EDGE) or any(i in self.partial and self.stage[i] == stage and self._in_registers(op, i, rows) for i in inputs):
+        parts = [i for i in inputs if i in self.partial and self.stage[i] == stage and self._in_registers(op, i, rows)]
+        if parts or (op.sums and op.over is Domain.EDGE):
             self.partial.add(position)
 
     def delay(self) -> None:
@@ -202,4 +203,5 @@ def _check_row_form(op: Op, reads: list[Op]) -> None:
         return
     fits = (op.subscripts in _GEMM and len(matrices) == 1) or (op.subscripts in _OUTER and op.domain in {Domain.ETYPE, Domain.ONE})
     if not fits or wide > WIDEST:
-        raise NotApplicable(f"expected a product with a weight of at most {WIDEST} rows and columns, saw {op.subscripts} of {[r.shape for r in reads]}")
+        shapes = [read.shape for read in reads]
+        raise NotApplicable(f"expected a product with a weight of at most {WIDEST} rows and columns, saw {op.subscripts} of {shapes}")

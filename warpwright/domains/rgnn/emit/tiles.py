@@ -1,4 +1,4 @@
-"""The work list of a kernel over rows: rows cut into chunks of edges, chunks of like length of one relation in tiles. Made on the device, without waiting."""
+"""The work list of a kernel over rows: rows cut into chunks of edges, chunks of like length of one relation in tiles. Made on the device."""
 
 from __future__ import annotations
 
@@ -42,41 +42,56 @@ def tiles(index: Index, rows: Domain, step: int) -> Tiles:
     return kept
 
 
-def _tiles(index: Index, rows: Domain, step: int) -> Tiles:
+@dataclass(frozen=True)
+class _Chunks:
+    """Chunks in order of relation and length, and where each relation's begin."""
+
+    row: torch.Tensor
+    begin: torch.Tensor
+    end: torch.Tensor
+    first: torch.Tensor
+    relation_start: torch.Tensor
+
+
+def _chunks(index: Index, rows: Domain) -> _Chunks:
     device, count = index.device, index.rows[rows]
-    room = count + index.edges // LONGEST
     relations = index.relations if rows in PAIRS else 1
+    if not count:
+        none = torch.zeros(0, dtype=torch.int32, device=device)
+        return _Chunks(none, none, none, none, torch.zeros(relations + 1, dtype=torch.long, device=device))
     start = index.start(rows).long()
     lengths = start[1:] - start[:-1]
     per_row = (lengths + LONGEST - 1) // LONGEST
     ends = per_row.cumsum(0)
-    number = torch.arange(room, device=device)
+    number = torch.arange(count + index.edges // LONGEST, device=device)  # at least as many as there are chunks
     row = torch.searchsorted(ends, number, right=True)
     real = row < count
-    row = row.clamp(max=max(count - 1, 0))
-    if not count:
-        row = torch.zeros(0, dtype=torch.long, device=device)
-        begin = end = relation_of = row
-        real = row.bool()
-    else:
-        before = number - (ends - per_row)[row]
-        begin = start[row] + before * LONGEST
-        end = torch.minimum(begin + LONGEST, start[row + 1])
-        relation_of = index.lift(Domain.ETYPE, rows)[row].long() if rows in PAIRS else torch.zeros_like(row)
-    length = torch.where(real, end - begin, 0)
-    bucket = 7 - torch.ceil(torch.log2(length.clamp(min=1).float())).long()
-    order = torch.sort(torch.where(real, relation_of, relations) * 8 + bucket, stable=True)[1]
-    sorted_relation = torch.where(real, relation_of, relations)[order]
-    relation_start = torch.searchsorted(sorted_relation, torch.arange(relations + 1, device=device))
+    row = row.clamp(max=count - 1)
+    begin = start[row] + (number - (ends - per_row)[row]) * LONGEST
+    end = torch.minimum(begin + LONGEST, start[row + 1])
+    of = torch.where(real, index.lift(Domain.ETYPE, rows)[row].long() if rows in PAIRS else 0, relations)
+    shorter = 7 - torch.ceil(torch.log2((end - begin).clamp(min=1).float())).long()
+    order = torch.sort(of * 8 + shorter, stable=True)[1]
+    relation_start = torch.searchsorted(of[order], torch.arange(relations + 1, device=device))
+    return _Chunks(row[order].int(), begin[order].int(), end[order].int(), (begin == start[row])[order].int(), relation_start)
+
+
+def _tiles(index: Index, rows: Domain, step: int) -> Tiles:
+    key = ("chunks", rows)
+    if key not in index.kept:
+        index.kept[key] = _chunks(index, rows)
+    chunks: _Chunks = index.kept[key]
+    room, start = chunks.row.numel(), chunks.relation_start
+    relations = start.numel() - 1
     span = step * max(1, min(LONGEST_TILE, room // (step * PROGRAMS)))
-    needed = (relation_start[1:] - relation_start[:-1] + span - 1) // span
-    tile_ends = needed.cumsum(0)
-    tile = torch.arange(room // span + relations, device=device)
-    of = torch.searchsorted(tile_ends, tile, right=True)
+    needed = (start[1:] - start[:-1] + span - 1) // span
+    ends = needed.cumsum(0)
+    tile = torch.arange(room // span + relations, device=index.device)
+    of = torch.searchsorted(ends, tile, right=True)
     used = of < relations
     of = of.clamp(max=relations - 1)
-    tile_begin = relation_start[of] + (tile - (tile_ends - needed)[of]) * span
-    tile_end = torch.minimum(tile_begin + span, relation_start[of + 1])
-    first = begin == start[row] if count else real
-    chosen = [x[order].int() for x in (row, begin, end, first)]
-    return Tiles(*chosen, of.int(), torch.where(used, tile_begin, 0).int(), torch.where(used, tile_end, 0).int())
+    begin = start[of] + (tile - (ends - needed)[of]) * span
+    end = torch.minimum(begin + span, start[of + 1])
+    return Tiles(
+        chunks.row, chunks.begin, chunks.end, chunks.first, of.int(), torch.where(used, begin, 0).int(), torch.where(used, end, 0).int()
+    )

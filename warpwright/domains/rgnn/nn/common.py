@@ -23,13 +23,17 @@ class Layer(torch.nn.Module):
 
     def remember(self, arguments: Mapping[str, Any]) -> None:
         """Keep the constructor's arguments, for a fall-back."""
-        self.arguments = {name: value for name, value in arguments.items() if name not in {"self", "__class__", "kwargs"}} | arguments.get("kwargs", {})
+        self.arguments = {name: value for name, value in arguments.items() if name not in {"self", "__class__", "kwargs"}}
+        self.arguments |= arguments.get("kwargs", {})
         self.hidden: list[torch.nn.Module] = []
+        self.warned = False
 
     def fall_back(self, reason: str, *args: Any, **kwargs: Any) -> Any:
         """Compute a call by PyG's layer with this one's parameters; warn once. Raises MissingExtra without PyG."""
-        if not self.hidden:
+        if not self.warned:
             warnings.warn(f"{type(self).__name__} of warpwright computes by PyG: {reason}", stacklevel=4)
+            self.warned = True
+        if not self.hidden:
             self.hidden.append(self.original())
         original = self.hidden[0]
         share(self, original)

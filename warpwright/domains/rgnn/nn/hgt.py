@@ -35,6 +35,39 @@ class _Relations(torch.nn.Module):
         self.weight = Parameter(torch.empty(count, width, width))
 
 
+class Project(torch.autograd.Function):
+    """Rows of each node type times the type's weight, the three parts of the result each in one tensor over all nodes: no concatenation, no copy."""
+
+    @staticmethod
+    def forward(ctx: Any, counts: list[int], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Take rows [N_t, in_t], weights [3 * out, in_t] and biases [3 * out] of all types, in this order; return three [N, out]."""
+        kinds = len(counts)
+        rows, weights, biases = tensors[:kinds], tensors[kinds : 2 * kinds], tensors[2 * kinds :]
+        ctx.save_for_backward(*rows, *weights)
+        ctx.counts = counts
+        parts = tuple(rows[0].new_empty(sum(counts), weights[0].shape[0] // 3) for _ in range(3))
+        for x, weight, bias, *out in zip(rows, weights, biases, *(part.split(counts) for part in parts), strict=True):
+            for w, b, place in zip(weight.chunk(3), bias.chunk(3), out, strict=True):
+                torch.addmm(b, x, w.t(), out=place)
+        return parts
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        """Return the gradients of rows, weights and biases."""
+        kinds = len(ctx.counts)
+        rows, weights = ctx.saved_tensors[:kinds], ctx.saved_tensors[kinds:]
+        of_rows, of_weights, of_biases = [], [], []
+        for x, weight, *parts in zip(rows, weights, *(g.split(ctx.counts) for g in gradients), strict=True):
+            of_row = parts[0] @ weight.chunk(3)[0]
+            for g, w in zip(parts[1:], weight.chunk(3)[1:], strict=True):
+                of_row.addmm_(g, w)
+            of_rows.append(of_row)
+            of_weights.append(torch.cat([g.t() @ x for g in parts]))
+            of_biases.append(torch.cat([g.sum(0) for g in parts]))
+        return None, *of_rows, *of_weights, *of_biases
+
+
 class HGTConv(Layer):
     """Attention over all incoming edges of a node, with projections by node type and by edge type.
 
@@ -67,7 +100,7 @@ class HGTConv(Layer):
     def reset_parameters(self) -> None:
         """Draw the weights anew."""
         for linear in (*self.kqv_lin.lins.values(), *self.out_lin.lins.values()):
-            linear.reset_parameters()
+            linear.reset_parameters()  # type: ignore[operator]
         for relation in (self.k_rel, self.v_rel):
             bound = 1 / math.sqrt(relation.weight.shape[-1])
             torch.nn.init.uniform_(relation.weight, -bound, bound)
@@ -83,8 +116,9 @@ class HGTConv(Layer):
             return result
         kinds = list(x_dict)
         counts = [x_dict[kind].shape[0] for kind in kinds]
-        projected = [F.linear(wide(x_dict[kind]), *self._linear(self.kqv_lin, kind)) for kind in kinds]
-        keys, queries, values = self._parts(torch.cat(projected))
+        rows = [wide(x_dict[kind]) for kind in kinds]
+        linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
+        keys, queries, values = self._by_head(Project.apply(counts, *rows, *(w for w, _ in linears), *(b for _, b in linears)))
         if edges:
             graph = indices.of(edges, (*counts, hash(tuple(edge_index_dict))), lambda: self._index(kinds, counts, edge_index_dict))
             out = run(models.hgt_single if self.heads == 1 else models.hgt, graph, self._given(keys, queries, values), self.options)
@@ -96,9 +130,8 @@ class HGTConv(Layer):
         linear = linears.lins[kind]
         return wide(linear.weight), wide(linear.bias)  # type: ignore[arg-type]
 
-    def _parts(self, projected: torch.Tensor) -> list[torch.Tensor]:
-        parts = projected.tensor_split(3, 1)
-        return [part.contiguous() if self.heads == 1 else part.reshape(part.shape[0], self.heads, -1) for part in parts]
+    def _by_head(self, parts: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        return [part if self.heads == 1 else part.view(part.shape[0], self.heads, -1) for part in parts]
 
     def _given(self, keys: torch.Tensor, queries: torch.Tensor, values: torch.Tensor) -> dict[str, tuple[Domain, torch.Tensor]]:
         relations, depth = len(self.edge_types), self.out_channels // self.heads
@@ -127,6 +160,6 @@ class HGTConv(Layer):
             done = F.linear(F.gelu(part), *self._linear(self.out_lin, kind))
             if done.shape[-1] == x.shape[-1]:
                 share = wide(self.skip[kind]).sigmoid()
-                done = share * done + (1 - share) * wide(x)
+                done = torch.lerp(wide(x), done, share)
             results[kind] = done.to(x.dtype)
         return results

@@ -67,8 +67,8 @@ class RGATConv(Layer):
             self.weight = Parameter(torch.empty(num_relations, num_blocks, in_channels // num_blocks, width // num_blocks))
         else:
             self.weight = Parameter(torch.empty(num_relations, in_channels, width))
-        self.w, self.l1, self.b1 = Parameter(torch.empty(out_channels)), Parameter(torch.empty(1, out_channels)), Parameter(torch.empty(1, out_channels))
-        self.l2, self.b2 = Parameter(torch.empty(out_channels, out_channels)), Parameter(torch.empty(1, out_channels))
+        self.w, self.l2 = Parameter(torch.empty(out_channels)), Parameter(torch.empty(out_channels, out_channels))
+        self.l1, self.b1, self.b2 = (Parameter(torch.empty(1, out_channels)) for _ in range(3))
         self.reset_parameters()
 
     @staticmethod
@@ -107,7 +107,8 @@ class RGATConv(Layer):
         if reason:
             return self.fall_back(reason, x, edge_index, edge_type, edge_attr, size, return_attention_weights)
         assert edge_type is not None
-        weight = wide(self.weight) if self.num_bases is None else (wide(self.att) @ wide(self.basis).flatten(1)).view(self.num_relations, self.in_channels, -1)
+        weight = wide(self.att) @ wide(self.basis).flatten(1) if self.num_bases is not None else wide(self.weight)
+        weight = weight.view(self.num_relations, self.in_channels, -1)
         graph = typed_index(edge_index, edge_type, x.shape[0], x.shape[0], self.num_relations)
         heads, width = self.heads, self.out_channels
         q, k = wide(self.q), wide(self.k)
@@ -115,6 +116,9 @@ class RGATConv(Layer):
         layer = models.attention(heads, self.negative_slope, self.attention_mechanism == "within-relation")
         given = {"x": (Domain.NODE, wide(x)), "weight": (Domain.ETYPE, weight.view(shapes[0])),
                  "query": (Domain.ONE, q.reshape(shapes[1])), "key": (Domain.ONE, k.reshape(shapes[1]))}  # fmt: skip
+        if heads == 1 and self.bias is not None:
+            base = (Domain.DST, wide(self.bias).expand(x.shape[0], -1).contiguous())
+            return run(models.based(layer), graph, {**given, "base": base}, self.options, donated=("base",)).to(x.dtype)
         out = run(layer, graph, given, self.options)
         if heads > 1:
             out = out.flatten(1) if self.concat else out.mean(1)

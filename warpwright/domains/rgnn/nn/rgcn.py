@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.nn import Parameter
 
 from warpwright.domains.rgnn import models
+from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_index, wide
+from warpwright.domains.rgnn.plan import Layer as Program
 from warpwright.domains.rgnn.plan import run
 
-LAYERS = {"mean": models.rgcn, "sum": models.rgcn_sum, "add": models.rgcn_sum, "max": models.rgcn_max}
+LAYERS: Mapping[str, Program] = {"mean": models.rgcn, "sum": models.rgcn_sum, "add": models.rgcn_sum, "max": models.rgcn_max}
+EMBEDDINGS: Mapping[str, Program] = {
+    "mean": models.aggregate, "sum": models.aggregate_sum, "add": models.aggregate_sum, "max": models.aggregate_max,
+}  # fmt: skip
+BLOCKS: Mapping[str, Program] = {
+    "mean": models.rgcn_blocks, "sum": models.rgcn_blocks_sum, "add": models.rgcn_blocks_sum, "max": models.rgcn_blocks_max,
+}  # fmt: skip
 
 X = torch.Tensor | None | tuple[torch.Tensor | None, torch.Tensor]
 
@@ -84,22 +93,29 @@ class RGCNConv(Layer):
         if not source.is_floating_point():
             rows = graph.lift(Domain.ETYPE, Domain.PAIR_SRC).long() * self.in_channels_l + source[graph.lift(Domain.SRC, Domain.PAIR_SRC)]
             message = (Domain.PAIR_SRC, weight.flatten(0, 1)[rows])
-            out = run(models.aggregate_max if self.aggr == "max" else models.aggregate if self.aggr == "mean" else models.aggregate_sum,
-                      graph, {"message": message}, self.options)  # fmt: skip
+            return self._run(EMBEDDINGS, graph, {"message": message}, target)
         elif self.num_blocks is not None:
             parts = wide(source).view(source.shape[0], self.num_blocks, -1)
-            layer = models.rgcn_blocks_max if self.aggr == "max" else models.rgcn_blocks if self.aggr == "mean" else models.rgcn_blocks_sum
-            out = run(layer, graph, {"x": (Domain.SRC, parts), "weight": (Domain.ETYPE, weight)}, self.options).flatten(1)
-        else:
-            out = run(LAYERS[self.aggr], graph, {"x": (Domain.SRC, wide(source)), "weight": (Domain.ETYPE, weight)}, self.options)
-        return self._finished(out, target)
+            return self._run(BLOCKS, graph, {"x": (Domain.SRC, parts), "weight": (Domain.ETYPE, weight)}, target)
+        return self._run(LAYERS, graph, {"x": (Domain.SRC, wide(source)), "weight": (Domain.ETYPE, weight)}, target)
 
-    def _finished(self, out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        if self.root is not None:
-            out = out + (wide(target) @ wide(self.root) if target.is_floating_point() else wide(self.root)[target])
-        if self.bias is not None:
-            out = out + self.bias
-        return out.to(target.dtype) if target.is_floating_point() else out.to(self.weight.dtype)
+    def _run(self, layers: Mapping[str, Program], graph: Index, inputs: dict[str, tuple[Domain, torch.Tensor]], target: torch.Tensor) -> torch.Tensor:
+        """Return the aggregate and what the targets themselves contribute, to which it is added."""
+        dtype = target.dtype if target.is_floating_point() else self.weight.dtype
+        base = self._base(target)
+        if base is None or self.num_blocks is not None:
+            out = run(layers[self.aggr], graph, inputs, self.options).flatten(1)
+            return (out if base is None else out + base).to(dtype)
+        return run(models.based(layers[self.aggr]), graph, {**inputs, "base": (Domain.DST, base)}, self.options, donated=("base",)).to(dtype)
+
+    def _base(self, target: torch.Tensor) -> torch.Tensor | None:
+        bias = None if self.bias is None else wide(self.bias)
+        if self.root is None:
+            return None if bias is None else bias.expand(target.shape[0], -1).contiguous()
+        root = wide(self.root)
+        if not target.is_floating_point():
+            return root[target] if bias is None else root[target] + bias
+        return wide(target) @ root if bias is None else torch.addmm(bias, wide(target), root)
 
 
 class FastRGCNConv(RGCNConv):

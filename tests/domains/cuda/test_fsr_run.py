@@ -1,0 +1,66 @@
+"""One whole FSR run from the recorded conversation of the examples: a real kernel task, through the front door, on the CPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from warpwright import cli
+from warpwright.archive import Archive
+from warpwright.base import is_baseline
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "cuda"
+
+
+@pytest.mark.compiler
+def test_a_recorded_conversation_is_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("WARPWRIGHT_API_KEY", "sk-never-to-be-seen")
+    monkeypatch.chdir(tmp_path)
+    talk = f"play:{EXAMPLES / 'row_sum_conversation.jsonl'}"
+    how = ["--target", "cpu", "--search", "fsr", "--model", talk, "--model-options", "candidates=2,depth=2,max_repair=1", "--budget", "20 proposals"]
+    code = cli.main(["optimize", str(EXAMPLES / "row_sum.cu"), "--task", str(EXAMPLES / "row_sum_task.py"), *how, "--json"])
+    line = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert code == cli.DONE and line["status"] == "ok", line
+    with Archive(tmp_path / ".warpwright/archive.db", readonly=True) as archive:
+        records = [record for record in archive.records() if not is_baseline(record)]
+    assert [record.status for record in records[:3]] == ["not_built", "wrong", "ok"], [record.detail[-300:] for record in records]
+    assert [record.status for record in records[3:5]] == ["ok", "wrong"] and records[4].verdict is not None
+    log = tmp_path / ".warpwright/archive.chat.jsonl"
+    rows = [json.loads(text) for text in log.read_text().splitlines()]
+    asked = [row["messages"][-1]["content"] for row in rows]
+    assert len(rows) == 6 and "candidate 1 of 2" in asked[0]
+    assert 'gate "functional validation"' in asked[2] and "Status: wrong" in asked[2] and "failed at compilation" in asked[2]
+    assert "This candidate is correct and the fastest so far" in asked[4] and "Time of a call" in asked[4]
+    everything = log.read_text() + "".join(path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
+    assert "sk-never-to-be-seen" not in everything
+
+
+LEAK = '''
+import os
+
+import torch
+
+SEEN = {name: value for name, value in os.environ.items() if "KEY" in name or "sk-" in value}
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if SEEN:
+            raise RuntimeError(f"seen: {SEEN}")
+        return x.sum(1)
+'''
+
+
+@pytest.mark.compiler
+def test_keys_do_not_reach_a_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from warpwright import domains
+    from warpwright.base import Source
+    from warpwright.verifier import verify
+
+    monkeypatch.setenv("WARPWRIGHT_API_KEY", "sk-never-to-be-seen")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-never-to-be-seen")
+    task = domains.describe(EXAMPLES / "row_sum.cu")
+    build, verdict = verify.audit(task, Source("python", (("leak.py", LEAK),)))
+    assert build.ok and verdict.ok, f"{build.log[-500:]} {verdict.reason}"

@@ -1,0 +1,171 @@
+"""The model of hazards: silent on compilers' schedules, and on none of the faults that are planted into them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from sass_cubins import LISTED, checker, kernel
+
+from warpwright.domains.sass import control, hazards, isa
+from warpwright.domains.sass.checker import complaints, dependences
+from warpwright.domains.sass.disassembly import Line
+from warpwright.domains.sass.distances import Distances, learnt, shipped
+from warpwright.domains.sass.hazards import State, Violation, Watch
+from warpwright.domains.sass.instruction import Instruction, read
+from warpwright.domains.sass.kernel import Schedule
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_compilers_schedules_are_legal(name: str) -> None:
+    assert not checker(name).accepted, "the model finds fault with the compiler"
+    assert not complaints(kernel(name).original, checker(name))
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_the_shipped_distances_hold_without_the_kernels_own(name: str) -> None:
+    distances = shipped(kernel(name).cubin.arch)
+    found: list[Violation] = []
+    original = kernel(name).original
+    for entry, block in zip(hazards.entries(original), kernel(name).blocks, strict=True):
+        if entry is not None:
+            hazards.run(entry.copy(), hazards.items(original, block), Watch(report=found.append, needed=distances.needed))
+    assert not found
+
+
+def planted(schedule: Schedule, place: int, word: int) -> bool:
+    """Does the model see it when one word is another?"""
+    return bool(complaints(schedule.with_words({place: word}), checker_of_schedule(schedule)))
+
+
+def checker_of_schedule(schedule: Schedule):
+    return next(checker(name) for name in LISTED if kernel(name) is schedule.kernel)
+
+
+@pytest.mark.parametrize("name", ["rmsnorm_80", "stencil_90", "softmax_90", "layernorm_120"])
+def test_a_missing_wait_is_seen(name: str) -> None:
+    """A few waits order what neither registers nor operations in flight show, or are redundant."""
+    original = kernel(name).original
+    waits = [(place, board) for place, word in enumerate(original.words) for board in range(6) if control.waits(word) >> board & 1]
+    seen = {pair: planted(original, pair[0], original.words[pair[0]] & ~(1 << 116 + pair[1])) for pair in waits}
+    assert sum(seen.values()) >= 0.9 * len(waits), [original.at(place).text for (place, _), found in seen.items() if not found]
+
+
+@pytest.mark.parametrize("name", ["rmsnorm_90", "stencil_86", "layernorm_120"])
+def test_a_board_that_is_never_set_is_seen(name: str) -> None:
+    original = kernel(name).original
+    loads = [place for place, word in enumerate(original.words) if control.write_board(word) < 6 and original.at(place).base == "LDG"]
+    assert loads
+    for place in loads:
+        assert planted(original, place, control.with_write_board(original.words[place], control.NO_BOARD)), original.at(place).text
+
+
+def test_a_wait_one_cycle_after_its_board_is_seen() -> None:
+    original = kernel("softmax_90").original
+    setters = [
+        place for place, word in enumerate(original.words[:-1])
+        if control.write_board(word) < 6 and control.waits(original.words[place + 1]) >> control.write_board(word) & 1
+    ]  # fmt: skip
+    assert setters, "expected a wait right after its load"
+    for place in setters:
+        assert control.stall(original.words[place]) >= 2
+        assert planted(original, place, control.with_stall(original.words[place], 1))
+
+
+def line(text: str, defs: tuple[int, ...] = (), uses: tuple[int, ...] = ()) -> Line:
+    return Line(text, 0, frozenset(defs), frozenset(uses))
+
+
+def word(stall: int = 1, write: int = 7, read: int = 7, wait: int = 0) -> int:
+    return control.encode(0, control.Control(stall, True, write, read, wait, 0))
+
+
+def violations(program: list[tuple[Line, int]], distances: Distances | None = None) -> list[tuple[str, int]]:
+    """Run a straight program by hand."""
+    found: list[Violation] = []
+    instructions: list[tuple[Instruction, int]] = [(read(index, text), bits) for index, (text, bits) in enumerate(program)]
+    hazards.run(State(), instructions, Watch(report=found.append, needed=distances.needed if distances else None))
+    return [(violation.rule, violation.index) for violation in found]
+
+
+LOAD, USE = line("LDG.E R4, [R2.64]", (4,), (2, 3)), line("FADD R5, R4, R4", (5,), (4,))
+
+
+def test_a_load_is_waited_for() -> None:
+    assert violations([(LOAD, word(2, write=0)), (USE, word())]) == [("RAW", 1)]
+    assert violations([(LOAD, word(2, write=0)), (USE, word(wait=1))]) == []
+    assert violations([(LOAD, word(2, write=0)), (USE, word(wait=2))]) == [("RAW", 1)]
+
+
+def test_a_later_load_from_shared_memory_says_nothing_of_one_from_global_memory() -> None:
+    shared = line("LDS R8, [R9]", (8,), (9,))
+    assert violations([(LOAD, word(2, write=0)), (shared, word(2, write=1)), (USE, word(wait=2))]) == [("RAW", 2)]
+
+
+def test_results_of_one_kind_come_back_in_order() -> None:
+    first, second = line("LDS R4, [R2]", (4,), (2,)), line("LDS R8, [R9]", (8,), (9,))
+    assert violations([(first, word(2)), (second, word(2, write=1)), (USE, word(wait=2))]) == []
+    assert violations([(first, word(2)), (USE, word(wait=2))]) == [("RAW", 1)]
+
+
+def test_the_sources_of_a_load_stay_until_they_are_read() -> None:
+    over = line("IADD3 R2, R2, 0x4, RZ", (2,), (2,))
+    assert violations([(LOAD, word(2, write=0)), (over, word())]) == [("WAR", 1)]
+    assert violations([(LOAD, word(2, write=0, read=3)), (over, word(wait=8))]) == []
+
+
+def test_distances_tell_operand_slots_apart() -> None:
+    key = ("RAW", "FMA", "FMA.a", "R")
+    distances = Distances({key: 4, ("RAW", "FMA", "FMA.c", "R"): 3})
+    multiply = line("FFMA R4, R1, R1, R1", (4,), (1,))
+    factor, addend = line("FFMA R5, R4, R1, R1", (5,), (4, 1)), line("FFMA R5, R1, R1, R4", (5,), (4, 1))
+    assert violations([(multiply, word(3)), (factor, word())], distances) == [("DISTANCE", 1)]
+    assert violations([(multiply, word(3)), (addend, word())], distances) == []
+    unseen = line("MUFU.RCP R5, R4", (5,), (4,))
+    assert violations([(multiply, word(5)), (unseen, word(write=0))], distances) == [("DISTANCE", 1)]  # unseen pairs need six cycles
+    assert violations([(multiply, word(6)), (unseen, word(write=0))], distances) == []
+
+
+def test_a_warp_groups_product_owns_its_registers_until_it_is_waited_for() -> None:
+    product = line("HGMMA.64x64x16.F32 R24, gdesc[UR4], R24, gsb0", (24, 25), (24, 25, 260))
+    use, wait = line("FADD R5, R24, R24", (5,), (24,)), line("WARPGROUP.DEPBAR.LE gsb0, 0x0")
+    assert violations([(product, word()), (use, word())]) == [("GMMA", 1)]
+    assert violations([(product, word()), (wait, word()), (use, word())]) == []
+
+
+def test_an_operation_that_outlives_a_barrier_is_seen() -> None:
+    """Rule 7: a wait that moves behind a barrier no longer protects what other threads write after it."""
+    original = kernel("stencil_90").original
+    seen = 0
+    for place, bits in enumerate(original.words):
+        if original.at(place).base == "BAR" and control.waits(bits):
+            seen += planted(original, place, bits & ~(63 << 116))
+    fences = sum(original.at(place).base == "BAR" and control.waits(bits) > 0 for place, bits in enumerate(original.words))
+    assert seen == fences
+
+
+def test_learning_takes_the_least_distance_and_survives_json() -> None:
+    found = learnt([kernel("rmsnorm_90"), kernel("softmax_90")])
+    assert Distances.from_json(found.to_json()) == found
+    assert found.least["RAW", "FMA", "FMA.a", "R"] == 4 and all(cycles >= 1 for cycles in found.least.values())
+    assert all(cycles >= 2 for key, cycles in found.least.items() if key[0] == "SET")
+
+
+def test_dependences_forbid_what_the_checker_refuses() -> None:
+    here = kernel("softmax_90")
+    pairs = set(dependences(here, 0))
+    rng = Random(0)
+    for _ in range(200):
+        place = rng.randrange(len(here.blocks[0]) - 1)
+        if checker("softmax_90").exchangeable(here.original, place):
+            assert (place, place + 1) not in pairs
+
+
+def test_complaints_name_what_is_wrong() -> None:
+    here, rules = kernel("rmsnorm_90"), checker("rmsnorm_90")
+    words = list(here.words)
+    words[5] ^= 1  # another operand
+    assert any("does something else" in text for text in complaints(Schedule(here, here.original.order, tuple(words)), rules))
+    dependent = next(i for i in range(len(here.words) - 1) if here.instructions[i].defs & here.instructions[i + 1].uses)
+    assert any("passed" in text for text in complaints(here.original.exchanged(dependent), rules))
+    assert {"BRA", "EXIT"} <= isa.ENDS

@@ -1,0 +1,66 @@
+"""Cubins and fat binaries of CUDA 12 and 13: read, patched in place, and byte for byte as before where nothing is changed."""
+
+from __future__ import annotations
+
+import pytest
+from sass_cubins import CUBINS, FOLDER, cubin
+
+from warpwright.domains.sass.cubin import Cubin, FatBinary, Parameter
+from warpwright.errors import UsageError
+
+
+def test_there_are_cubins_of_at_least_four_architectures_and_both_flavours() -> None:
+    read = [cubin(name) for name in CUBINS]
+    assert len(read) >= 10 and {one.arch for one in read} >= {80, 86, 90, 120}
+    assert {one.flavour for one in read} == {(51, 7), (65, 8)}
+
+
+@pytest.mark.parametrize("name", CUBINS)
+def test_the_same_words_give_the_same_bytes(name: str) -> None:
+    read = cubin(name)
+    assert f"_{read.arch}" in name
+    for kernel in read.kernels:
+        assert read.with_words(kernel, read.words(kernel)).data == read.data
+
+
+@pytest.mark.parametrize("name", CUBINS)
+def test_another_word_changes_its_own_bytes_only(name: str) -> None:
+    read = cubin(name)
+    [kernel] = read.kernels
+    words = list(read.words(kernel))
+    words[3] ^= 1 << 109
+    changed = read.with_words(kernel, words)
+    differ = [at for at, (a, b) in enumerate(zip(read.data, changed.data, strict=True)) if a != b]
+    assert differ == [read.code(kernel).offset + 3 * 16 + 109 // 8]
+
+
+def test_parameters_are_those_of_the_source() -> None:
+    expected = (Parameter(0, 4), Parameter(8, 8), Parameter(16, 8), Parameter(24, 4))  # float, two pointers, int
+    assert cubin("saxpy_90").parameters("saxpy") == expected
+
+
+def test_exits_are_pinned() -> None:
+    read = cubin("saxpy_90")
+    assert len(read.pinned("saxpy")) == 2  # the early exit and the last
+
+
+def test_a_fat_binary_holds_a_cubin_for_each_architecture() -> None:
+    fat = FatBinary((FOLDER / "saxpy.fatbin").read_bytes())
+    assert [entry.arch for entry in fat.entries] == [80, 90]
+    inside = fat.cubin(90)
+    assert inside.kernels == ("saxpy",) and inside.arch == 90
+    assert fat.with_cubin(90, inside).data == fat.data
+    words = list(inside.words("saxpy"))
+    words[0] ^= 1 << 105
+    assert FatBinary(fat.with_cubin(90, inside.with_words("saxpy", words)).data).cubin(80).data == fat.cubin(80).data
+    with pytest.raises(UsageError, match="sm_86"):
+        fat.cubin(86)
+
+
+def test_what_is_no_cubin_is_refused() -> None:
+    with pytest.raises(UsageError, match="expected a cubin"):
+        Cubin(b"\x7fELF\x01" + bytes(64))
+    with pytest.raises(UsageError, match="softmax"):
+        cubin("saxpy_90").words("softmax")
+    with pytest.raises(UsageError, match="instruction words"):
+        cubin("saxpy_90").with_words("saxpy", (0,))

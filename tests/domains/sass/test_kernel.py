@@ -1,0 +1,55 @@
+"""Kernels as they are read: instructions with what they write and read, blocks, loops, targets."""
+
+from __future__ import annotations
+
+import pytest
+from sass_cubins import LISTED, cubin, kernel
+
+from warpwright.domains.sass import disassembly
+from warpwright.domains.sass.disassembly import UR, P, register_name
+from warpwright.domains.sass.instruction import read
+from warpwright.errors import CaptureError
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_blocks_partition_the_code_and_jumps_lead_to_their_starts(name: str) -> None:
+    here = kernel(name)
+    assert [place for block in here.blocks for place in block] == list(range(len(here.instructions)))
+    starts = {block.start for block in here.blocks}
+    assert all(target in starts for targets in here.targets for target in targets)
+    assert all(0 <= following < len(here.blocks) for successors in here.successors for following in successors)
+
+
+def test_the_stencil_is_one_loop_with_branches() -> None:
+    here = kernel("stencil_90")
+    assert max(here.depth) == 1 and here.depth[0] == 0
+
+
+def test_registers_come_from_the_live_ranges() -> None:
+    load = next(instruction for instruction in kernel("rmsnorm_90").instructions if instruction.base == "LDG")
+    assert load.opcode.startswith("LDG.E.128") and len(load.defs) == 4  # though its text names one
+    assert {register_name(register)[:2] for register in load.uses if register >= UR} == {"UR"}
+
+
+def test_a_guard_is_read() -> None:
+    exit_ = next(instruction for instruction in kernel("saxpy_90").instructions if instruction.base == "EXIT" and instruction.guard is not None)
+    assert exit_.guard == P and P in exit_.uses
+
+
+def test_an_access_knows_its_bytes() -> None:
+    line = disassembly.Line("LDS.128 R4, [R2+UR5+0x50]", 0, frozenset({4, 5, 6, 7}), frozenset({2, UR + 5}))
+    address = read(0, line).address
+    assert address is not None and address.offset == 0x50 and address.width == 16 and address.registers == {"R2", "UR5"}
+
+
+def test_a_listing_of_other_code_is_refused() -> None:
+    text = disassembly.disassembly(cubin("saxpy_90"))
+    with pytest.raises(CaptureError, match="not the"):
+        disassembly.parse(text, "saxpy", (1, 2, 3))
+
+
+@pytest.mark.skipif(not disassembly.is_available(), reason="needs nvdisasm (pip install 'warpwright[sass]')")
+@pytest.mark.parametrize("name", ["rmsnorm_80", "stencil_90", "softmax_120"])
+def test_the_kept_listings_are_what_nvdisasm_says(name: str) -> None:
+    read_now = disassembly.parse(disassembly.nvdisasm_text(cubin(name)), kernel(name).name, cubin(name).words(kernel(name).name))
+    assert read_now == disassembly.listing(cubin(name), kernel(name).name)

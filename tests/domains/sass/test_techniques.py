@@ -1,0 +1,90 @@
+"""Edits: whatever is drawn is legal by a check that does not rely on how it was made, replays, and survives its text."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sass_cubins import checker, kernel, task_path
+
+from warpwright import domains
+from warpwright.base import Action
+from warpwright.domains.sass import control, script
+from warpwright.domains.sass.checker import complaints
+from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.techniques import drawer, techniques
+from warpwright.errors import NotApplicable, UsageError
+
+NAMES = ("rmsnorm_80", "layernorm_86", "stencil_90", "softmax_90", "rmsnorm_100", "stencil_120")
+
+
+def walked(name: str, seed: int, steps: int) -> tuple[Schedule, list[Action]]:
+    """Return what a random walk of edits gives."""
+    kinds = techniques(checker(name))
+    draw, rng, schedule, taken = drawer(checker(name), kinds), Random(seed), kernel(name).original, []
+    by_name = {kind.name: kind for kind in kinds}
+    for _ in range(steps):
+        action = draw(schedule, rng)
+        if action is None:
+            break
+        schedule = by_name[action.technique].apply(schedule, action)
+        taken.append(action)
+    return schedule, taken
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(NAMES), st.integers(0, 1 << 30), st.integers(1, 12))
+def test_every_walk_stays_legal(name: str, seed: int, steps: int) -> None:
+    schedule, taken = walked(name, seed, steps)
+    assert taken
+    assert not complaints(schedule, checker(name)), taken
+    waits = {index: control.waits(word) for index, word in zip(schedule.order, schedule.words, strict=True)}
+    assert all(control.waits(word) & ~waits[index] == 0 for index, word in enumerate(kernel(name).words)), "a wait was dropped"
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.sampled_from(NAMES), st.integers(0, 1 << 30))
+def test_a_schedule_survives_its_text(name: str, seed: int) -> None:
+    schedule, _ = walked(name, seed, 6)
+    again = script.read(script.write(schedule), kernel(name))
+    assert (again.order, again.words) == (schedule.order, schedule.words) and again.cubin.data == schedule.cubin.data
+    assert len(schedule.cubin.data) == len(kernel(name).cubin.data)
+
+
+def test_another_kernels_text_is_refused() -> None:
+    with pytest.raises(UsageError, match="expected a schedule of stencil"):
+        script.read(script.write(kernel("softmax_90").original), kernel("stencil_90"))
+    with pytest.raises(UsageError, match="text of a schedule"):
+        script.read("{}", kernel("stencil_90"))
+
+
+def test_a_text_that_moves_an_instruction_out_of_its_block_is_refused() -> None:
+    here = kernel("stencil_90")
+    edge = here.blocks[0].stop
+    order = list(here.original.order)
+    order[edge - 1 : edge + 1] = order[edge], order[edge - 1]
+    text = script.write(Schedule(here, tuple(order), tuple(here.words[index] for index in order)))
+    with pytest.raises(UsageError, match="permutes"):
+        script.read(text, here)
+
+
+def test_the_space_lists_legal_actions_and_refuses_others(tmp_path) -> None:
+    space = domains.space(domains.describe(task_path("saxpy_90", tmp_path)), "cubin")
+    actions = space.actions(space.start)
+    assert {action.technique for action in actions} >= {"exchange", "stall", "hold", "move"}
+    for action in actions:
+        assert Action.parse(str(action)) == action
+        space.apply(space.start, action)
+    with pytest.raises(NotApplicable):
+        space.apply(space.start, Action("stall", "i0", (("by", 40),)))
+    with pytest.raises(NotApplicable, match="another kernel"):
+        space.apply(space.start, Action("exchange", "i9999"))
+
+
+def test_a_recipe_replays(tmp_path) -> None:
+    path = task_path("softmax_90", tmp_path)
+    _, taken = walked("softmax_90", 7, 8)
+    first, second = (domains.space(domains.describe(path), "cubin").candidate(taken) for _ in range(2))
+    assert first.key == second.key and first.source.language == "sass"

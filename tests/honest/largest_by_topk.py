@@ -1,0 +1,13 @@
+"""topk of one."""
+
+import torch
+from torch import nn
+
+TASK = "argmax"
+
+
+class ModelNew(nn.Module):
+    """The index that comes with a maximum."""
+
+    def forward(self, x):
+        return torch.max(x, 1).indices

@@ -1,0 +1,13 @@
+"""logsumexp less the logit of the label."""
+
+import torch
+from torch import nn
+
+TASK = "cross_entropy"
+
+
+class ModelNew(nn.Module):
+    """No log_softmax in memory."""
+
+    def forward(self, logits, labels):
+        return torch.logsumexp(logits, 1) - logits.gather(1, labels[:, None]).squeeze(1)

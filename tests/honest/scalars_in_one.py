@@ -1,0 +1,14 @@
+"""Factor and shift in one multiply-add, the roll by indices."""
+
+import torch
+from torch import nn
+
+TASK = "scalar_inputs"
+
+
+class ModelNew(nn.Module):
+    """Gathers rows."""
+
+    def forward(self, x, alpha, steps, beta):
+        rows = (torch.arange(len(x)) - steps) % len(x)
+        return torch.add(torch.full((), beta, dtype=x.dtype), x[rows], alpha=alpha)

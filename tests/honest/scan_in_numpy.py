@@ -1,0 +1,13 @@
+"""numpy's running sum."""
+
+import torch
+from torch import nn
+
+TASK = "scan_double"
+
+
+class ModelNew(nn.Module):
+    """A library's own loop."""
+
+    def forward(self, x):
+        return torch.from_numpy(x.numpy().cumsum(1))

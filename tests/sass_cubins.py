@@ -1,0 +1,48 @@
+"""Cubins of benchmarks/sass/kernels in tests/fixtures/sass, for six architectures, each with its listing: the tests need neither nvcc nor nvdisasm.
+
+To make them anew: nvcc 13.0 -std=c++17 -O3 -cubin -arch=sm_N (rmsnorm_cuda12: ptxas 12.9), and the text of nvdisasm 13.2 -c -hex -plr beside each.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+from pathlib import Path
+
+from warpwright.domains.sass import disassembly
+from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.domain import checker_of
+from warpwright.domains.sass.kernel import Kernel, read_kernel
+
+FOLDER = Path(__file__).parent / "fixtures" / "sass"
+CUBINS = tuple(sorted(path.stem for path in FOLDER.glob("*.cubin")))
+LISTED = tuple(sorted(path.name.removesuffix(".plr.gz") for path in FOLDER.glob("*.plr.gz")))
+
+
+def cubin(name: str) -> Cubin:
+    """Return a cubin, its listing in the cache of listings."""
+    data = (FOLDER / f"{name}.cubin").read_bytes()
+    if name in LISTED:
+        disassembly.keep(data, gzip.decompress((FOLDER / f"{name}.plr.gz").read_bytes()).decode())
+    return Cubin(data)
+
+
+@functools.cache
+def kernel(name: str) -> Kernel:
+    """Return the kernel of a cubin."""
+    read = cubin(name)
+    return read_kernel(read, read.kernels[0])
+
+
+@functools.cache
+def checker(name: str) -> Checker:
+    """Return a kernel's rules."""
+    return checker_of(kernel(name))
+
+
+def task_path(name: str, folder: Path) -> Path:
+    """Copy a cubin into a folder; return its path."""
+    path = folder / f"{name}.cubin"
+    path.write_bytes(cubin(name).data)
+    return path

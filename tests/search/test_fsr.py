@@ -1,0 +1,302 @@
+"""FSR against a scripted model and an evaluator that measures nothing: gates, repair, reinforcement, limits, and endpoints that fail."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_space import TASK, Toy, measured
+
+from warpwright.archive import Archive
+from warpwright.base import Action, Budget, Candidate, Record, Source, Verdict
+from warpwright.errors import NotApplicable, UsageError
+from warpwright.llm import ChatError, Message, OpenAI, code_blocks, program_of
+from warpwright.loop import Outcome, optimize
+from warpwright.search.fsr import Fsr, Options
+from warpwright.space import Space, Traits, Writing
+
+MARKS = ("__global__", "run")
+
+
+def text(body: str) -> str:
+    return f"__global__ void k() {{}}\nvoid run() {{ /* {body} */ }}\n"
+
+
+def fenced(body: str) -> str:
+    return f"Here is it.\n```cuda\n{text(body)}```\nIt is faster."
+
+
+class Write:
+    name = "write"
+    traits = Traits("S")
+
+    def sites(self, ir: str) -> Iterator[Action]:
+        return iter(())
+
+    def apply(self, ir: str, action: Action) -> str:
+        if ir != "given":
+            raise NotApplicable("expected the given text")
+        return str(dict(action.params)["text"])
+
+
+def space() -> Space[str]:
+    def lower(ir: str, actions: tuple[Action, ...]) -> Candidate:
+        return Candidate(Source("python", (("optimized.py", ir),)), "cpu", actions)
+
+    writing = Writing("Add.", "def reference(): ...", "given", MARKS, lambda code: Action("write", "", (("text", code),)))
+    return Space("given", (Write(),), lower, writing=writing)
+
+
+class Gates(Toy):
+    """Programs say themselves what becomes of them: `broken`, `wrong`, or their speed-up."""
+
+    def record(self, candidate: Candidate) -> Record:
+        code = candidate.source.text
+        self.seen.append(code)
+        if "broken" in code:
+            verdict = Verdict(False, "not_built", "nvcc refused k.cu:\nk.cu(3): warning: unused\nk.cu(7): error: expected a semicolon")
+            return Record(TASK, candidate, self.device, "not_built", verdict, detail=verdict.reason, versions=self.versions)
+        if "wrong" in code:
+            verdict = Verdict(False, "wrong", "out: error max 3.0 at element 17, allowed 1e-6", case="huge")
+            return Record(TASK, candidate, self.device, "wrong", verdict, detail=verdict.reason, versions=self.versions)
+        speedup = float(code.partition("speed=")[2].partition(" ")[0] or 1)
+        return Record(TASK, candidate, self.device, "ok", Verdict(True, "ok"), measured(speedup), versions=self.versions)
+
+
+@dataclass
+class Script:
+    """A model that says what it is told to, and remembers what it was asked."""
+
+    answers: list[str | Exception]
+    name: str = "script"
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, messages: Sequence[Message]) -> str:
+        self.asked.append(messages[-1]["content"])
+        answer = self.answers.pop(0) if self.answers else ChatError("nothing more to say")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def run(chat: Any, options: str, log: Path | None = None, archive: Archive | None = None) -> tuple[Outcome, Fsr]:
+    search = Fsr(chat, Options.parse(options), log)
+    return optimize(TASK, space(), Gates(), search, Budget(None), archive), search
+
+
+def test_gates_repair_reinforcement_and_the_best_ever() -> None:
+    chat = Script([
+        fenced("broken 1"), fenced("wrong 2"),  # level 1: none passes
+        fenced("speed=1.5 a"), "I cannot help with that.",  # its repair round
+        fenced("speed=4.0 b"), fenced("speed=2.0 c"),  # level 2
+        fenced("speed=3.0 d"), fenced("wrong e"),  # level 3 is worse than level 2
+    ])  # fmt: skip
+    outcome, _ = run(chat, "candidates=2,depth=3,max_repair=2")
+    assert outcome.best is not None and outcome.best.speedup == 4.0 and "speed=4.0" in outcome.best.candidate.source.text
+    assert len(chat.asked) == 8 and outcome.proposals == 7
+    first, repair, faster, last = chat.asked[0], chat.asked[2], chat.asked[4], chat.asked[6]
+    assert "candidate 1 of 2" in first and "given" in first and "def reference" in first
+    assert 'gate "functional validation"' in repair and "element 17" in repair and "Case: huge" in repair, "the one that came furthest is repaired"
+    assert "failed at compilation" in repair, "the other one stands in the history"
+    assert "speed=1.5 a" in faster and "1.50 times" in faster and "Time of a call" in faster
+    assert "speed=4.0 b" in last and "speed=3.0" not in last, "the next level begins with the best of all"
+
+
+def test_a_compilers_words_are_cut_to_the_first_errors() -> None:
+    chat = Script([fenced("broken"), fenced("speed=2 x")])
+    run(chat, "candidates=1,depth=1,max_repair=1")
+    assert "error: expected a semicolon" in chat.asked[1]
+
+
+def test_repair_rounds_are_bounded() -> None:
+    chat = Script([fenced(f"broken {n}") for n in range(50)])
+    outcome, _ = run(chat, "candidates=2,depth=3,max_repair=2")
+    assert len(chat.asked) == 6 and outcome.best is not None and outcome.best.candidate.proposer == "baseline:eager"
+
+
+def test_the_history_does_not_grow_with_the_run() -> None:
+    chat = Script([fenced(f"speed={1 + n} x{n} {'y' * 400}") for n in range(60)])
+    run(chat, "candidates=3,depth=12")
+    assert max(map(len, chat.asked)) < 2 * len(chat.asked[3])
+
+
+@pytest.mark.parametrize(("limit", "said"), [("questions=3", "questions"), ("tokens=20000", "tokens"), ("dollars=0.1,price_answered=5", "dollars")])
+def test_limits_are_never_passed(limit: str, said: str) -> None:
+    chat = Script([fenced(f"speed={n} x" + "z" * 3000) for n in range(1, 60)])
+    outcome, search = run(chat, f"candidates=4,depth=9,{limit}")
+    assert said in search.stopped and outcome.best is not None
+    assert search.meter is not None and 1 <= len(chat.asked) < 20
+    assert search.meter.questions <= 3 or said != "questions"
+    assert search.meter.tokens <= 20000 or said != "tokens"
+    assert search.meter.dollars <= 0.1
+
+
+def test_the_log_is_played_again_and_nothing_is_paid_twice(tmp_path: Path) -> None:
+    answers = [fenced("speed=1.5 a"), fenced("wrong b"), fenced("speed=4.0 c"), fenced("speed=2.0 d")]
+    log = tmp_path / "run.chat.jsonl"
+    with Archive(tmp_path) as archive:
+        broken = Script([*answers[:3], *[ChatError("gone")] * 9])
+        first, search = run(broken, "candidates=2,depth=3", log, archive)
+        assert "gone" in search.stopped or "in a row" in search.stopped
+        assert first.best is not None and first.best.speedup == 4.0, "what was answered before is proposed all the same"
+        again = Script([answers[3], fenced("wrong e"), fenced("speed=5.0 f")])
+        second, search = run(again, "candidates=2,depth=3", log, archive)
+    assert len(again.asked) == 3 and search.meter is not None and search.meter.questions == 3 and not search.stopped
+    assert second.best is not None and second.best.speedup == 5.0 and second.proposals == 6
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [row["answer"] for row in rows if "answer" in row][:4] == answers and any("failure" in row for row in rows)
+
+
+def test_secrets_do_not_reach_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPWRIGHT_API_KEY", "sk-very-secret-1234")
+    log = tmp_path / "log.jsonl"
+    run(Script([fenced("speed=2 sk-very-secret-1234"), ChatError("refused sk-very-secret-1234")]), "candidates=2,depth=1", log)
+    assert "sk-very-secret-1234" not in log.read_text() and "<WARPWRIGHT_API_KEY>" in log.read_text()
+
+
+def test_options_are_told_what_is_known() -> None:
+    assert Options.parse("") == Options() and Options.parse("candidates=7, dollars=0.5") == Options(candidates=7, dollars=0.5)
+    for wrong in ("candidate=3", "depth=x", "depth=-1", "depth"):
+        with pytest.raises(UsageError, match="candidates=4"):
+            Options.parse(wrong)
+
+
+def test_a_space_of_rewrites_alone_is_refused() -> None:
+    bare = Space("given", (Write(),), space().lower)
+    with pytest.raises(UsageError, match=r"\.cu"):
+        optimize(TASK, bare, Gates(), Fsr(Script([])), Budget(None))
+
+
+# --- endpoints that fail --------------------------------------------------------------------------------------------------------------
+
+
+class Endpoint(ThreadingHTTPServer):
+    """Answers as a script says: an answer, or a way to fail."""
+
+    script: list[str]
+    seen: int
+
+
+def _hangs(handler: BaseHTTPRequestHandler, words: str) -> None:
+    time.sleep(4.0)
+
+
+def _drops(handler: BaseHTTPRequestHandler, words: str) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices": [{"message": {"content": "half of')
+    handler.wfile.flush()
+    handler.connection.close()
+
+
+def _says(handler: BaseHTTPRequestHandler, words: str, code: int = 200) -> None:
+    body = words.encode()
+    handler.send_response(code)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+FAILS: dict[str, Callable[[BaseHTTPRequestHandler, str], None]] = {
+    "hangs": _hangs,
+    "drops": _drops,
+    "garbage": lambda handler, words: _says(handler, "<html>bad gateway</html>"),
+    "refuses": lambda handler, words: _says(handler, "no", 403),
+    "busy": lambda handler, words: _says(handler, "busy", 503),
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Endpoint
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.seen += 1
+        said = self.server.script.pop(0) if self.server.script else "busy"
+        usage = {"prompt_tokens": 100, "completion_tokens": 50}
+        answer = json.dumps({"choices": [{"message": {"content": said}}], "usage": usage})
+        with contextlib.suppress(OSError):  # the client has gone
+            FAILS.get(said, _says)(self, answer)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    made = Endpoint(("127.0.0.1", 0), Handler)
+    made.script, made.seen = [], 0
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+def test_an_endpoint_that_fails_in_every_way_is_survived(endpoint: Endpoint, tmp_path: Path) -> None:
+    endpoint.script = [
+        "hangs", fenced("speed=1.5 a"), "drops", fenced("wrong b"), "garbage", "busy", fenced("speed=3.0 c"), "refuses", fenced("speed=2.0 d"),
+    ]  # fmt: skip
+    chat = OpenAI(f"http://127.0.0.1:{endpoint.server_port}/v1", "small", timeout=2.0, attempts=3, wait=0.01)
+    outcome, search = run(chat, "candidates=3,depth=2,max_repair=0", tmp_path / "log.jsonl")
+    assert outcome.best is not None and outcome.best.speedup == 3.0 and search.meter is not None
+    assert search.meter.tokens == 150 * 4, "the endpoint's own count"
+    failures = [row["failure"] for line in (tmp_path / "log.jsonl").read_text().splitlines() if "failure" in (row := json.loads(line))]
+    assert len(failures) == 2 and "choices" in failures[0] and "403" in failures[1]
+
+
+def test_a_dead_endpoint_ends_the_run_soon_and_the_result_stays(endpoint: Endpoint) -> None:
+    endpoint.script = [fenced("speed=2.0 a"), *["busy"] * 100]
+    chat = OpenAI(f"http://127.0.0.1:{endpoint.server_port}/v1", "small", timeout=5.0, attempts=2, wait=0.01)
+    outcome, search = run(chat, "candidates=4,depth=50")
+    assert endpoint.seen <= 1 + 2 * 3 and outcome.best is not None and outcome.best.speedup == 2.0 and "503" in search.stopped
+
+
+# --- what models write ----------------------------------------------------------------------------------------------------------------
+
+CODE = text("x")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"```cuda\n{CODE}```",
+        f"```cpp\r\n{CODE.replace(chr(10), chr(13) + chr(10))}```\r\nDone.",
+        f"~~~C++\n{CODE}~~~",
+        f"```\n{CODE}```",
+        f"First a sketch:\n```python\nprint('run __global__')\n```\nthen all of it:\n```cuda\n{CODE}```",
+        f"```cuda\n__global__ void k();\n```\n```cuda\n{CODE}```\n```bash\nnvcc k.cu\n```",
+        f"<think>\nMaybe ```cuda\n{text('thought')}```?\n</think>\n```cuda\n{CODE}```",
+        f"  ```cuda title=\"k.cu\"\n{CODE}  ```",
+        f"````markdown\nignore\n````\n```cuda\n{CODE}```",
+        f"```cuda\n{CODE}",
+        f"Sure, here it is:\n\n{CODE}\nI hope that helps.",
+    ],
+    ids=["plain", "crlf", "tildes", "no language", "two languages", "sketch first", "thoughts", "indented", "longer fence", "cut off", "no fence"],
+)
+def test_the_program_is_found(answer: str) -> None:
+    assert program_of(answer, MARKS).strip() == CODE.strip()
+
+
+@pytest.mark.parametrize("answer", ["", "I cannot help.", "```python\nprint(1)\n```", "```", "Use __global__ kernels and run them."])
+def test_where_there_is_none_there_is_none(answer: str) -> None:
+    assert program_of(answer, MARKS) == ""
+
+
+def test_a_fence_inside_a_longer_one_is_code() -> None:
+    assert code_blocks("````text\n```cuda\nx\n```\n````") == [("text", "```cuda\nx\n```\n")]
+
+
+def test_keys_are_not_in_the_environment_of_a_candidate() -> None:
+    from warpwright.workers import sandbox
+
+    assert "API_KEY" not in json.dumps(sandbox._environment("/tmp/nowhere", False)) and os.environ is not None

@@ -1,0 +1,86 @@
+"""What is kept for baselines from one run to the next, which candidates get none of; and the regimes that a program is timed in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fake_programs import Fake, Machine
+
+from warpwright import run
+from warpwright.base import Build, Candidate, Source, Verdict
+from warpwright.targets import trusted
+from warpwright.workers import sandbox
+
+
+def test_a_build_that_a_cache_made_short_is_remembered_as_long(tmp_path: Path) -> None:
+    bench: Any = SimpleNamespace(folder=tmp_path)
+    slow, other = (Candidate(Source("python", (("a.py", text),)), "cpu") for text in ("1", "2"))
+    assert [trusted._longest_build(bench, slow, seconds) for seconds in (15.0, 0.5, 20.0, 1.0)] == [15.0, 15.0, 20.0, 20.0]
+    assert trusted._longest_build(bench, other, 0.5) == 0.5
+
+
+def test_a_folder_that_keeps_nothing_is_no_failure() -> None:
+    bench: Any = SimpleNamespace(folder=Path("/proc/nothing"))
+    assert trusted._longest_build(bench, Candidate(Source("python", (("a.py", ""),)), "cpu"), 2.0) == 2.0
+
+
+@pytest.mark.parametrize(("is_trusted", "apart", "kept"), [(True, True, True), (True, False, False), (False, True, False), (False, False, False)])
+def test_only_trusted_workers_beside_other_users_share_compile_caches(
+    is_trusted: bool, apart: bool, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path / "cache"))
+    for name in sandbox.SHARED_CACHES:
+        monkeypatch.delenv(name, raising=False)
+    found = sandbox._environment("/work-folder", is_trusted, apart)
+    assert [value.startswith(str(tmp_path / "cache")) for name, value in found.items() if name in sandbox.SHARED_CACHES] == [kept] * 2
+    assert all(value.startswith("/work-folder") for name, value in found.items() if name in ("HOME", "TMPDIR", "CUDA_CACHE_PATH"))
+
+
+def of_speeds(single: float, stream: float, both: bool) -> Any:
+    """Compare a program of these speed-ups over eager, on simulated clocks, as a task's trusted processes do."""
+    machine, inputs = Machine(Random(1)), count()
+
+    class Eager(trusted.Baseline):
+        def turns(self, calls: int) -> Any:
+            return Fake("eager", machine, 1e-3)
+
+    eager: Any = Fake("eager", machine, 1e-3)
+    verdict = Verdict(True, "ok")
+    baseline = Eager(Candidate(Source("python", (("a.py", ""),)), "cpu"), Build(True), verdict, eager)
+    judge: Any = SimpleNamespace(fresh=lambda: next(inputs), worker=SimpleNamespace(alive=True))
+    made = trusted.Trusted(judge, {"eager": baseline}, ready=True, both=both, calls=5)
+    programs = (Fake("new", machine, 1e-3 / speedup) for speedup in (single, stream))
+    return made.compare(*programs, 0.5, Random(1), check_share=0.0)
+
+
+@pytest.mark.parametrize(
+    ("single", "stream", "both", "timed", "verdict"),
+    [
+        (1.0, 2.0, False, {"single"}, "SAME"),
+        (0.5, 2.0, False, {"single"}, "SLOWER"),
+        (2.0, 2.0, False, {"single", "stream"}, "FASTER"),
+        (2.0, 0.5, False, {"single", "stream"}, "UNSURE"),
+        (1.0, 2.0, True, {"single", "stream"}, "SAME"),
+    ],
+)
+def test_what_is_faster_on_a_cpu_is_timed_in_a_stream_too(single: float, stream: float, both: bool, timed: set[str], verdict: str) -> None:
+    found = of_speeds(single, stream, both)
+    assert (set(found.regimes), found.verdict) == (timed, verdict)
+    assert ("stream_left_out" in found.conditions) == ("stream" not in timed)
+
+
+def test_the_regime_of_the_settings_is_that_of_the_measuring() -> None:
+    assert run.measuring(run.Settings(regime="stream")).regime == "stream" and run.measuring(run.Settings()).regime == ""
+    assert run.Settings().key("machine") != run.Settings(regime="stream").key("machine")
+
+
+def test_the_parent_that_evaluates_imports_no_torch() -> None:
+    text = "import sys, warpwright.cli.command, warpwright.targets.local, warpwright.server\nprint({'torch', 'numpy'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=100).stdout == "set()\n"

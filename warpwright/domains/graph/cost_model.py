@@ -1,0 +1,104 @@
+"""The cost model: about how long a program of the graph domain takes, from bytes and operations at a device's rates.
+
+    seconds(ir, target) = sum over calls of max(bytes / memory, operations / arithmetic) + launch
+
+It ranks candidates before anything is built: a search tries the action with the least estimate first (`Space.estimate`). It decides nothing: what
+is faster is measured. That there is nothing to gain is said by measured figures alone (`loop.NO_HEADROOM`).
+
+Bytes of a call are its tensors, each once; views move none. A fused kernel moves its operands and results, and may read some again.
+Rates are measured: an H200 with torch 2.11 (benchmarks/results/int8_product_h200 and the peaks of `timing/peaks_probe.py`), a CPU of 16 cores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
+from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.ir import GraphIR, aten, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.techniques.convolution import read as convolution_of
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Of a device, per second."""
+
+    memory: float
+    """Bytes."""
+    launch: float
+    """Seconds from the beginning of one small call to that of the next."""
+    arithmetic: Mapping[str, float] = field(default_factory=dict)
+    """Operations, by kind of product."""
+
+
+RATES: Mapping[str, Rates] = {
+    "cuda": Rates(4.2e12, 5e-6, {"float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "float64": 60e12}),
+    "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11}),
+}
+_PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
+_READ_TWICE = (
+    aten.softmax.int, aten.log_softmax.int, aten.batch_norm.default, aten.group_norm.default, aten.instance_norm.default, aten.layer_norm.default,
+    aten.rms_norm.default, aten.var.correction, aten.std.correction, aten.logsumexp.default,
+)  # fmt: skip
+"""Calls whose kernels in torch go over their input more than once."""
+_KINDS = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "half", torch.float16: "half"}
+
+
+def seconds(ir: GraphIR, target: str) -> float:
+    """Return the estimate; for a program that was not captured 0. Calls that are folded count nothing."""
+    rates = RATES[target]
+    folded = ir.scheduled("fold_parameters") is not None
+    skipped = foldable(ir.graph) if folded else set()
+    calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in skipped]
+    total = sum(call_seconds(node, rates) for node in calls)
+    if ir.scheduled("cuda_graph"):
+        copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
+        total += sum(2 * _size(node) for node in copied) / rates.memory + rates.launch  # in, and out
+        total -= 0.8 * rates.launch * max(len(calls) - 1, 0)  # between the nodes of a graph are gaps of about 1 us
+    return total
+
+
+def call_seconds(node: fx.Node, rates: Rates) -> float:
+    """Return the estimate of one call."""
+    if node.target in VIEWS or getattr(node.target, "__name__", "") == "getitem":
+        return 0.0
+    kind, operations = operations_of(node)
+    arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
+    return max(bytes_of(node) / rates.memory, arithmetic) + rates.launch
+
+
+def bytes_of(node: fx.Node) -> float:
+    """Return the bytes that a call moves."""
+    moved = float(sum(_size(arg) for arg in node.all_input_nodes) + _size(node))
+    if isinstance(node.target, CudaKernel):
+        moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.made.workspace else 0) * 0.5  # half of it is still in L2
+    elif is_op(node, *_READ_TWICE):
+        moved += _size(node.args[0])  # type: ignore[arg-type]
+    elif node.target in COPIES and node.target is not aten.clone.default:
+        moved = 0.0
+    return moved
+
+
+def operations_of(node: fx.Node) -> tuple[str, float]:
+    """Return the kind of a call's product and its multiplications and additions; 0 for what is no product."""
+    name = getattr(node.target, "__name__", "")
+    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3"):
+        a: Any = node.args[1] if is_op(node, aten.addmm.default, aten.baddbmm.default) else node.args[0]
+        inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
+        kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3"}.get(name, _KINDS.get(value(node).dtype, "float32"))
+        return kind, 2.0 * math.prod(shape(node)) * inner
+    conv = convolution_of(node)
+    return ("tf32", float(conv.flops)) if conv is not None else ("float32", 0.0)
+
+
+def _size(node: fx.Node) -> int:
+    if is_tensor(node):
+        return int(value(node).numel() * value(node).element_size())
+    parts = node.meta.get("val")
+    return sum(part.numel() * part.element_size() for part in parts if isinstance(part, torch.Tensor)) if isinstance(parts, tuple | list) else 0
