@@ -239,7 +239,8 @@ def timed(name: str, budget: str, device: str) -> dict[str, Any]:
     measured = line["baselines"] and {baseline: time and round(time, 4) for baseline, time in line["baselines"].items()}
     low_high = "" if result.interval is None else f"[{result.interval[0]:.2f}, {result.interval[1]:.2f}]"
     row |= {"verdict": result.verdict, "speedup": f"{result.speedup:.2f}", "interval": low_high, "seconds": seconds}
-    row |= {"over_eager": f"{result.speedup_over_eager:.2f}" if result.speedup_over_eager else "", "ours_ms": line["ours_ms"], "baselines_ms": measured}
+    over = f"{result.speedup_over_eager:.2f}" if result.speedup_over_eager else ""
+    row |= {"over_eager": over, "ours_ms": line["ours_ms"], "baselines_ms": measured}
     said = "; ".join([*filter(None, [result.reason]), *(f"no time for {what}" for what in result.left_out)])
     return row | {"recipe": "; ".join(result.recipe), "reason": said[:400], "error": line["error"], "error_original": line["error_original"]}
 

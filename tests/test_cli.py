@@ -244,6 +244,32 @@ def test_reproduce_agrees_with_itself_and_not_with_another_time(run: Run) -> Non
     assert code == cli.NOT_PASSED and not said["agrees"]
 
 
+def test_two_records_side_by_side(run: Run) -> None:
+    key = best_record(run)
+    others = [record_key(record) for record in run("archive", "list", "--json")[1]["records"]]
+    other = next(one for one in others if one != key)
+    code, out, _ = run("compare", other, key)
+    assert code == cli.DONE and "speed-up" in out and "as fast as the first, through eager" in out
+    code, said, _ = run("compare", other, "warpwright-out/task/report.json", "--json")
+    assert code == cli.DONE and said["ratio"] > 1 and said["only_second"] and said["second"]["record"] == key
+    assert run("compare", key, "ffff")[0] == cli.WRONG_USE
+
+
+def test_wide_intervals_that_overlap_reproduce_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = StandIn.record
+
+    def wide(self: StandIn, candidate: Candidate, seconds: float, status: Any) -> Record:
+        record = made(self, candidate, seconds, status)
+        assert record.measurement is not None
+        return replace(record, measurement=replace(record.measurement, interval=(0.1, 9.0)))
+
+    monkeypatch.setattr(StandIn, "record", wide)
+    key = best_record(run)
+    StandIn.seconds = 1.2
+    code, said, err = run("reproduce", key, "--json")
+    assert code == cli.NOT_PASSED and not said["agrees"] and "not decided" in err
+
+
 def test_check_fails_on_a_regression_only(run: Run) -> None:
     best_record(run)
     assert run("archive", "export", "old.jsonl", "--json")[1]["records"] > 0

@@ -55,8 +55,8 @@ EVIDENCE = re.compile(r"Seen:|Own invention|analogue|Seen as|as `\w+`")
 def test_every_row_has_a_cheat_and_there_are_enough() -> None:
     counted = Counter(program.row for program in CHEATS)
     assert set(counted) == set(ROWS)
-    assert len(CHEATS) >= 100
-    assert len(HONEST) >= 25
+    assert len(CHEATS) >= 250
+    assert len(HONEST) >= 70
 
 
 def test_every_cuda_cheat_has_an_analogue_for_the_cpu() -> None:

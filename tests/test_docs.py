@@ -101,4 +101,5 @@ def test_searches_are_named_in_the_help() -> None:
 
 def test_the_package_exports_what_its_docstring_shows() -> None:
     package = importlib.import_module("warpwright")
-    assert sorted(package.__all__) == ["__version__", "accelerate", "backend", "optimize", "task"] and all(hasattr(package, name) for name in package.__all__)
+    assert sorted(package.__all__) == ["__version__", "accelerate", "backend", "optimize", "task"]
+    assert all(hasattr(package, name) for name in package.__all__)

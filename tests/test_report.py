@@ -202,3 +202,15 @@ def test_the_roofline_picture_puts_the_faster_program_higher() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(2.0, "2 s"), (1.5e-3, "1.5 ms"), (2.5e-6, "2.5 µs"), (3e-9, "3 ns")])
 def test_times_are_written_with_a_unit(seconds: float, text: str) -> None:
     assert plots.time_text(seconds) == text
+
+
+def test_the_search_and_the_lineage_are_drawn() -> None:
+    first = make_record(ACTIONS[:1], ours=1.5)
+    wrong = make_record(ACTIONS[:2], status="wrong")
+    best = make_record(ours=1.0)
+    best = replace(best, candidate=replace(best.candidate, parent=first.candidate.key))
+    text = page.page([make_record((), 2.0, "baseline:compile"), first, wrong, best])
+    assert "progress of the search" in text and text.count("<circle") >= 4 and "×" in text
+    lineage = text.partition("Lineage of the best")[2].partition("<h3>")[0]
+    assert lineage.index(first.key) < lineage.index(best.key) and wrong.key not in lineage
+    assert plots.search([]) == "" and plots.search([plots.Tried(0.0, "x", "wrong")] * 3) == ""

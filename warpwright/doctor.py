@@ -18,6 +18,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from warpwright.errors import how_to_install
+
 Level = Literal["OK", "WARN", "FAIL"]
 
 TORCH_FROM, TORCH_BELOW = (2, 9), (2, 14)
@@ -116,7 +118,7 @@ def _triton() -> Finding:
     if importlib.util.find_spec("triton") is not None:
         return Finding("triton", "OK", metadata.version("triton"))
     if gpu_present():
-        return Finding("triton", "WARN", "not installed", "pip install 'warpwright[triton]': torch.compile needs it on a GPU")
+        return Finding("triton", "WARN", "not installed", f"{how_to_install('triton')}: torch.compile needs it on a GPU")
     return Finding("triton", "OK", "not installed, and not needed without a GPU")
 
 

@@ -20,6 +20,8 @@ A message has three parts: what was expected, what was seen, and (second argumen
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class WarpwrightError(Exception):
     """Base of all of them: `message`, and `hint`, which says what to do."""
@@ -42,8 +44,14 @@ class MissingExtra(UsageError):
     """An optional dependency is absent."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the package {package!r}, which is not installed", f"pip install 'warpwright[{extra}]'")
+        super().__init__(f"{purpose} needs the package {package!r}, which is not installed", how_to_install(extra))
         self.extra = extra
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs what an extra names, for a package from an index or from a checkout."""
+    checkout = Path(__file__).resolve().parents[1]
+    return f"pip install '{checkout if (checkout / 'pyproject.toml').is_file() else 'warpwright'}[{extra}]'"
 
 
 class NotApplicable(WarpwrightError):

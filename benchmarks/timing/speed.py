@@ -11,6 +11,7 @@ differ from one another, and none is answered from an archive. Rows go to OUT/ro
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -72,25 +73,22 @@ class Watch:
 
     def __init__(self) -> None:
         self.seconds: dict[tuple[int, str], float] = {}
-        self._known = {self._name(pid) for pid in descendants(os.getpid())}
+        """CPU time of each process, at its latest sight."""
+        self._glance()
+        self._known = dict(self.seconds)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def _name(self, pid: int) -> tuple[int, str]:
-        try:
-            return pid, stat_fields(f"/proc/{pid}")[19]  # with its start time: numbers come again
-        except OSError:
-            return pid, ""
+    def _glance(self) -> None:
+        ticks = os.sysconf("SC_CLK_TCK")
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(OSError):
+                fields = stat_fields(f"/proc/{pid}")
+                self.seconds[pid, fields[19]] = (int(fields[11]) + int(fields[12])) / ticks  # with its start time: numbers come again
 
     def _look(self) -> None:
-        ticks = os.sysconf("SC_CLK_TCK")
         while not self._end.wait(SLICE):
-            for pid in descendants(os.getpid()):
-                try:
-                    fields = stat_fields(f"/proc/{pid}")
-                except OSError:
-                    continue
-                self.seconds[pid, fields[19]] = (int(fields[11]) + int(fields[12])) / ticks
+            self._glance()
 
     def __enter__(self) -> Watch:
         self._thread.start()
@@ -102,9 +100,9 @@ class Watch:
 
     @property
     def row(self) -> dict[str, Any]:
-        """Return what was seen of processes that were not there before."""
-        new = {name: seconds for name, seconds in self.seconds.items() if name not in self._known}
-        return {"CPU s": round(sum(new.values()), 1), "processes": len(new)}
+        """Return the CPU time since the beginning, and how many processes were not there before."""
+        used = sum(seconds - self._known.get(name, 0.0) for name, seconds in self.seconds.items())
+        return {"CPU s": round(used, 1), "processes": len(self.seconds.keys() - self._known.keys())}
 
 
 class Bench:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 import warpwright
 from warpwright import api, doctor
-from warpwright.cli import bench_transpile, mpi, pairs, programs, records, serving, transpile, unlearnable, usage
+from warpwright.cli import bench_transpile, compare, mpi, pairs, programs, records, sass, serving, transpile, unlearnable, usage
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given.console = Console(stderr=True, soft_wrap=True)
     with _stdout(given.json) as given.stdout, _terminable():
         code = _run(given)
-    if arguments is None and "torch" in sys.modules:
+    if arguments is None:
         _leave(code)
     return code
 
@@ -140,12 +140,14 @@ def parser() -> argparse.ArgumentParser:
 
     programs.register(verb)
     records.register(verb, verbs)
+    compare.register(verb)
     serving.register(verb)
     verb("doctor", doctor_verb)
     verb("completion", completion).add_argument("shell", choices=usage.SHELLS, help="whose")
     transpile.register(verb)
     unlearnable.register(verbs)
     mpi.register(verbs, common)
+    sass.register(verb, verbs)
     pairs.register(verb)
     bench_transpile.register(verb)
     return top

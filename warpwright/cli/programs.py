@@ -19,7 +19,11 @@ from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
 from warpwright.search import MODEL_SEARCHES, SEARCHES
+from warpwright.targets import TARGETS
 from warpwright.timing.regimes import REGIMES
+
+FAR = 1.25
+"""Speed-ups that differ by more than this factor are not called the same, however wide their intervals."""
 
 TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
 """At most this long, and at most this share of the budget, is one program timed: a short budget still tries three of them."""
@@ -89,7 +93,7 @@ def reproduce(given: Arguments) -> int:
     candidate, note = _replayable(given, recorded)
     with Progress(given.console, None) as progress:
         again = api.prove(recorded.task, candidate, api.settings_of(recorded), None, progress.record)[-1]
-    agrees = again.status == "ok" and _overlap(again, recorded)
+    agrees = again.status == "ok" and _overlap(again, recorded) and not _far(again, recorded)
     said = report.line(recorded.task.name, [again], chosen=again)
     said |= {"recorded": report.speedups(recorded), "agrees": agrees, "note": note}
     tell(given, [said])
@@ -144,7 +148,7 @@ def _settings(given: Arguments) -> Settings:
 
 def _options(given: Arguments) -> Options:
     """Return what the task's domain is told: NAME=VALUE each, a value as JSON where it is such, else as text."""
-    given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None)}
+    given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None), "harness": getattr(given, "harness", None)}
     options: dict[str, Scalar] = {name: value for name, value in given_files.items() if value}
     for text in given.option:
         name, equals, value = text.partition("=")
@@ -159,7 +163,8 @@ def _options(given: Arguments) -> Options:
 
 
 def _device(given: Arguments) -> str:
-    target: str = given.target or api.default_target()
+    machine_code = str(getattr(given, "task", "")).endswith(".cubin")
+    target: str = given.target or ("cubin" if machine_code else api.default_target())
     if target.startswith("cuda") and not doctor.gpu_present():
         raise UsageError("expected an NVIDIA GPU for --target cuda, saw none", "use --target cpu, or see `warpwright doctor`")
     return target
@@ -180,12 +185,21 @@ def _overlap(again: Record, recorded: Record) -> bool:
     return low <= before_high and before_low <= high
 
 
+def _far(again: Record, recorded: Record) -> bool:
+    """Do the two speed-ups differ by so much that intervals which overlap say no more than that they are wide?"""
+    return max(again.speedup, recorded.speedup) > FAR * min(again.speedup, recorded.speedup)
+
+
 def _agreement(recorded: Record, again: Record, agrees: bool) -> str:
     if again.measurement is None or recorded.measurement is None:
         return f"not reproduced: {again.status}: {again.detail}"
     (low, high), (before_low, before_high) = again.measurement.interval, recorded.measurement.interval
     said = f"recorded {recorded.speedup:.3f}x [{before_low:.3f}, {before_high:.3f}], now {again.speedup:.3f}x [{low:.3f}, {high:.3f}]"
-    return f"{said}: {'reproduced, the intervals overlap' if agrees else 'not reproduced, the intervals do not overlap'}"
+    if agrees:
+        return f"{said}: reproduced, the intervals overlap"
+    if _overlap(again, recorded):
+        return f"{said}: not decided, the intervals overlap because they are wide: run it again on a quieter machine"
+    return f"{said}: not reproduced, the intervals do not overlap"
 
 
 def _percent(text: str) -> float:
@@ -228,6 +242,7 @@ def register(verb: Verb) -> None:
     made.add_argument("--entry", help="class or function, where the file has several")
     made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
     made.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
+    made.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
     made.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
     made.add_argument("--start", metavar="FILE", help="program with CUDA kernels that computes the same: tune how they are translated for the CPU")
 
@@ -254,9 +269,16 @@ def register(verb: Verb) -> None:
     made.add_argument("--max-regress", default="3%", metavar="P%", help="loss of speed-up that is allowed (3%%)")
 
 
+def _target(text: str) -> str:
+    """Return a device whose target there is: cuda, or cubin:sim."""
+    if target_of(text) not in TARGETS:
+        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, TARGETS))})")
+    return text
+
+
 def _task_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--target", choices=("cpu", "cuda"), help="where to run (cuda where there is a GPU)")
+    options.add_argument("--target", type=_target, metavar="{cpu,cuda,...}", help="where to run (cuda where there is a GPU; cubin for machine code)")
     options.add_argument("--precision", choices=PRECISIONS, default="strict", help="how far from the original's own error (%(default)s)")
     options.add_argument("--mode", choices=("as_is", "train", "eval"), default="as_is", help="training flag (%(default)s: as constructed)")
     options.add_argument("--regime", choices=REGIMES, help="way of calling that the verdict is given in (stream on a GPU, single on a CPU)")

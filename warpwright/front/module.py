@@ -17,10 +17,12 @@ import torch
 from rich.console import Console
 
 from warpwright.api import ARCHIVE, MOST_FOLDERS, OUT, Watching, default_target, optimize_task
+from warpwright.api import Result as Written
 from warpwright.base import BASELINE, Budget, Precision, Record
-from warpwright.errors import UsageError
+from warpwright.errors import TaskError, UsageError
 from warpwright.files import make_folder
 from warpwright.front.result import Result
+from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
 from warpwright.tasks import saved_module
@@ -46,7 +48,10 @@ def optimize(
     settings = Settings(target or default_target(), search, budget, tuple(baselines), precision, seed=seed)
     with _in_mode(model, mode):
         folder, saved = _save(model, inputs, keywords, out, calibrate)
-        written = _run(settings, saved, folder, Path(archive), began, again, progress, callback)
+        try:
+            written = _run(settings, saved, folder, Path(archive), began, again, progress, callback)
+        except TaskError as error:  # what cannot be judged is kept, as what cannot be made faster is
+            written = Written(report.line(saved.stem, (), reason=str(error)), None, folder, False)
     if written.interrupted:
         raise KeyboardInterrupt
     best = written.best
@@ -137,7 +142,7 @@ def _folder(name: str, file: str, written: Path) -> Path:
 def _run(
     settings: Settings, saved: Path, folder: Path, archive: Path, began: float, again: bool, progress: bool,
     callback: Callable[[Record], None] | None,
-) -> Any:  # fmt: skip
+) -> Written:  # fmt: skip
     console = Console(stderr=True, soft_wrap=True, quiet=not progress)
     task = settings.describe(saved)
     with Progress(console, Budget.parse(settings.budget).seconds, task=task.name) as shown:

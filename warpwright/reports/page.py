@@ -80,8 +80,32 @@ def _task(group: Sequence[Record], one: Mapping[str, Any], archive: str) -> str:
             _section("How to reproduce", _reproduce(record, archive)),
             _section("Conditions", _conditions(record, record.measurement)),
         ]
+    for title, body in (("Search", _search(group)), ("Lineage of the best", _lineage(record, group) if record is not None else "")):
+        parts += [_section(title, body)] if body else []
     parts.append(_section(f"All {len(group)} records", _records(group)))
     return "".join(parts)
+
+
+def _search(group: Sequence[Record]) -> str:
+    programs = [record for record in group if not is_baseline(record)]
+    return plots.search([plots.Tried(record.speedup, _steps(record), record.status) for record in programs])
+
+
+def _steps(record: Record) -> str:
+    return "; ".join(map(str, record.candidate.actions)) or record.candidate.proposer
+
+
+def _lineage(record: Record, group: Sequence[Record]) -> str:
+    """The programs that the best was derived from, the oldest first."""
+    by_key = {other.candidate.key: other for other in group}
+    line: list[Record] = []
+    while record.candidate.key not in {one.candidate.key for one in line}:
+        line.insert(0, record)
+        record = by_key.get(record.candidate.parent, record)
+    if len(line) < 2:
+        return ""
+    rows = [[escape(one.key), escape(one.status), f"{one.speedup:.2f}x" if one.speedup else "", escape(_steps(one))] for one in line]
+    return _table(["record", "status", "#against the best baseline", "recipe"], rows)
 
 
 def _headline(one: Mapping[str, Any], first: Record) -> str:

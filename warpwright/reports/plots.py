@@ -70,6 +70,47 @@ def roofline(flops: float, moved: float, peak_flops: float, peak_bytes: float, b
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="roofline">{"".join(parts)}{axis}</svg>'
 
 
+@dataclass(frozen=True)
+class Tried:
+    """One program of a search: its speed-up, 0 for one that did not pass, and what to show of it."""
+
+    speedup: float
+    said: str
+    status: str
+
+
+def search(tried: Sequence[Tried]) -> str:
+    """Return a search in the order of its programs: a point for each, a cross for one that did not pass, and the best so far as a line."""
+    passed = [one.speedup for one in tried if one.speedup > 0]
+    if len(tried) < 2 or not passed:
+        return ""
+    height, low, high = 200, min(*passed, 1.0) / 1.1, max(*passed, 1.0) * 1.1
+
+    def x(index: int) -> float:
+        return 60 + (WIDTH - 90) * index / (len(tried) - 1)
+
+    def y(speedup: float) -> float:
+        return 10 + (height - 50) * (1 - math.log(speedup / low) / math.log(high / low))
+
+    ticks = [value for value in _ticks(low, high) if value >= low]
+    parts = [f'<line x1="60" x2="{WIDTH - 30}" y1="{y(v):.1f}" y2="{y(v):.1f}" class="grid"/><text x="52" y="{y(v) + 4:.1f}" text-anchor="end" '
+             f'class="small">{v:g}x</text>' for v in {*ticks, 1.0}]  # fmt: skip
+    best, line = 0.0, []
+    for index, one in enumerate(tried):
+        if one.speedup > 0:
+            best = max(best, one.speedup)
+            parts.append(f'<g class="base"><title>{escape(one.said)}</title><circle cx="{x(index):.1f}" cy="{y(one.speedup):.1f}" r="3.5"/></g>')
+        else:
+            said = escape(f"{one.status}: {one.said}")
+            parts.append(f'<g><title>{said}</title><text x="{x(index):.1f}" y="{height - 32}" text-anchor="middle" class="bad">×</text></g>')
+        if best:
+            line.append(f"{x(index):.1f},{y(best):.1f}")
+    parts.append(f'<polyline points="{" ".join(line)}" class="roof"/>')
+    said = "programs in the order of the search; line: the best so far"
+    label = f'<text x="{WIDTH / 2}" y="{height - 6}" text-anchor="middle" class="small">{said}</text>'
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="progress of the search">{"".join(parts)}{label}</svg>'
+
+
 def _point(x: float, y: float, said: str, ours: bool) -> str:
     label = f'<title>{escape(said)}</title><text x="{x + 10:.1f}" y="{y + 4:.1f}">{escape(said)}</text>'
     return f'<g class="{"ours" if ours else "base"}">{label}<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/></g>'

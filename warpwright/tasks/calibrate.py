@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,11 +29,20 @@ def calibrated(model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[
                 _draw(name, parameter)
         training = twin.training
         with _scaling(twin):
-            twin.eval()(*copy.deepcopy(tuple(inputs)), **copy.deepcopy(dict(keywords)))
+            args, kwargs = _copied((tuple(inputs), dict(keywords)))
+            twin.eval()(*args, **kwargs)
         twin.train(training)
         for (_, part), (_, own) in zip(twin.named_modules(), model.named_modules(), strict=True):
             part.training = own.training
     return twin
+
+
+def _copied(given: Any) -> Any:
+    """Return a copy of whatever can be saved: caches hold tensors with a history, which have no deepcopy."""
+    buffer = io.BytesIO()
+    torch.save(given, buffer)
+    buffer.seek(0)
+    return torch.load(buffer, weights_only=False)
 
 
 def _draw(name: str, parameter: torch.Tensor) -> None:

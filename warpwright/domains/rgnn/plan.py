@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -135,6 +136,11 @@ def _runner(program: Program, emitter: str, tuning: Tuning, donated: tuple[str, 
     return Eager(program)
 
 
+def _about(rows: int) -> int:
+    """Return a number of rows to within a fifth, so that batches of like size share a plan."""
+    return round(2 ** (math.ceil(4 * math.log2(rows)) / 4)) if rows > 1 else 1
+
+
 def emitter_for(device: torch.device, dtype: torch.dtype, options: Options) -> str:
     """Return the name of the emitter that runs on `device`: Triton's for float32 on a GPU, unless sums have to be in a fixed order."""
     if options.emitter != "auto":
@@ -153,7 +159,7 @@ def run(
     inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
     grown = torch.is_grad_enabled()
     wanted = tuple(name for name, (_, x) in tensors.items() if grown and x.requires_grad)
-    sizes = tuple((domain, 1 << max(0, rows - 1).bit_length()) for domain, rows in index.rows.items())
+    sizes = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
     compiled = _cached(layer, inputs, wanted, sizes, options)
     values = [x for _, x in tensors.values()]
     emitter = emitter_for(values[0].device, values[0].dtype, options)

@@ -6,11 +6,14 @@ A line that is at fault ends in `// BUG kind`. All kernels are `void k(float* x,
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from domains.transpile.grammar import program
 
+from warpwright import native
 from warpwright.domains import transpile
 
 PLANTED = r"""
@@ -258,3 +261,42 @@ def test_a_hundred_random_kernels_without_races() -> None:
     for made in kernels:
         loaded[made.name][made.grid, made.block](np.zeros(64, np.int32), np.zeros(3 * made.threads + 8, np.int32), 5)
         assert loaded[made.name].findings() == [], made.text
+
+
+def test_numpy_scalars_are_no_arrays() -> None:
+    text = "__global__ void k(float* x, int n, float f) { int i = threadIdx.x; if (i < n) x[i] *= f; }"
+    kernels = transpile.compile_text(text, sanitize=True).load()
+    x = np.ones(8, np.float32)
+    kernels["k"][1, 8](x, np.int32(8), np.float32(2.0))
+    assert x.tolist() == [2.0] * 8 and kernels["k"].findings() == []
+
+
+WHOLE = r"""
+#include <cstdio>
+__global__ void reverse(int* out, const int* in, int n) {
+  __shared__ int s[64];
+  s[threadIdx.x] = in[threadIdx.x];
+  out[threadIdx.x] = s[n - 1 - threadIdx.x];
+}
+int main() {
+  int h[64], *a, *b;
+  for (int i = 0; i < 64; ++i) h[i] = i;
+  cudaMalloc(&a, 256); cudaMalloc(&b, 256);
+  cudaMemcpy(a, h, 256, cudaMemcpyHostToDevice);
+  reverse<<<1, 64>>>(b, a, 64);
+  cudaMemcpy(h, b, 256, cudaMemcpyDeviceToHost);
+  printf("%d\n", h[0]);
+}
+"""
+
+
+def test_a_whole_program_says_at_its_end_what_was_found_each_line_once(tmp_path: Path) -> None:
+    source = tmp_path / "race.cpp"
+    source.write_text(transpile.compile_text(WHOLE, sanitize=True, host=True).source)
+    compiler, _ = native.compiler()
+    command = [compiler, "-O1", "-std=c++17", "-fopenmp", "-fno-strict-aliasing", str(source), "-o", str(tmp_path / "race")]
+    subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run([str(tmp_path / "race")], capture_output=True, text=True, check=True)
+    said = done.stderr.splitlines()
+    assert any(re.match(r"sanitizer: line 5: race: .* \(\d+ times\)$", line) for line in said), done.stderr
+    assert len(said) == len({tuple(line.split(": ")[1:3]) for line in said}) <= 4

@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from warpwright.base import Action
-from warpwright.domains.graph.cpp import two_level
+from warpwright.domains.graph.cpp import losses, two_level
 from warpwright.domains.graph.cpp.batch_norm import expand
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
@@ -52,6 +52,11 @@ class FuseCpp:
         return _fused(ir, action, Kernel, Kernel)
 
 
+def fuse_cuda(calls: int, tuning: Tuning) -> Action:
+    """Return the action of `FuseCuda`."""
+    return Action("fuse_cuda", params=(("calls", calls), ("block", tuning.block), ("vector", tuning.vector), ("unroll", tuning.unroll)))
+
+
 @dataclass(frozen=True)
 class FuseCuda:
     """y = mul(gelu(add(x, b)), c)  ->  y = kernel(x, b), one CUDA kernel: one pass over memory, a row that fits registers read once.
@@ -72,7 +77,7 @@ class FuseCuda:
         leasts = _leasts(ir, self.name, self.least, CudaKernel)
         pairs = [(least, tuning) for tuning in self.tunings for least in leasts if tuning == self.tunings[0] or least == leasts[0]]
         for least, tuning in pairs:
-            yield Action(self.name, params=(("calls", least), ("block", tuning.block), ("vector", tuning.vector), ("unroll", tuning.unroll)))
+            yield fuse_cuda(least, tuning)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every region that is large enough replaced by a kernel."""
@@ -106,8 +111,8 @@ def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
 
 @functools.lru_cache(maxsize=4)
 def _plan(ir: GraphIR, kind: Kind) -> tuple[GraphIR, list[list[fx.Node]]]:
-    """Return the IR with batch norms and sums in two levels written out, and its regions; a search asks for sites again and again."""
-    expanded = two_level.expand(expand(ir))
+    """Return the IR with batch norms, losses and sums of normalised rows written out, and its regions; a search asks for sites often."""
+    expanded = two_level.expand(losses.expand(expand(ir)))
     return expanded, regions(expanded, kind)
 
 

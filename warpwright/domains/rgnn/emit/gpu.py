@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +87,15 @@ class Writer:
     def step(self) -> int:
         """Rows of one step."""
         widest = max([1, *(n for i in self.kernel.ops for n in self._sizes(i))])
+        if self.outer and not self.tuning.step:  # 64 rows beside a weight gradient spill 112 to 600 bytes of registers, 32 none
+            return 32
         if self.tuning.step and widest > 1:
             return self.tuning.step
-        return 256 if widest == 1 else 64 if padded(widest) <= 64 else 32
+        if widest == 1:
+            return 256
+        if not self.products:  # bound by gathers: fewer registers, more programs on a core
+            return 32 if padded(widest) <= 64 else 16
+        return 64 if padded(widest) <= 64 else 32
 
     def _sizes(self, position: int) -> list[int]:
         """Return the widths of a value and of what it reads; a weight read whole has two."""
@@ -122,10 +128,20 @@ class Writer:
         return self.tuning.unroll or 4
 
     @property
+    def products(self) -> bool:
+        """Does a weight, or a weight's gradient, meet rows?"""
+        return any(op.kind == "contract" and any(len(s) == 2 for s in op.subscripts) for op in (self.program.ops[i] for i in self.kernel.ops))
+
+    @property
+    def outer(self) -> bool:
+        """Is a weight gradient kept in registers?"""
+        return any(op.kind == "contract" and len(op.subscripts[-1]) == 2 for op in (self.program.ops[i] for i in self.kernel.ops))
+
+    @property
     def warps(self) -> int:
-        """Warps of a program: twice as many where a weight gradient is kept in registers, which would spill."""
-        outer = any(len(self.program.ops[i].subscripts[-1:] and self.program.ops[i].subscripts[-1]) == 2 for i in self.kernel.ops)
-        return self.tuning.warps or (8 if outer or self.step < 64 else 4)
+        """Warps of a program."""
+        widest = max([1, *(padded(n) for i in self.kernel.ops for n in self._sizes(i))])
+        return self.tuning.warps or (8 if widest > 64 else 4)
 
     # --- operands ------------------------------------------------------------------------------------------------------
 
@@ -385,7 +401,7 @@ class Rows:
     def __init__(self, schedule: Schedule, tuning: Tuning = DEFAULT, donated: tuple[str, ...] = ()) -> None:
         self.schedule = schedule
         self.seeds = seeds(schedule, donated)
-        self.built = {step: build(schedule, step, tuning) for step in schedule.steps if isinstance(step, Kernel)}
+        self.tuning = tuning
         self.last = self._last_uses()
 
     def _last_uses(self) -> dict[int, int]:
@@ -421,7 +437,8 @@ class Rows:
         return [values[i][0] if program.ops[i].domain is Domain.ONE else values[i] for i in program.outputs]
 
     def _launch(self, kernel: Kernel, index: Index, values: list[Any], like: torch.Tensor) -> None:
-        program, built = self.schedule.program, self.built[kernel]
+        program = self.schedule.program
+        built = build(self.schedule, kernel, self.tuning if self.tuning.unroll else replace(self.tuning, unroll=unroll(index, kernel.rows)))
         for position in kernel.stored:
             op = program.ops[position]
             shape = (index.rows[op.domain], *op.shape)
@@ -448,6 +465,12 @@ class Rows:
             assert order is not None
             return order
         return index.along(kernel.rows, argument.of) if argument.kind == "along" else index.lift(argument.of, kernel.rows)
+
+
+def unroll(index: Index, rows: Domain) -> int:
+    """Return how many edges of a row to load at once: loads past a row's end are wasted issue slots."""
+    length = index.edges / max(1, index.rows[rows])
+    return 1 if length < 1.5 else 2 if length < 5 else 4
 
 
 def _table(work: Tiles) -> tuple[torch.Tensor, ...]:

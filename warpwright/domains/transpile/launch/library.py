@@ -114,7 +114,8 @@ def _watch(library: Any, arguments: Sequence[Any]) -> None:
     """Tell the sanitizer which arrays there are."""
     library.ww_forget()
     for value in arguments:
-        if size := getattr(value, "nbytes", 0):
+        size = 0 if isinstance(value, np.generic) else getattr(value, "nbytes", 0)
+        if size:
             address = value.data_ptr() if hasattr(value, "data_ptr") else value.ctypes.data
             library.ww_watch(ctypes.c_void_p(address), ctypes.c_size_t(size))
 

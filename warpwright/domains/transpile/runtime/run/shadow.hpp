@@ -1,5 +1,6 @@
 // --sanitize: every access goes through here. Blocks run one after another, so that the shadow needs no locks.
 #include <unordered_map>
+#include <map>
 #include <set>
 namespace ww {
 enum Access { reads = 1, writes = 2, updates = 3, atomically = 4 };
@@ -138,8 +139,24 @@ template <class F> static void run_sanitized(const Launch& launch, F body) {
   std::free(b.stacks);
 }
 static std::string findings_text() { std::string r; for (const std::string& f : shadow().findings) r += f + "\n"; return r; }
-struct AtExit { ~AtExit() { for (const std::string& f : shadow().findings) std::fprintf(stderr, "sanitizer: %s\n", f.c_str()); } };
+// A program of its own says at its end what was found, each kind at each line once. Whoever loads it as a library asks for the findings instead.
+static bool asked = false;
+struct AtExit {
+  AtExit() { shadow(); }  // is taken apart after this
+  ~AtExit() {
+    if (asked) return;
+    std::map<std::string, std::pair<long, std::string>> lines;
+    for (const std::string& f : shadow().findings) {
+      const size_t kind = f.find('\t'), line = f.find('\t', kind + 1);
+      auto& seen = lines[f.substr(kind + 1, line - kind - 1) + ": " + f.substr(0, kind)];
+      if (!seen.first++) seen.second = f.substr(line + 1);
+    }
+    for (const auto& [where, seen] : lines)
+      std::fprintf(stderr, "sanitizer: line %s: %s%s\n", where.c_str(), seen.second.c_str(), seen.first > 1 ? (" (" + std::to_string(seen.first) + " times)").c_str() : "");
+  }
+};
+static AtExit at_exit;
 }  // namespace ww
 extern "C" void ww_watch(const void* p, size_t bytes) { ww::shadow().buffers.push_back({(size_t)p, (size_t)p + bytes}); }
 extern "C" void ww_forget() { ww::shadow().buffers.clear(); ww::shadow().findings.clear(); }
-extern "C" const char* ww_findings() { static std::string text; text = ww::findings_text(); return text.c_str(); }
+extern "C" const char* ww_findings() { static std::string text; ww::asked = true; text = ww::findings_text(); return text.c_str(); }
