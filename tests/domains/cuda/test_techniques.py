@@ -109,6 +109,7 @@ def test_an_action_that_is_not_legal_is_refused() -> None:
             )
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_all_rewrites_give_what_torch_gives(tmp_path: Path) -> None:
     """Every plain kernel with the rewrite that it is there for, in one CUDA text, so that one build does."""
