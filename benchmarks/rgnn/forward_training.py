@@ -38,6 +38,8 @@ Run = Callable[[torch.Tensor], torch.Tensor]
 OURS = {"ours": Options()}
 VARIANTS = {
     "aggregate first": Options(scatter=0.5), "message first": Options(scatter=6.0), "no reordering": Options(reorder=False),
+    "no compaction": Options(reorder=False, compact=False), "sums apart": Options(fuse=False),
+    "sums apart, aggregate first": Options(fuse=False, scatter=0.5),
     "step 32": Options(tuning=Tuning(32, 4, 4)), "step 32, unroll 2": Options(tuning=Tuning(32, 4, 2)), "8 warps": Options(tuning=Tuning(64, 8, 4)),
     "unroll 2": Options(tuning=Tuning(64, 4, 2)), "unroll 8": Options(tuning=Tuning(64, 8, 8)), "torch emitter": Options(emitter="eager"),
 }  # fmt: skip

@@ -179,3 +179,10 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) 
     while len(_KEPT) > MOST_KEPT:
         _KEPT.popitem(last=False)
     return index
+
+
+def forget(edge_tensors: Sequence[torch.Tensor]) -> None:
+    """Drop the indices of tensors that were written where their version does not tell."""
+    gone = {id(t) for t in edge_tensors}
+    for key in [key for key, (refs, _) in _KEPT.items() if any(id(ref()) in gone for ref in refs)]:
+        del _KEPT[key]

@@ -26,8 +26,8 @@ Inputs = tuple[tuple[str, Domain, Shape], ...]
 
 Runner = Callable[[Index, Mapping[str, torch.Tensor]], list[torch.Tensor]]
 
-Emitter = tuple[str, Tuning, tuple[str, ...]]
-"""Its name, the schedule of its kernels, and the inputs that it may write."""
+Emitter = tuple[str, Tuning, bool, tuple[str, ...]]
+"""Its name, the schedule of its kernels, whether they are fused, and the inputs that it may write."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Options:
 
     reorder: bool = True
     compact: bool = True
+    fuse: bool = True
+    """Off: sums over edges and the products with them are kernels of their own."""
     scatter: float = SCATTER
     """What adding to a row in memory costs beside a write: a high one makes layers compute each source's message first, a low one aggregate first."""
     emitter: str = "auto"
@@ -68,7 +70,7 @@ class Plan:
 def _runner(program: Program, emitter: Emitter) -> Runner:
     if emitter[0] == "gpu":
         try:
-            return Rows(lower(program), emitter[1], emitter[2])
+            return Rows(lower(program, emitter[2]), emitter[1], emitter[3])
         except NotApplicable:
             return Eager(program)
     return Eager(program)
@@ -175,7 +177,7 @@ def run(
     sizes = index.kept["sizes"]
     compiled = _cached(layer, inputs, wanted, sizes, options)
     values = [x for _, x in tensors.values()]
-    emitter = (emitter_for(values[0].device, values[0].dtype, options), options.tuning, donated)
+    emitter = (emitter_for(values[0].device, values[0].dtype, options), options.tuning, options.fuse, donated)
     if not wanted:
         return compiled.runner("infer", emitter)(index, dict(zip(tensors, values, strict=True)))[0]
     result: torch.Tensor = _Layer.apply(compiled, index, emitter, tuple(tensors), *values)
@@ -202,7 +204,7 @@ class _Layer(torch.autograd.Function):
         given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
         given[GRADIENT] = gradient.contiguous()
         program = ctx.compiled.backward
-        run_it = ctx.compiled.runner("backward", (*ctx.emitter[:2], ()))
+        run_it = ctx.compiled.runner("backward", (*ctx.emitter[:3], ()))
         gradients = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
         return (None, None, None, None, *(gradients.get(name) for name in ctx.names))
 

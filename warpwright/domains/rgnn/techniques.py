@@ -134,6 +134,7 @@ def lower(ir: Choice, actions: Sequence[Action]) -> Candidate:
 
 _NEW = '''from warpwright.domains.rgnn import models
 from warpwright.domains.rgnn.emit.gpu import Tuning
+from warpwright.domains.rgnn.index import forget
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import typed_index
 from warpwright.domains.rgnn.plan import Options, run
@@ -141,13 +142,27 @@ from warpwright.domains.rgnn.plan import Options, run
 OPTIONS = @OPTIONS
 
 
+KINDS = {}
+
+
+def kinds(device):
+    """The relation of each edge."""
+    if device not in KINDS:
+        KINDS[device] = GRAPH.edge_type.to(device)
+    return KINDS[device]
+
+
 class ModelNew(Model):
     """Model with its layer compiled; the graph's index is made at the first call and again when the edges change."""
+
+    def refresh(self):
+        """Forget the index, after writes that leave no trace in a tensor's version."""
+        forget([self.edge_index])
 
     def forward(self, x):
         if x.dim() != 2 or not x.is_floating_point() or x.dtype != next(self.parameters()).dtype:
             return super().forward(x)
-        graph = typed_index(self.edge_index, self.edge_type, len(x), len(x), len(STARTS) - 1)
+        graph = typed_index(self.edge_index, kinds(x.device), len(x), len(x), len(STARTS) - 1)
 @CALL
 '''
 

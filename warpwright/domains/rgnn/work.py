@@ -45,7 +45,6 @@ class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("edge_index", GRAPH.edge_index)
-        self.register_buffer("edge_type", GRAPH.edge_type)
         for name, shape in self.shapes(len(GRAPH.relations)).items():
             bound = shape[-1] ** -0.5
             self.register_parameter(name, torch.nn.Parameter(torch.empty(shape).uniform_(-bound, bound)))
@@ -98,7 +97,8 @@ _MODEL = {
     def forward(self, x):
         src, dst = self.edge_index
         key, query, value = (x @ self.project).tensor_split(3, 1)
-        score = (self.per_edge(key[src], self.attention) * query[dst]).sum(1) * self.prior[self.edge_type]
+        prior = torch.cat([p.expand(high - low) for p, low, high in zip(self.prior, STARTS, STARTS[1:])])
+        score = (self.per_edge(key[src], self.attention) * query[dst]).sum(1) * prior
         return self.attend(score, self.per_edge(value[src], self.message), len(x))
 ''',
 }

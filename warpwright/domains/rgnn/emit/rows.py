@@ -60,6 +60,7 @@ class _Lowering:
     """The state of `lower`."""
 
     program: Program
+    fuse: bool = True
     ready: dict[int, int] = field(default_factory=dict)
     """Stage from which a value is in memory (of an inline one: from which it can be computed)."""
     stage: dict[int, int] = field(default_factory=dict)
@@ -121,6 +122,8 @@ class _Lowering:
         of_row = self.home.get(value) is rows and self.program.ops[value].domain is rows and value in op.inputs
         if not of_row or value not in self.partial:
             return of_row
+        if not self.fuse:
+            return False
         linear = (op.kind == "contract" or op.function == "scale") and op.over is not Domain.EDGE and op.domain is not Domain.EDGE
         return linear and sum(i in self.partial for i in op.inputs) == 1 and self.program.ops[value].kind != "segmax"
 
@@ -128,9 +131,12 @@ class _Lowering:
         self.stored.update(i for i in self._leaves(values) if i in self.home)
 
 
-def lower(program: Program) -> Schedule:
-    """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has."""
-    state = _Lowering(program)
+def lower(program: Program, fuse: bool = True) -> Schedule:
+    """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
+
+    Without `fuse` sums over edges are stored, and another kernel takes them: more programs of it fit on a core.
+    """
+    state = _Lowering(program, fuse)
     for position in range(len(program.ops)):
         state.take(position)
     for position in program.outputs:
