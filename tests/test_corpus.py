@@ -55,8 +55,8 @@ EVIDENCE = re.compile(r"Seen:|Own invention|analogue|Seen as|as `\w+`")
 def test_every_row_has_a_cheat_and_there_are_enough() -> None:
     counted = Counter(program.row for program in CHEATS)
     assert set(counted) == set(ROWS)
-    assert len(CHEATS) >= 100
-    assert len(HONEST) >= 25
+    assert len(CHEATS) >= 250
+    assert len(HONEST) >= 70
 
 
 def test_every_cuda_cheat_has_an_analogue_for_the_cpu() -> None:
@@ -86,4 +86,4 @@ def test_program_defines_the_entry(program: corpus.Program) -> None:
     tree = ast.parse(program.path.read_text())
     assert any(isinstance(node, ast.ClassDef) and node.name == "ModelNew" for node in tree.body)
     assert program.task in TASKS
-    assert program.needs <= {"cuda", "compiler", "timing"}
+    assert program.needs <= {"cuda", "compiler", "timing", "slow"}

@@ -131,7 +131,11 @@ def _write(
     distinct = list({record.key: record for record in records}.values())
     best = loop.best(distinct)
     written = folder / "optimized.py"
-    if best is not None:
+    if best is not None and best.candidate.source.language == "sass":
+        from warpwright.targets.cubin import shipping
+
+        written = shipping.ship(best, folder)
+    elif best is not None:
         written.write_text(artefact.text(best))
     line = {**report.line(task.name, distinct, str(written) if best is not None else None, reason), "left_out": list(left_out)}
     if not distinct and left_out:

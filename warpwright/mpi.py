@@ -4,6 +4,8 @@
     from mpi4py import MPI
 
     warpwright.mpi.layout(datatype)          # its canonical layout: .bytes, .span, .runs(), .pack(), .unpack()
+    warpwright.mpi.plan(layout)              # the kernel that serves it on a GPU, and its words
+    warpwright.mpi.pack_group(layouts, bases, packed)       # many objects of one GPU in one launch
     warpwright.mpi.counts()                  # calls served and forwarded, by function
 """
 
@@ -13,10 +15,11 @@ import ctypes
 from typing import Any
 
 from warpwright.domains.mpi.activate import activate
-from warpwright.domains.mpi.layout import Layout
+from warpwright.domains.mpi.explain import plan
+from warpwright.domains.mpi.layout import Layout, pack_group, unpack_group
 from warpwright.errors import UsageError
 
-__all__ = ["Layout", "activate", "counts", "layout"]
+__all__ = ["Layout", "activate", "counts", "layout", "pack_group", "plan", "unpack_group"]
 
 _COUNTED = ("MPI_Pack", "MPI_Unpack", "send", "receive", "persistent")
 """All kinds of sends are one counter; so are receives, and persistent requests."""

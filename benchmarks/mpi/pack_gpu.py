@@ -44,11 +44,12 @@ WAITING = {"stream": 0, "flag": 1, "write": 2}
 class Gpu:
     """Memory of a GPU by torch."""
 
-    def __init__(self) -> None:
+    def __init__(self, rank: int = 0) -> None:
+        """Use the GPU of this rank, where there are as many."""
         import torch
 
-        self.torch = torch
-        torch.cuda.init()
+        self.torch, self.count = torch, torch.cuda.device_count()
+        torch.cuda.set_device(rank % self.count)
         self.name = torch.cuda.get_device_name()
         self.own = torch.cuda.Stream()
         self.driver = ctypes.CDLL("libcuda.so.1")
@@ -76,6 +77,14 @@ class Gpu:
         self.torch.cuda.synchronize()
         return bool(self.torch.equal(a, b))
 
+    def pinned(self, size: int) -> Any:
+        """Return bytes of the host that the GPU reaches."""
+        return self.torch.empty(size, dtype=self.torch.uint8, pin_memory=True)
+
+    def host(self, tensor: Any) -> Any:
+        """Return bytes as a numpy array."""
+        return tensor.cpu().numpy()
+
     def pointer(self, tensor: Any) -> int:
         """Return the address."""
         return int(tensor.data_ptr())
@@ -98,6 +107,7 @@ class DryGpu:
 
     name = "dry"
     own = None
+    count = 0
 
     def __init__(self) -> None:
         from warpwright import native
@@ -107,7 +117,6 @@ class DryGpu:
         flags = ("-O1", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1")
         path = native.build(text, (f'KERNELS="{kernels}"',), flags)
         os.environ["WARPWRIGHT_NVRTC"] = str(path)
-        os.environ["WARPWRIGHT_CACHE"] = str(native.cache_folder() / "dry")
         self.driver = ctypes.CDLL(str(path))
         self.rng = np.random.default_rng(0)
 
@@ -139,6 +148,14 @@ class DryGpu:
     def equal(self, a: Any, b: Any) -> bool:
         """Compare bytes."""
         return bool(np.array_equal(a, b))
+
+    def pinned(self, size: int) -> Any:
+        """Return bytes of the host."""
+        return np.zeros(size, np.uint8)
+
+    def host(self, memory: Any) -> Any:
+        """Return them."""
+        return memory
 
     def pointer(self, memory: Any) -> int:
         """Return the address."""

@@ -2,7 +2,7 @@
 
     python -m benchmarks.rgnn.forward_training --out FOLDER            # one GPU, within --seconds (150)
     python -m benchmarks.rgnn.forward_training --dry --out FOLDER      # the same paths on a CPU, tiny graphs
-    python -m benchmarks.rgnn.forward_training --pyg FOLDER ...        # FOLDER holds torch_geometric
+    python -m benchmarks.rgnn.forward_training --with-pyg ...          # PyG too (--pyg FOLDER: from there)
 
 fp32, one head. Times are medians of CUDA events, memory is the peak above the inputs. `error` is the largest relative difference (2-norm) of the
 result and of all gradients from `torch.pairs` in float64. Floors are bytes over the copy bandwidth measured at the start.
@@ -72,7 +72,7 @@ class Clock:
         if self.on_gpu:
             torch.cuda.synchronize()
         once = time.perf_counter() - started
-        count = int(min(50, max(5, self.seconds / max(once, 1e-5))))
+        count = int(min(50, max(1 if once > self.seconds else 5, self.seconds / max(once, 1e-5))))
         return statistics.median(self._samples(function, count)), peak
 
     def _samples(self, function: Callable[[], Any], count: int) -> Iterator[float]:
@@ -153,11 +153,12 @@ def gradients(module: torch.nn.Module, run: Run, x: torch.Tensor, weights: torch
 
 
 def error(got: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> tuple[float, str]:
-    """Return the largest relative difference and where it is."""
+    """Return the largest relative difference and where it is. A gradient that cancels to a millionth of the largest one is compared with that."""
     worst = 0.0, ""
+    least = 1e-6 * max(float(value.norm()) for value in wanted.values())
     for name, value in wanted.items():
-        if name in got and value.norm() > 0:
-            worst = max(worst, (float((got[name].double() - value).norm() / value.norm()), name))
+        if name in got and value.numel():
+            worst = max(worst, (float((got[name].double() - value).norm()) / max(float(value.norm()), least, 1e-30), name))
     return worst
 
 
@@ -263,6 +264,18 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
         clock.clean()
 
 
+def summary(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of times for reading."""
+    short = {"table": "summary", "graph": row["graph"], "layer": row["model"], "program": row["implementation"]}
+    for name in ("forward", "training"):
+        time_ms = row.get(f"{name}_ms")
+        short[f"{name} ms"] = f"{time_ms:.3g}" if time_ms is not None else ""
+        short[f"{name}, floors"] = f"{time_ms / row[f'{name}_floor_ms']:.1f}" if time_ms is not None else ""
+        short[f"{name} GB"] = f"{row[f'{name}_gb']:.3g}" if f"{name}_gb" in row else ""
+    short["error"] = f"{row['error']:.1e}" if "error" in row else ""
+    return short | {"note": row.get("note", "").split(".")[0][:60]}
+
+
 def main() -> None:
     """Run what the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -275,19 +288,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=150.0, help="nothing is begun later")
     parser.add_argument("--variants", action="store_true", help="ours in all variants too")
     parser.add_argument("--no-check", action="store_true")
-    parser.add_argument("--pyg", default="", help="folder with torch_geometric; left out, PyG is run where it can be imported")
+    parser.add_argument("--with-pyg", action="store_true", help="PyG's layers too, which take most of the time")
+    parser.add_argument("--pyg", default="", help="folder with torch_geometric, where it is not installed")
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", message=".*[Ss]parse.*")
     if args.pyg:
         sys.path.append(args.pyg)
-    try:
-        import torch_geometric  # noqa: F401
-
-        args.with_pyg = True
-    except ImportError as problem:
-        args.with_pyg = False
-        print(f"PyG is not run: {problem}")
     if args.dry:
         args.scale, args.each = 0.002, 0.01
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
@@ -298,6 +305,8 @@ def main() -> None:
 
         def write(row: dict[str, Any]) -> None:
             file.write(json.dumps(row) + "\n")
+            if row["table"] == "times":
+                file.write(json.dumps(summary(row)) + "\n")
             file.flush()
             if "implementation" in row:
                 text = " ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in row.items()
@@ -308,8 +317,8 @@ def main() -> None:
         copy = bandwidth(clock)
         machine = torch.cuda.get_device_name() if clock.on_gpu else "cpu"
         write({"table": "machine", "device": machine, "torch": torch.__version__, "copy_tb_s": copy / 1e12})
-        for name in args.graphs.split(","):
-            for model in args.models.split(","):
+        for model in args.models.split(","):
+            for name in args.graphs.split(","):
                 try:
                     bench(args, name, model, clock, copy, write)
                 except Exception as problem:

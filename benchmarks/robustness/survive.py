@@ -15,6 +15,7 @@ import os
 import subprocess
 import time
 import traceback
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ def main() -> None:
             file.write(json.dumps(row) + "\n")
         print(json.dumps(row), flush=True)
 
+    limits = LIMITS if chosen.device == "cpu" else replace(LIMITS, memory_bytes=24 << 30)  # CUDA's libraries count
     programs = SURVIVORS if chosen.device == "cpu" else GPU_SURVIVORS
     names = chosen.only.split(",") if chosen.only else list(programs)
     task, honest = corpus.task("relu"), corpus.read(corpus.HERE / "honest" / "value_memo.py").source
@@ -90,22 +92,22 @@ def main() -> None:
             if time.monotonic() > end:
                 break
             try:
-                write({"table": "survivors", **survived(programs[name], name, judge, honest, f"ws{os.getpid() % 10000}n{number}")})
+                write({"table": "survivors", **survived(programs[name], name, judge, honest, limits, f"ws{os.getpid() % 10000}n{number}")})
             except Exception:
                 write({"program": name, "error": traceback.format_exc()[-800:]})
 
 
-def survived(program: Any, name: str, judge: verify.Judge, honest: Source, mark: str) -> dict[str, Any]:
+def survived(program: Any, name: str, judge: verify.Judge, honest: Source, limits: Limits, mark: str) -> dict[str, Any]:
     """Return the row of one program."""
     before, taken, began = strangers(), gpu_used(judge.device), time.monotonic()
     source = Source("python", (("candidate.py", program.text(mark)),))
-    _, verdict = verify.audit(judge.task, source, judge.device, LIMITS, judge)
+    _, verdict = verify.audit(judge.task, source, judge.device, limits, judge)
     seconds = round(time.monotonic() - began, 1)
     time.sleep(0.5)
     left = {"processes": processes(mark), "files": len(strangers() - before)}
     if judge.device != "cpu":
         left["GPU MiB"] = gpu_used(judge.device) - taken
-    after = verify.audit(judge.task, honest, judge.device, LIMITS, judge)[1]
+    after = verify.audit(judge.task, honest, judge.device, limits, judge)[1]
     return {
         "program": name, "what it does": program.doc, "status": verdict.status, "expected": " or ".join(program.status), "check": verdict.check,
         "seconds": seconds, **{f"{kind} left": count for kind, count in left.items()}, "next": after.status, "reason": verdict.reason[:150],

@@ -1,6 +1,7 @@
 """Search the schedules of the ten kernels of this folder on one GPU, and measure the best of each in a process of its own.
 
     python -m benchmarks.sass.suite --out benchmarks/results/sass_h200 --seconds 22
+    python -m benchmarks.sass.suite --out OUT --only rmsnorm,stencil --search random,greedy,anneal,evolve      searches at equal time
     python -m benchmarks.sass.suite --dry --only rmsnorm --out /tmp/dry      the same path against the simulator, without a GPU
 
 Each kernel is first compared with float64 at a small size. rows.jsonl gets a row for each kernel ("kernel"), each kind of edit that was tried on a
@@ -18,6 +19,8 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ import numpy as np
 from benchmarks.sass.build import HERE, KERNELS, build_all
 from warpwright import domains
 from warpwright.base import Budget, Record
+from warpwright.errors import WarpwrightError
 from warpwright.loop import Outcome, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
@@ -45,7 +49,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="kernels, separated by commas")
     parser.add_argument("--seconds", type=float, default=22.0, help="for each kernel, all in all")
-    parser.add_argument("--search", default="greedy")
+    parser.add_argument("--search", default="greedy", help="one, or several separated by commas")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--arch", default="90a")
     parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU, 12 proposals a kernel")
@@ -56,14 +60,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, (given.out / "rows.jsonl").open("w") as rows:
         cubins = build_all(kernels, Path(folder), given.arch)
         print(f"built {len(cubins)} kernels in {time.monotonic() - began:.1f} s", flush=True)
-        for name, cubin in cubins.items():
+        for (name, cubin), search in product(cubins.items(), given.search.split(",")):
             try:
                 if isinstance(cubin, Exception):
                     raise cubin
-                found = measured(name, cubin, given)
+                found = measured(name, cubin, search, given)
             except Exception as error:  # one kernel's failure must not cost the others' time
                 traceback.print_exc()
-                found = [{"row": "kernel", "kernel": name, "search": given.search, "error": f"{type(error).__name__}: {error}"[:500]}]
+                found = [{"row": "kernel", "kernel": name, "search": search, "error": f"{type(error).__name__}: {error}"[:500]}]
             for row in found:
                 rows.write(json.dumps(row) + "\n")
             rows.flush()
@@ -71,36 +75,62 @@ def main() -> None:
     print(f"total {time.monotonic() - began:.1f} s")
 
 
-def measured(name: str, cubin: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
+def measured(name: str, cubin: Path, search: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of one kernel."""
     began = time.monotonic()
     harness = HERE / "harnesses" / f"{name}.py"
     task = domains.describe(cubin, {"harness": str(harness)})
     space = domains.space(task, "cubin")
-    row: dict[str, Any] = {"row": "kernel", "kernel": name, "search": given.search, "seed": given.seed, "instructions": len(space.start.order)}
+    row: dict[str, Any] = {"row": "kernel", "kernel": name, "search": search, "seed": given.seed, "instructions": len(space.start.order)}
     if given.dry:
         with SimulatedEvaluator(task, "cubin:sim", Measuring()) as simulated:
-            outcome = optimize(task, space, simulated, given.search, Budget(None, 12), seed=given.seed)
+            outcome = optimize(task, space, simulated, search, Budget(None, 12), seed=given.seed)
         return [row | {"device": "simulator"} | counts(outcome), *edit_rows(name, outcome), *failed_rows(name, outcome)]
     with CubinEvaluator(task, "cubin:0", Measuring(seed=given.seed)) as evaluator:
         row["error_float64"] = error_against_float64(evaluator, harness)
         budget = Budget(max(2.0, given.seconds - OVERHEAD - (time.monotonic() - began)))
-        outcome = optimize(task, space, evaluator, given.search, budget, seed=given.seed)
+        outcome = optimize(task, space, evaluator, search, budget, seed=given.seed)
         if outcome.failure is not None:
             raise outcome.failure
-        row |= {"device": evaluator.child.about.get("device", ""), "original_us": evaluator.child.about.get("us", 0.0), "noise": evaluator.noise}
+        about = evaluator.child.about
+        row |= {"device": about.get("device", ""), "original_us": about.get("us", 0.0), "noise": evaluator.noise}
         row |= counts(outcome) | {"starts_s": evaluator.child.starts}
         best = outcome.best
         if best is not None and best.candidate.actions:
-            final = evaluator.confirm(best.candidate)
-            row |= {"final": vars(final), "actions": [str(action) for action in best.candidate.actions], "searched": best.speedup}
-            keep(given.out, name, best, evaluator)
+            row |= {"actions": [str(action) for action in best.candidate.actions], "searched": best.speedup}
+            keep(given.out, f"{name}_{search}", best)
+            try:
+                row["final"] = asdict(evaluator.confirm(best.candidate))
+            except WarpwrightError as error:  # the search's rows are worth keeping
+                row["final_failed"] = str(error)
         row["restart_s"] = evaluator.child.starts[1:]
     row["seconds"] = time.monotonic() - began
-    return [row, *edit_rows(name, outcome), *failed_rows(name, outcome)]
+    return [row, *table_rows(row), *edit_rows(name, outcome), *failed_rows(name, outcome)]
 
 
-def keep(out: Path, name: str, best: Record, evaluator: CubinEvaluator) -> None:
+def table_rows(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the kernel's row of the result's table."""
+    final = row.get("final")
+    head = {"table": "schedules", "kernel": row["kernel"], "search": row["search"], "candidates": row["proposals"]}
+    failed = sum(count for status, count in row["statuses"].items() if status != "ok")
+    if final is None:
+        return [{**head, "failed": failed, "original us": f"{row['original_us']:.1f}", "gain %": "none found"}]
+    (low, high), (same_low, same_high) = final["interval"], final["same_interval"]
+    return [
+        {
+            **head,
+            "failed": failed,
+            "original us": f"{final['original_us']:.1f}",
+            "gain %": f"{100 * (final['speedup'] - 1):+.2f}",
+            "99 % interval": f"{100 * (low - 1):+.2f} to {100 * (high - 1):+.2f}",
+            "original against itself": f"{100 * (same_low - 1):+.2f} to {100 * (same_high - 1):+.2f}",
+            "launches compared": final["launches"],
+            "other words": final["differ"],
+        }
+    ]
+
+
+def keep(out: Path, name: str, best: Record) -> None:
     """Write the best schedule's text."""
     folder = out / "schedules"
     folder.mkdir(exist_ok=True)
@@ -136,7 +166,16 @@ def counts(outcome: Outcome) -> dict[str, Any]:
     for record in outcome.records:
         statuses[record.status] += 1
     found = outcome.best.speedup if outcome.best else 0.0
-    return {"proposals": outcome.proposals, "statuses": dict(statuses), "best": found, "search_s": outcome.seconds, "stopped": outcome.stopped}
+    reached = [count for count in (30, 100, 300, 1000, 3000) if count <= outcome.proposals]
+    curve = [(count, round(best_of(outcome.records[: count + 1]), 5)) for count in reached]
+    counted = {"curve": curve, "proposals": outcome.proposals, "statuses": dict(statuses), "best": found}
+    return counted | {"search_s": outcome.seconds, "stopped": outcome.stopped}
+
+
+def best_of(records: Sequence[Record]) -> float:
+    """Return the greatest speed-up so far of what is proven faster; 1.0 where nothing is."""
+    faster = (record.speedup for record in records if record.measurement is not None and record.measurement.verdict == "FASTER")
+    return max(faster, default=1.0)
 
 
 def edit_rows(name: str, outcome: Outcome) -> list[dict[str, Any]]:

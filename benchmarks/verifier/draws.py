@@ -4,7 +4,7 @@
 
 Each program of tests/honest is built in this process and called on every case of every secret, in states 0 and 1, on inputs that the judge's own
 code makes; its outputs, and its state where calls change it, are judged by the judge's own code. A refusal is a row with the case, the check and
-the reason. `--folder cheats` counts how often the wrong programs pass instead; only those whose answers alone give them away mean anything then.
+the reason. `--folder cheats` counts how often wrong programs are refused instead; only those whose answers alone give them away mean anything then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,31 +39,36 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="the first secret")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--folder", default="honest", choices=("honest", "cheats"))
-    parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", default="", help="programs whose name holds this")
     parser.add_argument("--out", type=Path, help="folder for rows.jsonl")
     given = parser.parse_args()
-    programs = [one for one in corpus.programs(given.folder) if given.only in one.name and usable(one, given.device)]
-    jobs = [(one, given.first + number, given.device) for one in programs for number in range(given.secrets)]
+    programs = [one for one in corpus.programs(given.folder) if given.only in one.name and usable(one)]
+    jobs = [(one, given.first + number) for one in programs for number in range(given.secrets)]
     rows = list(_all(jobs, given.workers))
-    refused = Counter(row["program"] for row in rows if row["refused"])
-    for program in programs:
-        own = [row for row in rows if row["program"] == program.name]
-        nearest = max((row["nearest"] for row in own), default=0.0)
-        print(f"{program.name:26} {len(own):4} secrets, refused {refused[program.name]:3}, nearest to its tolerance {nearest:.2f}")
-        for row in own:
-            for text in row["refused"][:1] if given.folder == "honest" else ():
-                print(f"    secret {row['secret']}: {text}")
-    print(f"{len(rows)} runs of {len(programs)} programs, {sum(row['calls'] for row in rows)} calls: {sum(refused.values())} runs refused")
+    lines = [_line([row for row in rows if row["program"] == program.name]) for program in programs]
+    refusals = [{"table": "refusals", "program": row["program"], "secret": row["secret"], "why": text} for row in rows for text in row["refused"][:1]]
+    for line in lines:
+        print(f"{line['program']:26} {line['secrets']:4} secrets, refused {line['refused']:3}, nearest to its tolerance {line['nearest']:.2f}")
+    for refusal in refusals if given.folder == "honest" else ():
+        print(f"{refusal['program']}, secret {refusal['secret']}: {refusal['why']}")
+    print(f"{len(rows)} runs of {len(programs)} programs, {sum(row['calls'] for row in rows)} calls: {len(refusals)} runs refused")
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return int(bool(refused) and given.folder == "honest")
+        (given.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*lines, *refusals]))
+    return int(bool(refusals) and given.folder == "honest")
 
 
-def usable(program: corpus.Program, device: str) -> bool:
-    """Whether a program can run in this process on the device."""
-    return program.name not in SKIPPED and not program.needs & {"timing"} and ("cuda" not in program.needs or device.startswith("cuda"))
+def _line(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what is said of one program."""
+    return {
+        "table": "programs", "program": rows[0]["program"], "task": rows[0]["task"], "secrets": len(rows), "calls": sum(row["calls"] for row in rows),
+        "refused": sum(bool(row["refused"]) for row in rows), "nearest": round(max(row["nearest"] for row in rows), 2),
+    }  # fmt: skip
+
+
+def usable(program: corpus.Program) -> bool:
+    """Whether a program can run in this process."""
+    return program.name not in SKIPPED and not program.needs & {"timing", "cuda"}
 
 
 def _all(jobs: list[Any], workers: int) -> Iterator[dict[str, Any]]:
@@ -75,18 +79,18 @@ def _all(jobs: list[Any], workers: int) -> Iterator[dict[str, Any]]:
         yield from pool.imap_unordered(_row, jobs)
 
 
-def _row(job: tuple[corpus.Program, int, str]) -> dict[str, Any]:
-    program, secret, device = job
+def _row(job: tuple[corpus.Program, int]) -> dict[str, Any]:
+    program, secret = job
     began = time.monotonic()
     row: dict[str, Any] = {"program": program.name, "task": program.task, "secret": secret, "calls": 0, "nearest": 0.0, "refused": []}
     try:
-        _run(program, secret, device, row)
+        _run(program, secret, row)
     except Exception as error:  # a program that raises is refused, whatever it raises
         row["refused"].append(f"raised {type(error).__name__}: {str(error)[:300]}")
     return {**row, "seconds": round(time.monotonic() - began, 2)}
 
 
-def _run(program: corpus.Program, secret: int, device: str, row: dict[str, Any]) -> None:
+def _run(program: corpus.Program, secret: int, row: dict[str, Any]) -> None:
     import torch
 
     from warpwright.base import to_json
@@ -97,13 +101,13 @@ def _run(program: corpus.Program, secret: int, device: str, row: dict[str, Any])
     torch.set_grad_enabled(False)
     task = corpus.task(program.task)
     with tempfile.TemporaryDirectory(prefix="draws-") as folder:
-        judge = JudgeWorker({"device": device, "exchange": folder, "isolation": []})
+        judge = JudgeWorker({"device": "cpu", "exchange": folder, "isolation": []})
         facts = judge.open(to_json(task), f"{secret:x}", host_only=True)
         certificate = judge.certify([_dict(case) for case in cases(task, secret + 1) if case.name in ("nominal", "normal", "spikes")])
         if not certificate["scored"]:
             row["refused"].append(f"unscored: {certificate['reason']}")
             return
-        module = _built(program, judge, folder, device)
+        module = _built(program, judge, folder)
         for which in STATES:
             for case in cases(task, secret):
                 _call(judge, facts, module, case, which, row)
@@ -113,14 +117,14 @@ def _dict(case: Any) -> dict[str, Any]:
     return {"name": case.name, "seed": case.seed, "params": dict(case.params)}
 
 
-def _built(program: corpus.Program, judge: Any, folder: str, device: str) -> Any:
+def _built(program: corpus.Program, judge: Any, folder: str) -> Any:
     path = Path(folder) / "candidate.py"
     path.write_text(program.source.files[0][1])
     spec = importlib.util.spec_from_file_location(f"draws_{program.name}_{os.getpid()}_{time.monotonic_ns()}", path)
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
-    module = found.ModelNew(*judge.original.reference.init_inputs).to(device)
+    module = found.ModelNew(*judge.original.reference.init_inputs)
     module.train(judge.original.model.training)
     return module
 

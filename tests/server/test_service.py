@@ -140,6 +140,19 @@ def test_a_deadline_ends_what_waits_and_what_runs(service, tasks):
     assert "never" not in FakeLane.asked
 
 
+def test_a_deadline_that_passes_while_a_lane_is_opened_ends_the_job(tmp_path, tasks):
+    class Slow(FakeLane):
+        def __init__(self, *about):
+            time.sleep(0.5)
+            super().__init__(*about)
+
+    began = time.process_time()
+    with Service(tmp_path / "slow", open_lane=Slow) as service:
+        _, answer = submit(service, service.session(), tasks[0], "late", deadline=0.1)
+        assert answer()["error"]["kind"] == "deadline" and "late" not in FakeLane.asked
+    assert time.process_time() - began < 0.4  # nobody waits busily
+
+
 def test_cancel_ends_what_waits_and_what_runs(service, tasks):
     session = service.session()
     job, answer = submit(service, session, tasks[0], "wait")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -77,3 +79,8 @@ def test_what_is_faster_on_a_cpu_is_timed_in_a_stream_too(single: float, stream:
 def test_the_regime_of_the_settings_is_that_of_the_measuring() -> None:
     assert run.measuring(run.Settings(regime="stream")).regime == "stream" and run.measuring(run.Settings()).regime == ""
     assert run.Settings().key("machine") != run.Settings(regime="stream").key("machine")
+
+
+def test_the_parent_that_evaluates_imports_no_torch() -> None:
+    text = "import sys, warpwright.cli.command, warpwright.targets.local, warpwright.server\nprint({'torch', 'numpy'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=100).stdout == "set()\n"

@@ -131,7 +131,7 @@ def test_the_same_of_those_that_take_long(judge: verify.Judge, name: str) -> Non
 @pytest.mark.parametrize("name", GPU_SURVIVORS)
 def test_the_same_on_a_gpu_and_the_next_is_served(name: str) -> None:
     mark = f"wg{os.getpid() % 10000}{abs(hash(name)) % 100000}"
-    limits = replace(LIMITS, build_seconds=40, warm_up_seconds=8, call_seconds=8, processes=256)
+    limits = replace(LIMITS, build_seconds=40, warm_up_seconds=8, call_seconds=8, memory_bytes=24 << 30, processes=256)
     with verify.Judge(RELU, "cuda:0") as judge:
         verdict = verify.audit(RELU, text_of(GPU_SURVIVORS[name], mark), "cuda:0", limits, judge)[1]
         assert verdict.status in GPU_SURVIVORS[name].status, verdict

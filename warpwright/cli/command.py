@@ -19,7 +19,7 @@ from rich.text import Text
 
 import warpwright
 from warpwright import api, doctor
-from warpwright.cli import bench_transpile, compare, mpi, pairs, programs, records, serving, transpile, unlearnable, usage
+from warpwright.cli import bench_transpile, compare, mpi, pairs, programs, records, sass, serving, transpile, unlearnable, usage
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
@@ -147,6 +147,7 @@ def parser() -> argparse.ArgumentParser:
     transpile.register(verb)
     unlearnable.register(verbs)
     mpi.register(verbs, common)
+    sass.register(verb, verbs)
     pairs.register(verb)
     bench_transpile.register(verb)
     return top

@@ -26,7 +26,7 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
         return made
 
     made = verb("run", run)
-    made.add_argument("--library", type=Path, metavar="PATH", help="the MPI library that the program uses (found beside the command, such as mpiexec)")
+    made.add_argument("--library", type=Path, metavar="PATH", help="the program's MPI library (found beside the command, such as mpiexec)")
     made.add_argument("--report", action="store_true", help="each process prints at MPI_Finalize how many calls were served and forwarded")
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run, such as mpiexec -n 4 ./program")
     made = verb("explain", explain)

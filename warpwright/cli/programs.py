@@ -19,6 +19,7 @@ from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
 from warpwright.search import MODEL_SEARCHES, SEARCHES
+from warpwright.targets import TARGETS
 from warpwright.timing.regimes import REGIMES
 
 FAR = 1.25
@@ -147,7 +148,7 @@ def _settings(given: Arguments) -> Settings:
 
 def _options(given: Arguments) -> Options:
     """Return what the task's domain is told: NAME=VALUE each, a value as JSON where it is such, else as text."""
-    given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None)}
+    given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None), "harness": getattr(given, "harness", None)}
     options: dict[str, Scalar] = {name: value for name, value in given_files.items() if value}
     for text in given.option:
         name, equals, value = text.partition("=")
@@ -162,7 +163,8 @@ def _options(given: Arguments) -> Options:
 
 
 def _device(given: Arguments) -> str:
-    target: str = given.target or api.default_target()
+    machine_code = str(getattr(given, "task", "")).endswith(".cubin")
+    target: str = given.target or ("cubin" if machine_code else api.default_target())
     if target.startswith("cuda") and not doctor.gpu_present():
         raise UsageError("expected an NVIDIA GPU for --target cuda, saw none", "use --target cpu, or see `warpwright doctor`")
     return target
@@ -240,6 +242,7 @@ def register(verb: Verb) -> None:
     made.add_argument("--entry", help="class or function, where the file has several")
     made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
     made.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
+    made.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
     made.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
     made.add_argument("--start", metavar="FILE", help="program with CUDA kernels that computes the same: tune how they are translated for the CPU")
 
@@ -266,9 +269,16 @@ def register(verb: Verb) -> None:
     made.add_argument("--max-regress", default="3%", metavar="P%", help="loss of speed-up that is allowed (3%%)")
 
 
+def _target(text: str) -> str:
+    """Return a device whose target there is: cuda, or cubin:sim."""
+    if target_of(text) not in TARGETS:
+        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, TARGETS))})")
+    return text
+
+
 def _task_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--target", choices=("cpu", "cuda"), help="where to run (cuda where there is a GPU)")
+    options.add_argument("--target", type=_target, metavar="{cpu,cuda,...}", help="where to run (cuda where there is a GPU; cubin for machine code)")
     options.add_argument("--precision", choices=PRECISIONS, default="strict", help="how far from the original's own error (%(default)s)")
     options.add_argument("--mode", choices=("as_is", "train", "eval"), default="as_is", help="training flag (%(default)s: as constructed)")
     options.add_argument("--regime", choices=REGIMES, help="way of calling that the verdict is given in (stream on a GPU, single on a CPU)")

@@ -198,15 +198,14 @@ class Service:
     def cancel(self, job: Job, kind: str = "cancelled", why: str = "it was cancelled") -> None:
         """End a job, whether it waits or runs."""
         with self._changed:
-            waited = self._queue.remove(job)
-            lane = self._lanes.get(job.lane) if self._running.get(job.lane) is job else None
-            if lane is not None and job.key not in self._stopping:
+            waited, runs, lane = self._queue.remove(job), self._running.get(job.lane) is job, self._lanes.get(job.lane)
+            if runs and job.key not in self._stopping:
                 self._stopping[job.key] = time.monotonic() + CANCEL_SECONDS
                 job.answer = {"error": error_of(kind, why)}
                 self._changed.notify_all()
         if waited:
             self._finish(job, {"error": error_of(kind, why)})
-        elif lane is not None:
+        elif runs and lane is not None:
             lane.cancel()
 
     def left(self, jobs: Sequence[Job]) -> None:
@@ -250,6 +249,8 @@ class Service:
     def _attempt(self, job: Job) -> dict[str, Any]:
         task, settings = self._opened[job.lane]
         lane, session, request = self._lane(job.lane, task, settings), self._sessions[job.session], job.request
+        if job.key in self._stopping:  # while its lane was opened
+            return job.answer
         if request.verb == "describe":
             return lane.ask("describe")
         opened, candidates = lane.ask("open"), []

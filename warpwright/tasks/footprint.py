@@ -30,12 +30,13 @@ def peak_bytes(task: Task) -> int:
 def _ledger() -> Any:
     """Return a mode that counts the bytes of storages from their making to their end."""
     import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
+
+    from warpwright.tasks.mode import Mode
 
     alive: dict[int, int] = {}
 
-    class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    class Ledger(Mode):  # type: ignore[no-untyped-call]
         peak = 0
 
         def note(self, tensor: torch.Tensor) -> None:

@@ -251,10 +251,11 @@ def _traffic_mode() -> Any:
     import math
 
     import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
-    class Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    from warpwright.tasks.mode import Mode
+
+    class Traffic(Mode):  # type: ignore[no-untyped-call]
         bytes = 0
         taps = 0
 

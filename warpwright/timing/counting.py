@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from warpwright.base import Task
+from warpwright.tasks.mode import Mode
 from warpwright.tasks.taskfile import call, load
 from warpwright.timing.roofline import Work
 
@@ -133,7 +133,7 @@ def _distinct(values: Sequence[Value]) -> list[Value]:
     return list({_storage(value.tensor): value for value in values}.values())
 
 
-class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Recorder(Mode):  # type: ignore[no-untyped-call]
     """Notes every operator that runs."""
 
     def __init__(self) -> None:

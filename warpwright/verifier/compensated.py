@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from warpwright.tasks.mode import Mode
 
 MOST_STEPS = 1 << 14
 """Longest sum: each term is a step of a loop over whole tensors, for running sums and products."""
@@ -86,7 +87,7 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return held[0] + held[1]
 
 
-class Compensated(TorchDispatchMode):
+class Compensated(Mode):
     """Takes float64 sums and products over."""
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:

@@ -44,7 +44,7 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1)
 
 
-def _starts(tensor: torch.Tensor) -> Iterator[slice]:
+def pieces(tensor: torch.Tensor) -> Iterator[slice]:
     """Yield the pieces in which a flat tensor is worked through."""
     size = CHUNKS.get(tensor.device.type, CHUNKS["cpu"])
     return (slice(at, at + size) for at in range(0, tensor.numel(), size))
@@ -81,7 +81,7 @@ def _moments(values: Any) -> tuple[float, float, float, int]:
 def scale_of(reference: torch.Tensor) -> Scale:
     """Return the size of a float64 answer, its non-finite elements left out."""
     flat = _flat(reference)
-    largest, rms, deviation, _ = _moments(_finite(flat[piece]) for piece in _starts(flat))
+    largest, rms, deviation, _ = _moments(_finite(flat[piece]) for piece in pieces(flat))
     return Scale(largest, rms, deviation, flat.numel())
 
 
@@ -96,7 +96,7 @@ def errors_of(values: torch.Tensor, reference: torch.Tensor) -> Errors:
     flat, exact = _flat(values), _flat(reference)
 
     def differences() -> Any:
-        for piece in _starts(exact):
+        for piece in pieces(exact):
             difference = flat[piece].to(torch.float64, copy=True).sub_(exact[piece])
             if not math.isfinite(float(difference.sum())):  # one pass in place of two for the usual case
                 difference = difference[torch.isfinite(exact[piece])]
@@ -156,7 +156,7 @@ def describe(error: Errors, scale: Scale) -> str:
 def same_non_finite(values: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> bool:
     """Whether Inf and NaN stand where the original has them; where only the original overflowed, the float64 answer may stand instead."""
     flat, kept, exact = _flat(values), _flat(own), _flat(reference)
-    for piece in _starts(flat):
+    for piece in pieces(flat):
         new, old, wide = flat[piece], kept[piece], exact[piece]
         same = (new.isnan() & old.isnan()) | (new.isinf() & old.isinf() & ((new > 0) == (old > 0)))
         if not bool((same | (new.isfinite() & (old.isfinite() | wide.isfinite()))).all()):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from warpwright.tasks.mode import Mode
 
 CONVOLUTIONS = {"convolution": (0, 1), "convolution_overrideable": (0, 1), "_cudnn_rnn": (0, 1)}
 PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "dot": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "addmv": (1, 2), "addbmm": (1, 2)}
@@ -34,7 +35,7 @@ def round_operand(tensor: torch.Tensor) -> torch.Tensor:
     return torch.where(tensor.isfinite(), rounded.view(torch.float32).double(), tensor)
 
 
-class RoundedOperands(TorchDispatchMode):
+class RoundedOperands(Mode):
     """Rounds the operands of the operators that it is given."""
 
     def __init__(self, operators: dict[str, tuple[int, ...]]) -> None:

@@ -8,9 +8,10 @@ a random distance, and some are replaced by others of the same tensor. Where the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 REPLACED = 64
 """Values of a tensor that are replaced, at most a quarter of it."""
@@ -18,6 +19,7 @@ REPLACED = 64
 
 def like(inputs: Any) -> Any:
     """Return inputs of the same form in memory of their own, not yet filled; what is no tensor stays as it is."""
+    import torch
     from torch.utils._pytree import tree_map
 
     def own(value: Any) -> Any:
@@ -38,6 +40,8 @@ def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
 
 def vary(inputs: Any, seed: int, into: Any) -> Any:
     """Write variant `seed` of `inputs` into `into`, which has their form, and return it."""
+    import torch
+
     pairs = list(zip(_tensors(inputs), _tensors(into), strict=True))
     moved = [pair for pair in pairs if pair[0].is_floating_point() or pair[0].is_complex()]
     moved = moved or [pair for pair in pairs if _in_no_order(pair[0])]
@@ -52,6 +56,8 @@ def vary(inputs: Any, seed: int, into: Any) -> Any:
 
 
 def _move(source: torch.Tensor, target: torch.Tensor, generator: torch.Generator) -> None:
+    import torch
+
     count = source.numel()
     distance = int(torch.randint(1, count, (), generator=generator))
     target[distance:].copy_(source[: count - distance])
@@ -69,12 +75,15 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _in_no_order(tensor: torch.Tensor) -> bool:
+    import torch
+
     if tensor.dtype is torch.bool or tensor.numel() < 2:
         return False
     return bool((tensor.flatten().diff() < 0).any())
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    import torch
     from torch.utils._pytree import tree_leaves
 
     return (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))

@@ -19,7 +19,7 @@ def test_a_recorded_conversation_is_a_whole_run(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("WARPWRIGHT_API_KEY", "sk-never-to-be-seen")
     monkeypatch.chdir(tmp_path)
     talk = f"play:{EXAMPLES / 'row_sum_conversation.jsonl'}"
-    how = ["--target", "cpu", "--search", "fsr", "--model", talk, "--model-options", "candidates=2,depth=2,max_repair=1", "--budget", "200s,20 proposals"]
+    how = ["--target", "cpu", "--search", "fsr", "--model", talk, "--model-options", "candidates=2,depth=2,max_repair=1", "--budget", "20 proposals"]
     code = cli.main(["optimize", str(EXAMPLES / "row_sum.cu"), "--task", str(EXAMPLES / "row_sum_task.py"), *how, "--json"])
     line = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert code == cli.DONE and line["status"] == "ok", line
@@ -53,6 +53,7 @@ class ModelNew(torch.nn.Module):
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_keys_do_not_reach_a_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from warpwright import domains

@@ -38,7 +38,7 @@ def test_a_fused_chain_moves_its_tensors_once() -> None:
     ir = captured(Chain(), torch.empty(4096, 4096))
     plain, fused = cost_model.seconds(ir, "cuda"), cost_model.seconds(best(ir, FuseCuda()), "cuda")
     once = 2 * 4 * 4096**2 / cost_model.RATES["cuda"].memory
-    assert fused == pytest.approx(once, rel=0.2) and plain == pytest.approx(4 * once, rel=0.2)
+    assert fused == pytest.approx(once, rel=0.2) and plain == pytest.approx(4.5 * once, rel=0.2)
 
 
 def test_products_rank_as_measured() -> None:
@@ -49,5 +49,6 @@ def test_products_rank_as_measured() -> None:
 
 
 def test_a_cuda_graph_saves_launches() -> None:
-    ir = captured(Chain(), torch.empty(64, 64))
-    assert cost_model.seconds(ir.with_schedule(Action("cuda_graph")), "cuda") < cost_model.seconds(ir, "cuda")
+    for size, gains in ((64, True), (8192, False)):  # but copies its inputs and results
+        ir = captured(Chain(), torch.empty(size, size))
+        assert (cost_model.seconds(ir.with_schedule(Action("cuda_graph")), "cuda") < cost_model.seconds(ir, "cuda")) is gains

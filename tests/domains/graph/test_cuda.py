@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from tests.domains.graph import test_cpp
 from tests.domains.graph.techniques.exactness import captured, draw
@@ -126,7 +127,7 @@ class Halves(Several):
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         scaled = (x.float() * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6)).bfloat16() * self.weight
-        return scaled, torch.softmax(x + y, -1), torch.nn.functional.gelu(x * self.weight) + y, x.sum(-1), (x - y).float(), x.mean(0) > 0
+        return scaled, torch.softmax(x + y, -1), F.gelu(x * self.weight) + y, x.sum(-1), (x - y).float(), x.mean(0) > 0
 
 
 @pytest.mark.parametrize("size", [(40, 1024), (65, 130), (3, 70002), (9, 500)], ids=str)
@@ -145,3 +146,25 @@ def test_bfloat16(size: tuple[int, ...]) -> None:
             continue
         allowed = 1.1 * test_cpp.errors(plain, truth) + (2.0**-9 if seen.dtype == torch.bfloat16 else 1e-6) * float(truth.abs().max())
         assert test_cpp.errors(seen, truth) <= allowed, number
+
+
+class Losses(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            F.cross_entropy(x, labels), F.cross_entropy(x, labels, reduction="none", ignore_index=3),
+            F.cross_entropy(x, labels, label_smoothing=0.1, reduction="sum"), F.triplet_margin_loss(x, y, z, margin=0.5),
+            F.cosine_similarity(x, y), F.kl_div(F.log_softmax(x, -1), F.softmax(y, -1), reduction="batchmean"), torch.softmax(x, -1).mean(),
+        )  # fmt: skip
+
+
+def test_losses_over_rows() -> None:
+    torch.manual_seed(0)
+    given = (*(torch.randn(200, 1001) for _ in range(3)), torch.randint(0, 1001, (200,)))
+    given[3][:9] = 3
+    kernels, optimized = fused(captured(Losses(), *given))
+    assert sum("logsumexp" in kernel.__name__ for kernel in kernels) >= 2
+    exact = Losses()(*(t.double() if t.is_floating_point() else t for t in given))
+    for number, (seen, plain, truth) in enumerate(zip(optimized(*given), Losses()(*given), exact, strict=True)):
+        assert seen.shape == plain.shape and seen.dtype == plain.dtype, number
+        allowed = 2 * test_cpp.errors(plain, truth) + 5e-7 * float(truth.abs().max())
+        assert test_cpp.errors(seen, truth) <= allowed, f"{number}: {test_cpp.errors(seen, truth)} {allowed}"

@@ -78,7 +78,7 @@ int release(std::uintptr_t address) {
 } // namespace
 
 API int cuInit(unsigned) { return 0; }
-API int cuDeviceGetAttribute(int* value, int attribute, int) { *value = attribute == 75 ? 9 : 0; return 0; }
+API int cuDeviceGetAttribute(int* value, int, int) { *value = 0; return 0; } // sm_0: its machine code is cached beside no GPU's
 API int cuDevicePrimaryCtxRetain(void** context, int device) { *context = &contexts[device]; return 0; }
 API int cuCtxGetCurrent(void** context) { *context = current; return 0; }
 API int cuCtxSetCurrent(void* context) { current = context; return 0; }

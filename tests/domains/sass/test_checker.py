@@ -38,7 +38,7 @@ def planted(schedule: Schedule, place: int, word: int) -> bool:
     return bool(complaints(schedule.with_words({place: word}), checker_of_schedule(schedule)))
 
 
-def checker_of_schedule(schedule: Schedule):  # noqa: ANN201
+def checker_of_schedule(schedule: Schedule):
     return next(checker(name) for name in LISTED if kernel(name) is schedule.kernel)
 
 
@@ -117,12 +117,22 @@ def test_the_sources_of_a_load_stay_until_they_are_read() -> None:
 def test_distances_tell_operand_slots_apart() -> None:
     key = ("RAW", "FMA", "FMA.a", "R")
     distances = Distances({key: 4, ("RAW", "FMA", "FMA.c", "R"): 3})
-    multiply, factor, addend = line("FFMA R4, R1, R1, R1", (4,), (1,)), line("FFMA R5, R4, R1, R1", (5,), (4, 1)), line("FFMA R5, R1, R1, R4", (5,), (4, 1))
+    multiply = line("FFMA R4, R1, R1, R1", (4,), (1,))
+    factor, addend = line("FFMA R5, R4, R1, R1", (5,), (4, 1)), line("FFMA R5, R1, R1, R4", (5,), (4, 1))
     assert violations([(multiply, word(3)), (factor, word())], distances) == [("DISTANCE", 1)]
     assert violations([(multiply, word(3)), (addend, word())], distances) == []
     unseen = line("MUFU.RCP R5, R4", (5,), (4,))
     assert violations([(multiply, word(5)), (unseen, word(write=0))], distances) == [("DISTANCE", 1)]  # unseen pairs need six cycles
     assert violations([(multiply, word(6)), (unseen, word(write=0))], distances) == []
+
+
+def test_the_sources_of_a_matrix_product_are_read_late() -> None:
+    """Compilers leave at least seven cycles before they overwrite them."""
+    product, over = line("HMMA.16816.F32 R24, R4, R8, R24", (24, 25), (4, 5, 8, 24, 25)), line("FADD R4, R1, R1", (4,), (1,))
+    distances = shipped(90)
+    assert distances.least["WAR", "<HMMA", "FMA", "R"] == 7
+    assert violations([(product, word(6)), (over, word())], distances) == [("DISTANCE", 1)]
+    assert violations([(product, word(7)), (over, word())], distances) == []
 
 
 def test_a_warp_groups_product_owns_its_registers_until_it_is_waited_for() -> None:

@@ -70,7 +70,7 @@ def test_a_text_that_moves_an_instruction_out_of_its_block_is_refused() -> None:
         script.read(text, here)
 
 
-def test_the_space_lists_legal_actions_and_refuses_others(tmp_path) -> None:  # noqa: ANN001
+def test_the_space_lists_legal_actions_and_refuses_others(tmp_path) -> None:
     space = domains.space(domains.describe(task_path("saxpy_90", tmp_path)), "cubin")
     actions = space.actions(space.start)
     assert {action.technique for action in actions} >= {"exchange", "stall", "hold", "move"}
@@ -83,7 +83,7 @@ def test_the_space_lists_legal_actions_and_refuses_others(tmp_path) -> None:  # 
         space.apply(space.start, Action("exchange", "i9999"))
 
 
-def test_a_recipe_replays(tmp_path) -> None:  # noqa: ANN001
+def test_a_recipe_replays(tmp_path) -> None:
     path = task_path("softmax_90", tmp_path)
     _, taken = walked("softmax_90", 7, 8)
     first, second = (domains.space(domains.describe(path), "cubin").candidate(taken) for _ in range(2))

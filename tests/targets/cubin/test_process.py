@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import subprocess
@@ -58,7 +59,7 @@ def test_a_search_runs_through_the_child(evaluator: CubinEvaluator) -> None:
     outcome = optimize(evaluator.task, space, evaluator, "greedy", Budget(None, 6))
     assert [record.status for record in outcome.records] == ["ok"] * 7 and len(evaluator.child.starts) == 1
     assert outcome.best is not None and outcome.best.speedup == 1.0  # the fake driver takes as long for every schedule
-    final = evaluator.confirm(outcome.records[-1].candidate, pairs=10, stress=0.01)
+    final = evaluator.confirm(outcome.records[-1].candidate, pairs=3, stress=0.01)
     assert final.differ == 0 and final.launches >= 40 and final.interval == (1.0, 1.0)
     assert len(evaluator.child.starts) == 2  # a process of its own
 
@@ -86,8 +87,8 @@ def test_a_broken_context_and_a_hang_cost_one_candidate(evaluator: CubinEvaluato
 
 
 def test_a_foreign_schedule_is_checked_and_refused(evaluator: CubinEvaluator) -> None:
-    stalls = '{"original": "%s", "order": {}, "control": {"10": "B------:R-:W-:-:S01:---"}}' % evaluator.kernel.digest
-    [record] = evaluator.evaluate([Candidate(Source("sass", (("schedule.json", stalls),), "saxpy"), "cubin")])
+    text = json.dumps({"original": evaluator.kernel.digest, "order": {}, "control": {"4": "B------:R-:W-:-:S01:---"}})
+    [record] = evaluator.evaluate([Candidate(Source("sass", (("schedule.json", text),), "saxpy"), "cubin")])
     assert record.status == "not_built" and "model of hazards" in record.detail
     assert not evaluator.child.starts  # it never ran
 
@@ -95,7 +96,9 @@ def test_a_foreign_schedule_is_checked_and_refused(evaluator: CubinEvaluator) ->
 def test_a_harness_that_does_not_fit_is_named(driver: Path, tmp_path: Path) -> None:
     path = task_path("saxpy_90", tmp_path)
     harness = tmp_path / "harness.py"
-    harness.write_text("from warpwright.domains.sass.harness import *\ndef launch():\n    return Launch('saxpy', (1, 1, 1), (32, 1, 1), (1, 2, 3, 4, 5))\n")
+    imports, body = "from warpwright.domains.sass.harness import Launch", "return Launch('saxpy', (1, 1, 1), (32, 1, 1), (1, 2, 3, 4, 5))"
+    lines = (imports, "def launch():", f"    {body}")
+    harness.write_text("\n".join(lines))
     task = domains.describe(path, {"harness": str(harness)})
     with CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path) as made, pytest.raises(TaskError, match="at most 4 arguments"):
         list(made.evaluate_baselines())

@@ -76,19 +76,33 @@ def plain(plan: Plan, name: str) -> Plain | None:
             return None
         if expr.kind == "lambda" or (expr.kind == "call" and (SYNCHRONISING.match(expr.name) or _asks(expr.name, unit, known))):
             return None
+        if expr.kind == "unary" and expr.name == "&" and ir.bare(expr.children[0]).kind != "index":
+            return None  # a local variable may change where nobody assigns to it
+    if any(_acts(stmt) for stmt in ir.walk(rest)):
+        return None
     changed = changed_by(rest)
     if not indices or changed & indices.keys():
         return None
     return Plain(unit, kernel, function, prelude, indices, guard, body)
 
 
+def _acts(stmt: Stmt) -> bool:
+    """Is a statement a call for its effect that is no atomic: printf, or a function that writes through what it is given?"""
+    call = ir.bare(stmt.expr) if isinstance(stmt, Evaluate) else None
+    return call is not None and call.kind == "call" and not call.name.startswith("atomic")
+
+
 def _asks(name: str, unit: Unit, known: set[str]) -> bool:
-    """Does a device function of the text ask for the thread, or synchronise?"""
+    """Does a device function of the text ask for the thread, synchronise, write memory, or call another one?"""
     if name not in known:
         return False
+    function = unit.functions[name]
+    if any(var.reference and not var.const and "const" not in var.type for var in function.parameters) or any(True for _ in stores(function.body)):
+        return True
     return any(
-        (e.kind == "name" and e.name in THREAD_WORDS) or (e.kind == "call" and (SYNCHRONISING.match(e.name) is not None or e.name in known))
-        for e in ir.expressions(unit.functions[name].body)
+        (e.kind == "name" and e.name in THREAD_WORDS)
+        or (e.kind == "call" and (SYNCHRONISING.match(e.name) is not None or e.name in known or e.name.startswith("atomic")))
+        for e in ir.expressions(function.body)
     )
 
 

@@ -21,7 +21,7 @@ from torch import fx
 
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda.kernel import CudaKernel
-from warpwright.domains.graph.ir import GraphIR, aten, foldable, is_op, is_tensor, shape, value
+from warpwright.domains.graph.ir import GraphIR, aten, foldable, is_op, is_tensor, placeholders, shape, value
 from warpwright.domains.graph.techniques.convolution import read as convolution_of
 
 
@@ -42,6 +42,11 @@ RATES: Mapping[str, Rates] = {
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11}),
 }
 _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
+_READ_TWICE = (
+    aten.softmax.int, aten.log_softmax.int, aten.batch_norm.default, aten.group_norm.default, aten.instance_norm.default, aten.layer_norm.default,
+    aten.rms_norm.default, aten.var.correction, aten.std.correction, aten.logsumexp.default,
+)  # fmt: skip
+"""Calls whose kernels in torch go over their input more than once."""
 _KINDS = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "half", torch.float16: "half"}
 
 
@@ -53,6 +58,8 @@ def seconds(ir: GraphIR, target: str) -> float:
     calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in skipped]
     total = sum(call_seconds(node, rates) for node in calls)
     if ir.scheduled("cuda_graph"):
+        copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
+        total += sum(2 * _size(node) for node in copied) / rates.memory + rates.launch  # in, and out
         total -= 0.8 * rates.launch * max(len(calls) - 1, 0)  # between the nodes of a graph are gaps of about 1 us
     return total
 
@@ -71,6 +78,8 @@ def bytes_of(node: fx.Node) -> float:
     moved = float(sum(_size(arg) for arg in node.all_input_nodes) + _size(node))
     if isinstance(node.target, CudaKernel):
         moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.made.workspace else 0) * 0.5  # half of it is still in L2
+    elif is_op(node, *_READ_TWICE):
+        moved += _size(node.args[0])  # type: ignore[arg-type]
     elif node.target in COPIES and node.target is not aten.clone.default:
         moved = 0.0
     return moved

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from warpwright.domains.mpi.domain import describe, work
 from warpwright.domains.mpi.ir import Concat, Dense, Object, Strided, parse
 from warpwright.domains.mpi.layout import Layout
 from warpwright.errors import TaskError
@@ -18,6 +17,8 @@ _PIECES = 64
 
 def explanation(path: Path) -> dict[str, Any]:
     """Return what there is to say of a datatype file."""
+    from warpwright.domains.mpi.domain import describe, work  # torch: not for programs that import warpwright.mpi
+
     task = describe(path, {})
     if task is None:
         raise TaskError(f"expected a datatype file (.mpi), saw {path}", "see docs/mpi.md")

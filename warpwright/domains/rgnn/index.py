@@ -113,6 +113,16 @@ class Index:
             return self.lift(coarse, node)[self.lift(node, fine).long()]
         raise UsageError(f"expected {coarse} to be determined by {fine}")
 
+    def pairs_of(self, pairs: Domain, nodes: Domain) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return where the pairs of each node begin, int32 [nodes + 1], and the pairs in that order, int32."""
+        key = ("pairs of", pairs, nodes)
+        if key not in self.kept:
+            by_node, order = torch.sort(self.lift(nodes, pairs), stable=True)
+            every = torch.arange(self.rows[nodes] + 1, device=self.device, dtype=torch.int32)
+            self.kept[key] = torch.searchsorted(by_node, every).int(), order.int()
+        kept: tuple[torch.Tensor, torch.Tensor] = self.kept[key]
+        return kept
+
     def relation_starts(self, domain: Domain) -> torch.Tensor:
         """Return where each relation's rows begin in PAIR_SRC, PAIR_DST or EDGE, int32 [R + 1]."""
         key = ("relations", domain)

@@ -22,6 +22,8 @@ BYTES = 3e12
 """Bytes per second of row gathers, which the choices compare with FLOPS; an H200 copies at 3.95e12."""
 FLOPS = 3e13
 """Operations per second of products in true float32 by tile; an H200 does 2.7e13 in torch.mm on these shapes."""
+LAUNCH = 5e-6
+"""Seconds that a kernel more costs, which a value needs that is made in one and read in another."""
 ITEM = 4
 SCATTER = 1.5
 """How much more than a write adding to a row in memory costs."""
@@ -159,11 +161,14 @@ class _Search:
             return 2 * self.ordering.rows[domain] * _size(self.sizes, letters) * ITEM / BYTES if saved else 0.0, Factor(domain, letters, at)
         rows = self.ordering.rows
         products = rows[over] * _size(self.sizes, "".join(dict.fromkeys("".join(f.letters for f in factors))))
-        moved = 0.0
+        moved, seconds = 0.0, 2 * products / FLOPS
         for factor in factors:
             if factor.step is not None and factor.domain is over:
                 continue  # taken row by row, as it is made
-            moved += factor.pending + min(1.0, rows[factor.domain] / 1e5 + 0.02) * rows[over] * _size(self.sizes, factor.letters) * ITEM
+            if factor.step is not None and factor.domain not in WEIGHTS:
+                seconds += LAUNCH
+            seconds += factor.pending
+            moved += min(1.0, rows[factor.domain] / 1e5 + 0.02) * rows[over] * _size(self.sizes, factor.letters) * ITEM
         written = rows[domain] * _size(self.sizes, letters) * ITEM
         scattered = over is not domain and over is not Domain.EDGE
         if scattered:
@@ -174,7 +179,7 @@ class _Search:
         if over is Domain.EDGE and any(len(f.letters) > 1 and f.domain in WEIGHTS for f in factors):
             moved += OUTER * rows[over] * max(_size(self.sizes, f.letters) for f in factors) * ITEM
         step = Step(factors, letters, over, domain)
-        return moved / BYTES + 2 * products / FLOPS, Factor(domain, letters, None, step, 0.0 if scattered else written / BYTES)
+        return moved / BYTES + seconds, Factor(domain, letters, None, step, 0.0 if scattered else written / BYTES)
 
     def _present(self, factors: tuple[Factor, ...], letters: str, over: Domain, domain: Domain) -> int | None:
         if any(f.at is None for f in factors):

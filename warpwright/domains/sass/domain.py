@@ -34,7 +34,7 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
         return None
     data = _bytes(path)
     cubin = Cubin(data)
-    kernel = _chosen(cubin, str(options.get("kernel", "")), path)
+    kernel = chosen(cubin, str(options.get("kernel", "")), path)
     told: list[tuple[str, Scalar]] = [("kernel", kernel)]
     if "harness" in options:
         harness = Path(str(options["harness"])).resolve()
@@ -69,7 +69,8 @@ def checker_of(kernel: Kernel) -> Checker:
     return Checker(kernel, shipped(kernel.cubin.arch).with_kernel(kernel))
 
 
-def _chosen(cubin: Cubin, wanted: str, path: Path) -> str:
+def chosen(cubin: Cubin, wanted: str, path: Path) -> str:
+    """Return the name of the kernel that is meant; raise TaskError where that is not clear."""
     if wanted and wanted in cubin.kernels:
         return wanted
     if wanted or len(cubin.kernels) != 1:

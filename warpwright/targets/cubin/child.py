@@ -4,6 +4,7 @@ It imports no package but the harness's, so that it starts in a fraction of a se
 
     python child.py JOB      JOB is a JSON file: driver, device, original, helpers, harness, sets
     {"do": "evaluate", "image": path, "seeds": [..], "rounds": [12, 60], "worth": 1.001}
+    {"do": "epochs", "image": path, "epochs": 12, "pairs": 25}     both loaded anew for each epoch; a median for each
     {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}
     {"do": "arrays", "folder": path, "seed": 1}      the original's arrays after a launch, a file each
 
@@ -137,6 +138,7 @@ class Session:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.driver = driver = Driver(job["driver"], job["device"])
+        self.job = job
         self.launch: Launch = load(job["harness"], job["function"])
         original = Path(job["original"]).read_bytes()
         self.sizes = [parameter.size for parameter in Cubin(original).parameters(self.launch.kernel)]
@@ -147,7 +149,8 @@ class Session:
         self.original = driver.function(driver.module(original), self.launch.kernel, self.launch.shared)
         self.sets = [self._allocate_all() for _ in range(job["sets"])]
         self.events = [driver.event() for _ in range(2 * 2 * 512 + 1)]
-        self.launches = 0
+        self.shape = [ctypes.c_uint(value) for value in (*self.launch.grid, *self.launch.block, self.launch.shared)]
+        self.start = driver.library.cuLaunchKernel
 
     def _check_arguments(self) -> None:
         arguments = self.launch.arguments
@@ -206,8 +209,9 @@ class Session:
 
     def run(self, function: ctypes.c_void_p, arguments: Any) -> None:
         """Launch the kernel once."""
-        self._start(function, self.launch.grid, self.launch.block, self.launch.shared, arguments)
-        self.launches += 1
+        code = self.start(function, *self.shape, None, arguments, None)  # kept short: the device must not wait for the host
+        if code:
+            raise DriverFailed(code, "cuLaunchKernel")
 
     def differing(self, candidate: ctypes.c_void_p, number: int, seed: int, launches: int = 1) -> int:
         """Return how many words the candidate writes otherwise than the original on new inputs, over some launches; guards and inputs count too."""
@@ -301,6 +305,25 @@ class Session:
         self.driver.call("cuModuleUnload", module)
         return said
 
+    def epochs(self, image: str, epochs: int, pairs: int) -> dict[str, Any]:
+        """Time a candidate in epochs: in each both programs are loaded anew, in turn first, for where code lies in the caches changes its time."""
+        images = (Path(self.job["original"]).read_bytes(), Path(image).read_bytes())
+        kept = self.original
+        said: dict[str, Any] = {"original_us": [], "candidate_us": []}
+        for epoch in range(epochs):
+            modules: dict[int, ctypes.c_void_p] = {}
+            for which in (0, 1) if epoch % 2 == 0 else (1, 0):
+                modules[which] = self.driver.module(images[which])
+            self.original, candidate = (self.driver.function(modules[which], self.launch.kernel, self.launch.shared) for which in (0, 1))
+            original_us, candidate_us = self.pairs(candidate, pairs, self.inner)
+            ratio = statistics.median(a / b for a, b in zip(original_us, candidate_us, strict=True))
+            said["original_us"].append(statistics.median(original_us))
+            said["candidate_us"].append(statistics.median(original_us) / ratio)
+            for module in modules.values():
+                self.driver.call("cuModuleUnload", module)
+        self.original = kept
+        return said
+
     def stress(self, image: str, seeds: Sequence[int], launches: int, seconds: float) -> dict[str, Any]:
         """Compare every one of many launches with the original, on new inputs for each seed."""
         module = self.driver.module(Path(image).read_bytes())
@@ -342,7 +365,8 @@ def serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> int:
     except Exception as error:
         say({"ok": False, "error": f"{type(error).__name__}: {error}", "code": getattr(error, "code", -1)})
         return 2
-    verbs: dict[str, Callable[..., dict[str, Any]]] = {"evaluate": session.evaluate, "stress": session.stress, "arrays": session.arrays}
+    names = ("evaluate", "epochs", "stress", "arrays")
+    verbs: dict[str, Callable[..., dict[str, Any]]] = {name: getattr(session, name) for name in names}
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -89,6 +89,9 @@ class Child:
             if isinstance(error, BrokenPipeError):
                 raise WorkerDied("the child ended before it was asked") from error
             raise
+        except BaseException:  # a deadline or Ctrl-C in the middle of an answer: the next question must not read it
+            self.kill()
+            raise
         if not said["ok"]:
             self.kill()
             raise WorkerDied(f"the candidate broke the context: {said['error']}")

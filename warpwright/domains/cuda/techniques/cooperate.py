@@ -76,7 +76,8 @@ def _launches(found: Plain, team: int) -> list[Edit]:
     for launch in found.unit.launches_of(found.kernel.name):
         grid, block, *rest = launch.configuration
         threads = f"ww_threads({grid}, {block})"
-        new = f"(unsigned)((({threads}) * 32 + 255) / 256), 256" if team == 32 else f"(unsigned)({threads}), {team}"
+        blocks = f"(unsigned)(({threads} * 32 + 255) / 256)" if team == 32 else f"(unsigned){threads}"
+        new = f"dim3({blocks}, ww_copies({grid}, {block})), {256 if team == 32 else team}"
         changes.append(Edit(*launch.inside, ", ".join([new, *rest])))
     return changes
 
@@ -99,9 +100,14 @@ class _Team:
 
     def __init__(self, found: Plain, team: int) -> None:
         self.found, self.team = found, team
-        self.needed: set[str] = {"threads"}
+        self.needed: set[str] = {"threads", "copies"}
         self.shared_out = 0
         self.parts = 0
+
+    @property
+    def meet(self) -> str:
+        """What stands behind a write that others of the team may read."""
+        return "__syncwarp();" if self.team == 32 else "__syncthreads();"
 
     def block(self, stmts: tuple[Stmt, ...]) -> list[Stmt]:
         written: list[Stmt] = []
@@ -109,7 +115,7 @@ class _Team:
             made, stores = self.statement(stmt)
             written += made
             if stores and number + 1 < len(stmts):
-                written.append(_raw("__syncwarp();" if self.team == 32 else "__syncthreads();"))
+                written.append(_raw(self.meet))
         return written
 
     def statement(self, stmt: Stmt) -> tuple[list[Stmt], bool]:
@@ -145,7 +151,7 @@ class _Team:
             writes = any(True for _ in shape.stores([stmt]))
             expect(not writes or shape.counted(stmt) is not None, "a loop that can be shared out, or writes no memory")
             inner = self.block(stmt.body)
-            return [replace(stmt, body=tuple(inner))], any(True for _ in shape.stores([stmt]))
+            return [replace(stmt, body=(*inner, *([_raw(self.meet)] if writes else [])))], writes
         self.shared_out += 1
         head = shape.counted(stmt)
         assert head is not None

@@ -57,10 +57,16 @@ def _plain_pointers(plan: Plan, name: str) -> dict[str, bool]:
     for launch in launches:
         given = [re.findall(r"[A-Za-z_]\w*", launch.arguments[at]) for at in places if at < len(launch.arguments)]
         roots = [words[0] for words in given if words]
-        if len(set(roots)) != len(places):
+        if len(set(roots)) != len(places) or not all(_is_parameter(unit.text[: launch.start], root) for root in roots):
             return {}
     written = written_through(function)
     return {var.name: var.key not in written for var in pointers}
+
+
+def _is_parameter(text: str, name: str) -> bool:
+    """Is a name, where a text ends, a pointer that the last host function was given, and that nobody has set since?"""
+    declared = re.search(rf"\*[^,()*;{{}}]*\b{name}\b\s*[,)]", text)
+    return declared is not None and re.search(rf"(?<![.\w]){name}\s*(=[^=]|;)", text) is None
 
 
 def written_through(function: ir.Function) -> set[int]:

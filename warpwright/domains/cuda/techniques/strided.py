@@ -68,7 +68,7 @@ def fewer(found: Plain, launch: Launch, each: int, shared: str = "") -> str:
     """Return a launch's text with THREADS a block, and so few blocks that a thread has `each` indices or more."""
     grid, block, *rest = launch.configuration
     threads = f"ww_threads({grid}, {block})"
-    config = [f"ww_fewer({threads}, {THREADS}, {each}, {MOST_BLOCKS})", str(THREADS)]
+    config = [f"dim3(ww_fewer({threads}, {THREADS}, {each}, {MOST_BLOCKS}), ww_copies({grid}, {block}))", str(THREADS)]
     if shared or rest:
         config += [shared or rest[0], *rest[1:]]
     arguments = ", ".join([*launch.arguments, threads])
@@ -99,7 +99,7 @@ class Coarsen:
         text = write.kernel(head, found.function, strided(found, found.body, each))
         changes = [Edit(found.kernel.start, found.kernel.end, text)]
         changes += [Edit(one.start, one.end, fewer(found, one, each)) for one in found.unit.launches_of(action.at)]
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer"}), self.name, action.at)
+        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", "copies"}), self.name, action.at)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class GatherAtomics:
         found, atomics = _same_place(plan, action.at)
         before: list[Stmt] = []
         after: list[Stmt] = []
-        needed = {"threads", "fewer"}
+        needed = {"threads", "fewer", "copies"}
         change: dict[int, list[Stmt]] = {}
         for number, (stmt, one) in enumerate(atomics):
             name, call = f"ww_own_{number}", helpers.reducer("block", one.operation, one.kind)
@@ -243,7 +243,10 @@ class Privatise:
         for stmt, one in atomics:
             place = _place(one.address)
             assert place is not None
-            change[id(stmt)] = [Evaluate(Expr("other", ("atomicAdd(&ww_own[", place, f"], ({kind})(", one.value, "))")))]
+            beyond = Evaluate(Expr("other", (f"atomicAdd({array.name} + ww_bin, ({kind})(", one.value, "))")))
+            within = Evaluate(Expr("other", (f"atomicAdd(&ww_own[ww_bin], ({kind})(", one.value, "))")))
+            chosen = If(Expr("other", ("(unsigned long long)ww_bin < (unsigned long long)ww_bins",)), (within,), (beyond,))
+            change[id(stmt)] = [ir.Block((Evaluate(Expr("other", ("const long long ww_bin = ", place))), chosen))]
         entry = "for (int ww_bin = threadIdx.x; ww_bin < ww_bins; ww_bin += blockDim.x)"
         body: list[Stmt] = [
             raw(f"extern __shared__ {kind} ww_own[];"),
@@ -263,7 +266,7 @@ class Privatise:
             new = fewer(found, replace(launch, kernel=own), each, f"(size_t)({size})")
             new = f"{new[:-1]}, (int)(({size}) / sizeof({kind})))"
             changes.append(Edit(launch.start, launch.end, f"if ((size_t)({size}) <= {SHARED_BYTES}) {{ {new}; }} else {old}"))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer"}), self.name, action.at)
+        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", "copies"}), self.name, action.at)
 
 
 def _table(plan: Plan, name: str) -> tuple[Plain, ir.Var, list[tuple[Stmt, Atomic]], list[str]]:

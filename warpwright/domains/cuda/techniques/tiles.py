@@ -265,7 +265,8 @@ class _ProductText:
         """Return the terms of the guard for one index."""
         var = self.found.x if axis == "x" else self.found.y
         assert self.plain.guard is not None
-        own = [self.writer({var.key: index}).expr(term) for term in terms(self.plain.guard) if var.key in term.keys]
+        other = self.found.y if axis == "x" else self.found.x
+        own = [self.writer({var.key: index}).expr(term) for term in terms(self.plain.guard) if other.key not in term.keys]
         return " && ".join(f"({text})" for text in own)
 
     def text(self) -> str:

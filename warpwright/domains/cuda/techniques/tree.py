@@ -83,9 +83,9 @@ class ShuffleTree:
         for launch in found.unit.launches_of(action.at):
             grid, block, *rest = launch.configuration
             threads = f"ww_threads({grid}, {block})"
-            config = [f"ww_fewer({threads}, {THREADS}, {each}, {MOST_BLOCKS if each > 1 else 1 << 30})", str(THREADS), *rest]
+            config = [f"dim3(ww_fewer({threads}, {THREADS}, {each}, {MOST_BLOCKS}), ww_copies({grid}, {block}))", str(THREADS), *rest]
             changes.append(Edit(launch.start, launch.end, f"{launch.kernel}<<<{', '.join(config)}>>>({', '.join([*launch.arguments, threads])})"))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", call}), self.name, action.at)
+        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", "copies", call}), self.name, action.at)
 
 
 def tree(plan: Plan, name: str) -> Tree:

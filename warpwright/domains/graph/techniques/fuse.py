@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from warpwright.base import Action
-from warpwright.domains.graph.cpp import two_level
+from warpwright.domains.graph.cpp import losses, two_level
 from warpwright.domains.graph.cpp.batch_norm import expand
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
@@ -52,6 +52,11 @@ class FuseCpp:
         return _fused(ir, action, Kernel, Kernel)
 
 
+def fuse_cuda(calls: int, tuning: Tuning) -> Action:
+    """Return the action of `FuseCuda`."""
+    return Action("fuse_cuda", params=(("calls", calls), ("block", tuning.block), ("vector", tuning.vector), ("unroll", tuning.unroll)))
+
+
 @dataclass(frozen=True)
 class FuseCuda:
     """y = mul(gelu(add(x, b)), c)  ->  y = kernel(x, b), one CUDA kernel: one pass over memory, a row that fits registers read once.
@@ -72,7 +77,7 @@ class FuseCuda:
         leasts = _leasts(ir, self.name, self.least, CudaKernel)
         pairs = [(least, tuning) for tuning in self.tunings for least in leasts if tuning == self.tunings[0] or least == leasts[0]]
         for least, tuning in pairs:
-            yield Action(self.name, params=(("calls", least), ("block", tuning.block), ("vector", tuning.vector), ("unroll", tuning.unroll)))
+            yield fuse_cuda(least, tuning)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every region that is large enough replaced by a kernel."""
@@ -87,12 +92,12 @@ def _leasts(ir: GraphIR, name: str, least: Sequence[int], kind: Kind) -> list[in
     """Return the least numbers of calls that make a difference."""
     if ir.unreadable or ir.scheduled(name) or ir.scheduled("compile") or ir.scheduled("cuda_graph"):
         return []
-    counts = [sum(_weight(region) >= n for region in _plan(ir, kind)[1]) for n in least]
+    counts = [sum(_weight(region) >= n for region in _plan(ir, kind is CudaKernel)[1]) for n in least]
     return [n for i, n in enumerate(least) if counts[i] and counts[i] not in counts[:i]]
 
 
 def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
-    expanded, found = _plan(ir, kind)
+    expanded, found = _plan(ir, kind is CudaKernel)
     least = int(dict(action.params)["calls"])
     e = edit(expanded)
     twin = {node.name: node for node in e.graph.nodes}
@@ -105,10 +110,10 @@ def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
 
 
 @functools.lru_cache(maxsize=4)
-def _plan(ir: GraphIR, kind: Kind) -> tuple[GraphIR, list[list[fx.Node]]]:
-    """Return the IR with batch norms and sums in two levels written out, and its regions; a search asks for sites again and again."""
-    expanded = two_level.expand(expand(ir))
-    return expanded, regions(expanded, kind)
+def _plan(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
+    """Return the IR with batch norms, losses and sums of normalised rows written out, and its regions; a search asks for sites often."""
+    expanded = two_level.expand(losses.expand(expand(ir)))
+    return expanded, regions(expanded, CudaKernel if on_gpu else Kernel)
 
 
 def _weight(region: Sequence[fx.Node]) -> int:

@@ -11,8 +11,10 @@ from torch import fx
 
 from warpwright import ops
 from warpwright.base import Action
+from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_op, is_parameter_only, shape, value
 from warpwright.domains.graph.techniques.fold import FOLD
+from warpwright.domains.graph.techniques.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.templates import standalone
@@ -77,7 +79,8 @@ class Int8Slices:
     """
 
     name: str = "int8_slices"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True)
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT),))
+    """What stands around a product that has become so fast is a large part of the time: biases, activations and norms are fused at once."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all products that gain, together."""

@@ -117,7 +117,17 @@ def _onto(op: Op, product: torch.Tensor, index: Index) -> torch.Tensor:
         return product
     if op.domain is Domain.ONE:
         return product.sum(0, keepdim=True)
+    if op.over in PAIRS and op.domain in {Domain.SRC, Domain.DST} and len(op.shape) == 1:
+        start, order = index.pairs_of(op.over, op.domain)
+        return _times(start, order, product.new_ones(order.numel()), product, index.rows[op.domain])
     return product.new_zeros(index.rows[op.domain], *op.shape).index_add_(0, index.lift(op.domain, op.over), product)
+
+
+def _times(start: torch.Tensor, columns: torch.Tensor, weights: torch.Tensor, dense: torch.Tensor, rows: int) -> torch.Tensor:
+    """Return the sparse matrix of `rows` rows times a dense one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # sparse CSR is announced as a beta feature, and checks of invariants as off
+        return torch.sparse_csr_tensor(start, columns, weights, (rows, dense.shape[0]), check_invariants=False) @ dense.contiguous()
 
 
 def _of_pairs(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:
@@ -132,9 +142,13 @@ def _of_pairs(op: Op, operands: list[torch.Tensor], domains: list[Domain], index
     result = operands[typed].new_empty(index.rows[op.over], *op.shape)
     text = ",".join([op.subscripts[typed], *("Z" + op.subscripts[i] for i in rest)]) + "->Z" + op.subscripts[-1]
     rows = [_at(operands[i], domains[i], op.over, index) for i in rest]
+    plain = len(op.subscripts[typed]) == 2 and [len(op.subscripts[i]) for i in rest] == [1]
+    weight = operands[typed] if op.subscripts[typed][0] == op.subscripts[rest[0]] else operands[typed].transpose(-1, -2)
     for relation in range(index.relations):
         low, high = starts[relation], starts[relation + 1]
-        if high > low:
+        if high > low and plain:
+            torch.mm(rows[0][low:high], weight[relation], out=result[low:high])
+        elif high > low:
             result[low:high] = torch.einsum(text, operands[typed][relation], *(x[low:high] for x in rows))
     return _onto(op, result, index)
 
@@ -144,9 +158,14 @@ def _for_each_relation(op: Op, operands: list[torch.Tensor], domains: list[Domai
     result = operands[0].new_zeros(index.relations, *op.shape)
     text = ",".join("Z" + s for s in op.subscripts[:-1]) + "->" + op.subscripts[-1]
     rows = [_at(x, d, op.over, index) for x, d in zip(operands, domains, strict=True)]
+    outer = len(op.shape) == 2 and sorted(op.subscripts[:-1]) == sorted(op.subscripts[-1])
+    if outer and op.subscripts[0] != op.subscripts[-1][0]:
+        rows.reverse()
     for relation in range(index.relations):
         low, high = starts[relation], starts[relation + 1]
-        if high > low:
+        if high > low and outer:
+            torch.mm(rows[0][low:high].t(), rows[1][low:high], out=result[relation])
+        elif high > low:
             result[relation] = torch.einsum(text, *(x[low:high] for x in rows))
     return result
 
@@ -163,12 +182,7 @@ def _sparse(op: Op, operands: list[torch.Tensor], domains: list[Domain], wide: i
         weights = _at(operands[1 - wide], domains[1 - wide], Domain.EDGE, index).expand(index.edges)
         order = index.order(op.domain)
         weights = weights if order is None else weights.index_select(0, order)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # sparse CSR is announced as a beta feature, and checks of invariants as off
-        matrix = torch.sparse_csr_tensor(
-            index.start(op.domain), index.along(op.domain, columns), weights, (index.rows[op.domain], index.rows[columns]), check_invariants=False
-        )
-        return matrix @ operands[wide].contiguous()
+    return _times(index.start(op.domain), index.along(op.domain, columns), weights, operands[wide], index.rows[op.domain])
 
 
 def _by_chunks(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:

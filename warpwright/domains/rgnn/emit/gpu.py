@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +87,15 @@ class Writer:
     def step(self) -> int:
         """Rows of one step."""
         widest = max([1, *(n for i in self.kernel.ops for n in self._sizes(i))])
+        if self.outer and not self.tuning.step:  # 64 rows beside a weight gradient spill 112 to 600 bytes of registers, 32 none
+            return 32
         if self.tuning.step and widest > 1:
             return self.tuning.step
-        return 256 if widest == 1 else 64 if padded(widest) <= 64 else 32
+        if widest == 1:
+            return 256
+        if not self.products:  # bound by gathers: fewer registers, more programs on a core
+            return 32 if padded(widest) <= 64 else 16
+        return 64 if padded(widest) <= 64 else 32
 
     def _sizes(self, position: int) -> list[int]:
         """Return the widths of a value and of what it reads; a weight read whole has two."""
@@ -122,10 +128,20 @@ class Writer:
         return self.tuning.unroll or 4
 
     @property
+    def products(self) -> bool:
+        """Does a weight, or a weight's gradient, meet rows?"""
+        return any(op.kind == "contract" and any(len(s) == 2 for s in op.subscripts) for op in (self.program.ops[i] for i in self.kernel.ops))
+
+    @property
+    def outer(self) -> bool:
+        """Is a weight gradient kept in registers?"""
+        return any(op.kind == "contract" and len(op.subscripts[-1]) == 2 for op in (self.program.ops[i] for i in self.kernel.ops))
+
+    @property
     def warps(self) -> int:
-        """Warps of a program: twice as many where a weight gradient is kept in registers, which would spill."""
-        outer = any(len(self.program.ops[i].subscripts[-1:] and self.program.ops[i].subscripts[-1]) == 2 for i in self.kernel.ops)
-        return self.tuning.warps or (8 if outer or self.step < 64 else 4)
+        """Warps of a program."""
+        widest = max([1, *(padded(n) for i in self.kernel.ops for n in self._sizes(i))])
+        return self.tuning.warps or (8 if widest > 64 else 4)
 
     # --- operands ------------------------------------------------------------------------------------------------------
 
@@ -385,11 +401,12 @@ class Rows:
     def __init__(self, schedule: Schedule, tuning: Tuning = DEFAULT, donated: tuple[str, ...] = ()) -> None:
         self.schedule = schedule
         self.seeds = seeds(schedule, donated)
-        self.built = {step: build(schedule, step, tuning) for step in schedule.steps if isinstance(step, Kernel)}
-        self.last = self._last_uses()
+        self.tuning = tuning
+        self.built: dict[tuple[int, int], Built] = {}
+        self.done = self._last_uses()
 
-    def _last_uses(self) -> dict[int, int]:
-        """Return the step after which each value is not read."""
+    def _last_uses(self) -> list[list[int]]:
+        """Return for each step the values that are not read afterwards."""
         last: dict[int, int] = {}
         program = self.schedule.program
         for number, step in enumerate(self.schedule.steps):
@@ -400,28 +417,33 @@ class Rows:
                     last[value] = number
                     if value in self.schedule.inline:
                         stack += program.ops[value].inputs
-        return last
+        steps = range(len(self.schedule.steps))
+        return [[value for value, end in last.items() if end == number and value not in program.outputs] for number in steps]
 
     def __call__(self, index: Index, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """Return the outputs; inputs as for `interpret`."""
         program = self.schedule.program
         values: list[Any] = [None] * len(program.ops)
         like = next(iter(inputs.values()))
-        kept = set(program.outputs)
         for number, step in enumerate(self.schedule.steps):
             if isinstance(step, int) and step in self.seeds.values():
                 values[step] = next(values[sum_] for sum_, add in self.seeds.items() if add == step)
             elif isinstance(step, int):
                 values[step] = value_of(program.ops[step], program, values, index, inputs, like)
             else:
-                self._launch(step, index, values, like)
-            for value, last in self.last.items():
-                if last == number and value not in kept:
-                    values[value] = None
+                self._launch(step, number, index, values, like)
+            for value in self.done[number]:
+                values[value] = None
         return [values[i][0] if program.ops[i].domain is Domain.ONE else values[i] for i in program.outputs]
 
-    def _launch(self, kernel: Kernel, index: Index, values: list[Any], like: torch.Tensor) -> None:
-        program, built = self.schedule.program, self.built[kernel]
+    def _build(self, kernel: Kernel, number: int, index: Index) -> Built:
+        loads = self.tuning.unroll or unroll(index, kernel.rows)
+        if (number, loads) not in self.built:
+            self.built[number, loads] = build(self.schedule, kernel, replace(self.tuning, unroll=loads))
+        return self.built[number, loads]
+
+    def _launch(self, kernel: Kernel, number: int, index: Index, values: list[Any], like: torch.Tensor) -> None:
+        program, built = self.schedule.program, self._build(kernel, number, index)
         for position in kernel.stored:
             op = program.ops[position]
             shape = (index.rows[op.domain], *op.shape)
@@ -448,6 +470,12 @@ class Rows:
             assert order is not None
             return order
         return index.along(kernel.rows, argument.of) if argument.kind == "along" else index.lift(argument.of, kernel.rows)
+
+
+def unroll(index: Index, rows: Domain) -> int:
+    """Return how many edges of a row to load at once: loads past a row's end are wasted issue slots."""
+    length = index.edges / max(1, index.rows[rows])
+    return 1 if length < 1.5 else 2 if length < 5 else 4
 
 
 def _table(work: Tiles) -> tuple[torch.Tensor, ...]:
@@ -483,7 +511,6 @@ def _is_donated(program: Program, value: int, donated: tuple[str, ...]) -> bool:
     return _is_donated(program, op.inputs[0], donated) if op.kind == "view" else op.kind == "input" and op.function in donated
 
 
-@functools.lru_cache(maxsize=1024)
 def build(schedule: Schedule, kernel: Kernel, tuning: Tuning) -> Built:
     """Write and load a kernel; Triton compiles it at its first launch. Raises MissingExtra without Triton."""
     writer = Writer(schedule, kernel, tuning)

@@ -1,0 +1,56 @@
+"""Messages of derived datatypes between two processes, in every mode and with every way of completion."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interpreters import HERE, environment, last_line, launcher
+
+pytestmark = pytest.mark.compiler
+
+
+def exchanged(python: str, rounds: int, fake: str | None = None, **more: str) -> dict[str, Any]:
+    """Return what rank 0 says after so many rounds."""
+    command = [*launcher(python, 2), python, str(HERE / "exchange.py"), str(rounds)]
+    told = last_line(subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment(fake, **more)))
+    assert told["wrong"] == [[], []], told
+    return told
+
+
+def test_messages_arrive_byte_for_byte(python: str) -> None:
+    counts = exchanged(python, 24)["counts"]
+    assert min(counts[kind]["served"] for kind in ("send", "receive", "persistent")) > 3, counts
+
+
+def test_a_peer_without_the_shim_understands(python: str) -> None:
+    exchanged(python, 20, WITHOUT="1")
+
+
+def test_objects_on_a_gpu(python: str, fake_cuda: str) -> None:
+    assert exchanged(python, 20, fake_cuda)["launches"] > 5
+
+
+def test_eight_threads_at_once(python: str) -> None:
+    command = [*launcher(python, 2), python, str(HERE / "threads.py")]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment())
+    answer, served = process.stdout.split()
+    assert answer == "exact" and int(served) > 200, process.stderr
+
+
+def test_an_unmodified_c_program_prints_the_same(python: str, tmp_path: Path) -> None:
+    prefix, program = Path(python).parents[1], tmp_path / "stencil"
+    link = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lmpi", f"-Wl,-rpath,{prefix}/lib"]
+    compiler = ["g++", "-x", "c++", "-fpermissive", "-w", str(HERE / "stencil.c"), *link, "-o", str(program)]
+    built = subprocess.run(compiler, capture_output=True, text=True)
+    if built.returncode:
+        pytest.skip(f"no C headers of the MPI library: {built.stderr[-200:]}")
+    command = [*launcher(python, 2), str(program)]
+    plain = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment())
+    verb = [sys.executable, "-m", "warpwright", "mpi", "run", "--report", "--", *command]
+    faster = subprocess.run(verb, capture_output=True, text=True, timeout=120, env=environment())
+    assert plain.stdout.startswith("checksum") and faster.stdout == plain.stdout, (plain, faster)
+    assert faster.stderr.count("send 10+0 receive 10+0") == 2, faster.stderr

@@ -1,0 +1,62 @@
+"""The command on machine code, on a machine without a GPU: optimise in the simulator, look, check, apply, go back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sass_cubins import LISTED, task_path
+
+from warpwright import cli
+
+
+def test_from_a_cubin_to_a_faster_one_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = str(task_path("rmsnorm_90", tmp_path))
+    assert cli.main(["optimize", path, "--target", "cubin:sim", "--budget", "8 proposals", "--json"]) == cli.DONE
+    line = json.loads(capfd.readouterr().out.splitlines()[-1])
+    folder = Path("warpwright-out/rmsnorm")
+    assert line["artifact"] == str(folder / "optimized.cubin") and line["speedup"]["best"] > 1
+    assert (folder / "original.cubin").read_bytes() == Path(path).read_bytes() != (folder / "optimized.cubin").read_bytes()
+    schedule = str(folder / "schedule.json")
+    assert cli.main(["sass", "check", path, "--schedule", schedule]) == cli.DONE
+    assert capfd.readouterr().out == "legal\n"
+    assert cli.main(["sass", "apply", path, "--schedule", schedule, "-o", "again.cubin"]) == cli.DONE
+    assert Path("again.cubin").read_bytes() == (folder / "optimized.cubin").read_bytes()
+    assert cli.main(["sass", "apply", path, "-o", "original.cubin"]) == cli.DONE
+    assert Path("original.cubin").read_bytes() == Path(path).read_bytes()
+    assert cli.main(["sass", "show", path, "--schedule", schedule, "--html", "page.html"]) == cli.DONE
+    assert "class='moved'" in Path("page.html").read_text()
+
+
+def test_the_listing_shows_control_words_boards_and_dependences(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["sass", "show", str(task_path("saxpy_90", tmp_path))]) == cli.DONE
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0] == "saxpy: sm_90, 20 instructions, 3 blocks, loops 0 deep"
+    [product] = [line for line in lines if "IMAD R7, R7, UR4, R0" in line]
+    assert "B0-----:R-:W-" in product and "i1 R0 B0" in product and "i2 UR4 B0" in product
+
+
+def test_distances_are_learnt_from_one_architecture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ours = [str(task_path(name, tmp_path)) for name in LISTED if name.endswith("_90")]
+    learnt = tmp_path / "sm_90.json"
+    assert cli.main(["sass", "learn", *ours, "-o", str(learnt)]) == cli.DONE
+    assert ["RAW", "FMA", "FMA.a", "R", 4] in [row[:5] for row in json.loads(learnt.read_text())]
+    other = str(task_path("saxpy_90", tmp_path)), str(task_path("rmsnorm_80", tmp_path))
+    assert cli.main(["sass", "learn", *other, "-o", str(learnt)]) == cli.WRONG_USE
+    assert "sm_80, sm_90" in capfd.readouterr().err
+
+
+def test_an_illegal_schedule_is_named_and_not_applied(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = str(task_path("saxpy_90", tmp_path))
+    assert cli.main(["sass", "apply", path, "-o", str(tmp_path / "x.cubin"), "--json"]) == cli.DONE
+    from sass_cubins import kernel
+
+    text = {"original": kernel("saxpy_90").digest, "order": {}, "control": {"4": "B------:R-:W-:-:S01:---"}}  # without its wait
+    (tmp_path / "bad.json").write_text(json.dumps(text))
+    capfd.readouterr()
+    assert cli.main(["sass", "check", path, "--schedule", str(tmp_path / "bad.json")]) == cli.NOT_PASSED
+    assert "RAW at 4" in capfd.readouterr().out
+    assert cli.main(["sass", "apply", path, "--schedule", str(tmp_path / "bad.json"), "-o", str(tmp_path / "y.cubin")]) == cli.WRONG_USE
+    assert not (tmp_path / "y.cubin").exists()

@@ -1,0 +1,77 @@
+"""What the hidden cases draw: other integers, masks and numbers within what a task's own inputs show, and values that are no ordinary numbers."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from warpwright.base import Case, Task
+from warpwright.verifier import discrete, distributions
+from warpwright.verifier.checks import DISTRIBUTIONS, INFINITE
+from warpwright.verifier.draw import Draw, with_draw
+from warpwright.verifier.judge_client import TWICE, cases
+
+torch = pytest.importorskip("torch")
+SEEDS = range(20)
+
+
+def masks(name: str) -> list[torch.Tensor]:
+    mask = torch.ones(16, 16).tril().bool()
+    return [discrete.vary([mask], name, seed, distinct=False)[0] for seed in SEEDS]
+
+
+@pytest.mark.parametrize("name", ["normal", "edited", "permuted"])
+def test_masks_vary_and_no_row_becomes_empty(name: str) -> None:
+    causal = torch.ones(16, 16).tril().bool()
+    assert all(not torch.equal(mask, causal) and bool(mask.any(-1).all()) for mask in masks(name))
+
+
+def test_a_mask_is_edited_by_single_elements() -> None:
+    changes = [int((mask != torch.ones(16, 16).tril().bool()).sum()) for mask in masks("edited")]
+    assert min(changes) == 1 and max(changes) <= discrete.FEW_EDITS
+
+
+def test_a_row_that_is_empty_from_the_start_may_stay_so() -> None:
+    mask = torch.tensor([[True, False], [False, False]])
+    assert any(not discrete.vary([mask], "normal", seed, distinct=False)[0][1].any() for seed in SEEDS)
+
+
+@pytest.mark.parametrize("value", [3, 0.5])
+def test_numbers_become_others_nothing_and_negative(value: float) -> None:
+    assert discrete.vary([value], "negated", 1, distinct=False) == [-value]
+    assert discrete.vary([value], "zeros", 1, distinct=False) == [0]
+    drawn = [discrete.vary([value], "normal", seed, distinct=False)[0] for seed in range(200)]
+    assert min(drawn) == -value and 0 in drawn and all(type(number) is type(value) for number in drawn)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_denormal_values_are_below_the_smallest_normal_number(dtype: torch.dtype) -> None:
+    [x] = distributions.redistribute([torch.randn(64, 64, dtype=dtype)], "denormal", 3)
+    assert x.dtype is dtype and 0 < float(x.abs().max()) < torch.finfo(torch.float32 if dtype is torch.bfloat16 else dtype).tiny
+
+
+def test_coarse_values_are_exact_in_a_few_digits() -> None:
+    [x, scale] = distributions.redistribute([torch.randn(64, 64), torch.full((1,), 0.0625)], "coarse", 3)
+    assert torch.equal((x * 64).round(), x * 64) and math.log2(scale.item()).is_integer()
+    halves = (x / scale) % 1 == 0.5
+    assert bool(halves.any())
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_infinities_leave_every_row_a_number(name: str) -> None:
+    [x] = distributions.redistribute([torch.randn(256, 128)], name, 3)
+    assert bool(x.isinf().any()) and bool(x.isfinite().any(-1).all()) and not bool(x.isnan().any())
+
+
+def test_every_distribution_has_its_cases() -> None:
+    task = Task("any", "/nowhere/any.py")
+    names = [case.name for case in cases(task, 5)]
+    assert set(names) == set(DISTRIBUTIONS) - {"special"}
+    assert all(names.count(name) == 2 for name in ("nominal", *TWICE))
+
+
+def test_parameters_of_a_case_are_read_as_they_were_written() -> None:
+    draws = [Draw(), Draw(of=0), Draw(fixed=1, variant=7), Draw(layout=random.Random(1).randrange(9))]
+    assert [Draw.of_case(with_draw(Case("normal", 1), draw)) for draw in draws] == draws
