@@ -53,6 +53,7 @@ class ModelNew(torch.nn.Module):
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_keys_do_not_reach_a_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from warpwright import domains
