@@ -16,7 +16,7 @@ from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import DEFAULT, Rows, Tuning
 from warpwright.domains.rgnn.emit.rows import lower
 from warpwright.domains.rgnn.front import Sym, trace
-from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.index import Index, uncompiled
 from warpwright.domains.rgnn.ir import Builder, Program, Shape
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.order import SCATTER, Ordering, flatten
@@ -159,6 +159,7 @@ def emitter_for(device: torch.device, dtype: torch.dtype, options: Options) -> s
     return "gpu" if fits and find_spec("triton") is not None else "eager"
 
 
+@uncompiled
 def run(
     layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = STANDARD, donated: tuple[str, ...] = ()
 ) -> torch.Tensor:

@@ -110,7 +110,7 @@ class Writer:
         parameters = ", ".join([*self.arguments, *TABLE])
         lines = [
             "import triton", "import triton.language as tl", "", "", "@triton.jit", f"def kernel({parameters}):",
-            "    tile = tl.program_id(0)", "    relation = tl.load(tile_relation + tile)",
+            "    tile = tl.program_id(0)", "    relation = tl.load(tile_relation + tile).to(tl.int64)",
             "    tile_first, tile_last = tl.load(tile_begin + tile), tl.load(tile_end + tile)",
             *(f"    {x}" for x in self.head),
             f"    for base in range(tile_first, tile_last, {self.step}):",
