@@ -40,7 +40,7 @@ CASES = (
 def rounds(case: Case, pairs: list[Calls], quick: bool) -> None:
     """Time the functions in turn, whichever comes first."""
     inner = max(1, (1 << 14) // case.bytes)
-    for number in range(4 if quick else 80):
+    for number in range(4 if quick else 25):
         for calls in pairs if number % 2 else pairs[::-1]:
             calls.time(5, inner)
 
@@ -134,10 +134,12 @@ def main() -> int:
     with (options.out / "rows.jsonl").open("w") as file:
         for python in options.pythons or [sys.executable]:
             command = [python, "-m", "benchmarks.mpi.pack_cpu", "--child", "--out", str(options.out), *(["--dry"] if options.dry else [])]
-            process = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ)
-            file.write(process.stdout)
-            print(process.stdout)
-            code |= process.returncode
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+            for line in process.stdout or ():
+                file.write(line)
+                file.flush()
+                print(line, end="", flush=True)
+            code |= process.wait()
     return code
 
 
