@@ -147,9 +147,10 @@ def main() -> int:
                     print(json.dumps({"device": gpu.name, "gpus": gpu.count, **row}), file=file, flush=True)
                     if RANK == 0:
                         print(row, flush=True)
-            except Exception as error:  # a row; the other process fails alike, or waits until the launcher ends it
+            except Exception as error:
                 failed += 1
-                print(json.dumps({"table": "failed", "case": name, "error": f"{error!r}", "trace": traceback.format_exc()[-600:]}), file=file, flush=True)
+                row = {"table": "failed", "case": name, "error": f"{error!r}", "trace": traceback.format_exc()[-600:]}
+                print(json.dumps(row), file=file, flush=True)
                 traceback.print_exc()
     if RANK == 0:
         print(warpwright.mpi.counts(), f"{failed} failed", flush=True)

@@ -127,15 +127,22 @@ def blocking(rng: random.Random, sent: Object, received: Object, tag: int) -> st
     return mode
 
 
+def freed(one: Object, start: Callable[[list[Any]], MPI.Request]) -> MPI.Request:
+    """Start a message of a type that is freed while it is on its way."""
+    buffer, count, datatype = one.message
+    copy = datatype.Dup()
+    request = start([buffer, count, copy])
+    copy.Free()
+    return request
+
+
 def nonblocking(rng: random.Random, sent: list[Object], received: list[Object], tag: int) -> str:
     """Start many of both kinds, or persistent ones twice, and complete them."""
     persistent = rng.random() < 0.4
     if not persistent:
-        receives = [COMM.Irecv(one.message, PEER, tag + i) for i, one in enumerate(received)]
-        sends = [(COMM.Issend if rng.random() < 0.3 else COMM.Isend)(one.message, PEER, tag + i) for i, one in enumerate(sent)]
-        if rng.random() < 0.3:
-            for one in sent:
-                one.type.Dup().Free()  # a type that comes and goes meanwhile
+        receives = [freed(one, lambda message, i=i: COMM.Irecv(message, PEER, tag + i)) for i, one in enumerate(received)]
+        start = COMM.Issend if rng.random() < 0.3 else COMM.Isend
+        sends = [freed(one, lambda message, i=i: start(message, PEER, tag + i)) for i, one in enumerate(sent)]
         return complete(rng, [*receives, *sends])
     receives = [COMM.Recv_init(one.message, PEER, tag + i) for i, one in enumerate(received)]
     sends = [COMM.Send_init(one.message, PEER, tag + i) for i, one in enumerate(sent)]

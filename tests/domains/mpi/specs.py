@@ -217,3 +217,11 @@ def has_step_of_minus_one(spec: Spec) -> bool:
     if kind == "resized":
         return bool(given[1] == -1)
     return bool((kind == "hvector" and given[2] == -1) or (kind == "vector" and given[2] * extent_of(given[-1]) == -1))
+
+
+def has_negative_extent(spec: Spec) -> bool:
+    """MPICH (5.0.2) packs several objects of a contiguous run of elements of negative extent at places of its own."""
+    kind, *given = spec
+    if not given:
+        return False
+    return extent_of(spec) < 0 or any(has_negative_extent(child) for child in (given[2:] if kind == "struct" else given[-1:]))

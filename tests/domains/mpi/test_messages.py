@@ -22,8 +22,8 @@ def exchanged(python: str, rounds: int, fake: str | None = None, **more: str) ->
 
 
 def test_messages_arrive_byte_for_byte(python: str) -> None:
-    counts = exchanged(python, 40)["counts"]
-    assert min(counts[kind]["served"] for kind in ("send", "receive", "persistent")) > 5, counts
+    counts = exchanged(python, 24)["counts"]
+    assert min(counts[kind]["served"] for kind in ("send", "receive", "persistent")) > 3, counts
 
 
 def test_a_peer_without_the_shim_understands(python: str) -> None:
@@ -32,6 +32,13 @@ def test_a_peer_without_the_shim_understands(python: str) -> None:
 
 def test_objects_on_a_gpu(python: str, fake_cuda: str) -> None:
     assert exchanged(python, 20, fake_cuda)["launches"] > 5
+
+
+def test_eight_threads_at_once(python: str) -> None:
+    command = [*launcher(python, 2), python, str(HERE / "threads.py")]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment())
+    answer, served = process.stdout.split()
+    assert answer == "exact" and int(served) > 200, process.stderr
 
 
 def test_an_unmodified_c_program_prints_the_same(python: str, tmp_path: Path) -> None:

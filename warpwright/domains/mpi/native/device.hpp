@@ -323,27 +323,26 @@ struct Launch {
         return start(device.group, group.first[group.count], arguments);
     }
 
+    // Spin until the ticket shows; after some milliseconds ask the stream instead, because a kernel that failed never stores it.
+    bool flagged(u32 ticket) {
+        for (int spins = 0; *device.flag != ticket; ++spins) {
+            if (spins == 1 << 18) return cuda.wait(device.stream) == 0;
+            __builtin_ia32_pause();
+        }
+        std::atomic_thread_fence(std::memory_order_acquire);
+        return true;
+    }
+
     // The flag must not be waited for where a launch failed: then the stream itself is.
     bool finish(bool good) {
         if (!waited) return good;
         if (good && waiting() == Waiting::flag && done.flag) {
-            const u32 ticket = done.ticket;
-            for (std::uint64_t spins = 1; *device.flag != ticket; ++spins) {
-                __builtin_ia32_pause();
-                if ((spins & 0xfffff) == 0 && cuda.wait(device.stream)) return false; // a kernel that failed never stores its flag
-            }
-            std::atomic_thread_fence(std::memory_order_acquire);
-            return true;
+            return flagged(done.ticket);
         }
         if (good && waiting() == Waiting::write) {
             const u32 ticket = ++device.ticket;
             if (cuda.write(device.stream, reinterpret_cast<Pointer>(device.flag), ticket, 0) == 0) {
-                for (std::uint64_t spins = 1; *device.flag != ticket; ++spins) {
-                    __builtin_ia32_pause();
-                    if ((spins & 0xfffff) == 0 && cuda.wait(device.stream)) return false;
-                }
-                std::atomic_thread_fence(std::memory_order_acquire);
-                return true;
+                return flagged(ticket);
             }
         }
         return cuda.wait(device.stream) == 0 && good;
