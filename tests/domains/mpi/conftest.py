@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from interpreters import HERE, ROOT, pythons
-
-from warpwright import native
+from interpreters import KERNELS, fake_driver, pythons
 
 
 @pytest.fixture(params=["openmpi", "mpich"])
@@ -19,11 +17,5 @@ def python(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def fake_cuda() -> str:
-    """The driver of fake_cuda.cpp, compiled with a trap where an address is not aligned for its word."""
-    kernels = ROOT / "warpwright/domains/mpi/native/kernels.cu"
-    flags = (
-        "-O1", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1",
-        "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error",
-    )  # fmt: skip
-    text = (HERE / "fake_cuda.cpp").read_text() + f"// {kernels.stat().st_mtime_ns}"  # built again when the kernels change
-    return str(native.build(text, (f'KERNELS="{kernels}"',), flags))
+    """The driver of fake_cuda.cpp with the kernels as they are."""
+    return fake_driver(KERNELS)

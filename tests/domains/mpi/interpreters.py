@@ -14,8 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from warpwright import native
+from warpwright.base import digest
+
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent
+KERNELS = ROOT / "warpwright/domains/mpi/native/kernels.cu"
 NAMES = {"Open MPI": "openmpi", "MPICH": "mpich"}
 
 
@@ -32,6 +36,16 @@ def pythons() -> Mapping[str, str]:
             if answer.returncode == 0 and answer.stdout.startswith(title):
                 found.setdefault(name, python)
     return found
+
+
+def fake_driver(kernels: Path) -> str:
+    """Return the driver of fake_cuda.cpp over these kernels, compiled with a trap where an address is not aligned for its word."""
+    flags = (
+        "-O1", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1",
+        "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error",
+    )  # fmt: skip
+    text = (HERE / "fake_cuda.cpp").read_text() + f"// {digest(kernels.read_text())}"  # built again when the kernels change
+    return str(native.build(text, (f'KERNELS="{kernels}"',), flags))
 
 
 def environment(fake: str | None = None, **more: str) -> dict[str, str]:

@@ -196,7 +196,8 @@ def main() -> int:
         if wrong:
             failures.append({"type": repr(spec), "count, position, cut": given, "wrong": wrong})
     print(json.dumps({
-        "library": MPI.Get_library_version().split(",")[0].splitlines()[0], "types": options.types, "compared": COMPARED[True], "expansion_alone": COMPARED[False], "kinds": kinds, "refused": refused,
+        "library": MPI.Get_library_version().split(",")[0].splitlines()[0], "types": options.types,
+        "compared": COMPARED[True], "expansion_alone": COMPARED[False], "kinds": kinds, "refused": refused,
         "failed": len(failures), "failures": failures[:5], "counts": warpwright.mpi.counts(),
         "launches": FAKE.fake_launches() if FAKE is not None else 0,
     }))  # fmt: skip

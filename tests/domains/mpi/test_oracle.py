@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from interpreters import HERE, environment, last_line
+from interpreters import HERE, KERNELS, environment, fake_driver, last_line
 
 pytestmark = pytest.mark.compiler
 
@@ -28,6 +29,15 @@ def test_every_pair_of_memories_is_packed_byte_for_byte(python: str, fake_cuda: 
     told = judged(python, 40, seed=2, fake=fake_cuda)
     assert told["failed"] == 0, told["failures"]
     assert told["launches"] > 300, told
+
+
+def test_a_kernel_that_is_wrong_in_one_place_is_noticed(python: str, tmp_path: Path) -> None:
+    right = "i64 at = (i64)(word - index * nest.block.by) * width;"
+    text = KERNELS.read_text()
+    assert right in text
+    wrong = tmp_path / "kernels.cu"
+    wrong.write_text(text.replace(right, "i64 at = 0;"))
+    assert judged(python, 40, seed=2, fake=fake_driver(wrong))["failed"] > 0
 
 
 @pytest.mark.slow
