@@ -27,7 +27,7 @@ class Program:
     checks: tuple[str, ...] = ()
     """Checks any of which may be the one that rejects it; `status` is that of the first."""
     needs: frozenset[str] = frozenset()
-    """Of "cuda", "compiler" and "timing"."""
+    """Of "cuda", "compiler", "timing" and "slow"."""
     doc: str = ""
 
     @property

@@ -1,7 +1,8 @@
 """Every cheat of the corpus is rejected by the check that its header names, and every honest candidate passes: in real workers.
 
 Programs are sorted by task, so that one judge serves all of a task's programs. Cheats marked "timing" are honest while they are verified
-and are caught by the checks of timed calls; they go through the whole evaluator. Cheats marked "cuda" need a GPU.
+and are caught by the checks of timed calls; they go through the whole evaluator. Cheats marked "cuda" need a GPU; programs
+marked "slow" repeat what others show on another task.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ def marks(program: corpus.Program, device: str) -> list[pytest.MarkDecorator]:
         found += [pytest.mark.xfail(reason=KNOWN_GAPS[program.name], strict=False)]
     if device != "cpu":
         found += [pytest.mark.cuda, pytest.mark.skipif(not HAS_CUDA, reason="needs an NVIDIA GPU; its analogue for the CPU runs")]
+    if "slow" in program.needs:
+        found += [pytest.mark.slow]
     if "compiler" in program.needs:
         found += [pytest.mark.compiler, pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")]
     return found

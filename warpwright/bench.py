@@ -203,7 +203,10 @@ def _optimize(job: Job, task: Task, archive: Archive, evaluators: Evaluators | N
     line["captured"] = not run.limited
     line["reason"] = line["reason"] or (f"not captured: {run.limited}" if run.limited else "")
     line["artifact"] = _write_program(outcome.best, job.programs)
-    failed = any(FAILED in record.versions for record in outcome.records)
+    nothing = outcome.best is None and bool(outcome.left_out)
+    if nothing and not outcome.records:
+        line |= {"status": "timeout", "reason": outcome.stopped}
+    failed = nothing or any(FAILED in record.versions for record in outcome.records)
     return line, not outcome.interrupted and outcome.failure is None and not failed
 
 

@@ -1,11 +1,11 @@
 """Twenty plain kernels, and what the rewrites alone make of them: verified, and timed beside the text as it was given.
 
     python -m benchmarks.cuda.plain20 --prepare                                        anywhere: writes plain20.json.gz, the programs; needs libclang
-    python -m benchmarks.cuda.plain20 --probe --seconds 60 --jobs 16 --out OUT         on the GPU: times all of them
-    python -m benchmarks.cuda.plain20 --seconds 85 --jobs 14 --out OUT                 on the GPU: verifies and times the likeliest
+    python -m benchmarks.cuda.plain20 --seconds 125 --out OUT                          on the GPU
 
-Each kernel is a task of the cuda domain; no model is asked. The probe times by CUDA events in one process, without the verifier, to see what gains.
-The other run takes each program through the verifier and the timer, beside the text as given. `--dry` does either at small sizes on the CPU.
+Each kernel is a task of the cuda domain; no model is asked. Three parts share the seconds: the probe times programs by CUDA events in one process and
+compares them with the reference; the winner of each kernel goes through the verifier (`audit`, in processes of its own); in what is left winners go
+through verifier and timer once more, beside the text as given (`timed`). `--parts` picks some; `--dry` does them at small sizes on the CPU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.cuda.plain import Plain, grids, products, reductions, rows
-from warpwright import bench, domains
+from warpwright import bench, domains, jobs
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Candidate, Task, target_of
 from warpwright.domains.cuda import program
@@ -51,11 +51,11 @@ def write(folder: Path, kernels: Sequence[Plain], target: str) -> list[Path]:
     return paths
 
 
-def searched(paths: Sequence[Path], target: str, options: argparse.Namespace, out: Path) -> Iterator[dict[str, Any]]:
+def searched(paths: Sequence[Path], target: str, options: argparse.Namespace, out: Path, seconds: float) -> Iterator[dict[str, Any]]:
     """Yield a row for each task, as its programs are judged."""
-    budget = f"{options.seconds}s,{options.proposals} proposals"
+    budget = f"{max(1.0, seconds):.0f}s,{options.proposals} proposals"
     settings = Settings(device=target, budget=budget, timing_seconds=options.timing, regime=options.regime)
-    end, archive = time.time() + options.seconds, str(out / "archive.db")
+    end, archive = time.time() + seconds, str(out / "archive.db")
     plan = bench.Plan(archive, jobs=options.jobs, deadline=end, programs=str(out / "programs"), run="benchmarks.cuda.plain20:job")
     began = time.monotonic()
     done: list[dict[str, Any]] = []
@@ -63,7 +63,7 @@ def searched(paths: Sequence[Path], target: str, options: argparse.Namespace, ou
     def tell(line: dict[str, Any]) -> None:
         done.append(line)
         speedup, spent, reason = _speedup(line), time.monotonic() - began, line.get("reason") or ""
-        print(f"{spent:6.1f} s  {line['task']:20} {line['status']:9} {speedup:7.2f}x  {line.get('candidates')} {reason}"[:240], flush=True)
+        print(f"{spent:6.1f} s  timed {line['task']:20} {line['status']:9} {speedup:7.2f}x  {line.get('candidates')} {reason[-300:]}", flush=True)
 
     bench.run_bench(paths, settings, plan, tell)
     for line in done:
@@ -171,33 +171,27 @@ def prepare(paths: Sequence[Path], file: Path) -> None:
     file.write_bytes(gzip.compress(json.dumps(made).encode(), mtime=0))
 
 
-def probed(path: Path, target: str, pool: concurrent.futures.Executor, seconds: float) -> list[dict[str, Any]]:
+MOST = 13
+"""Programs of a kernel that the probe builds and times, beside the text as given."""
+
+
+def probed(path: Path, target: str, modules: dict[tuple[Action, ...], types.ModuleType], builds: dict[int, Any]) -> list[dict[str, Any]]:
     """Return a row for each recipe of a task: its time, and its error against the reference beside that of the text as given."""
     import torch
 
-    task = domains.describe(path)
-    space = prepared_space(task, json.loads(recipes_file(path).read_text()), target)
-    modules = {}
-    recipes = dict.fromkeys(one for technique in space.techniques for one in technique.programs)  # type: ignore[attr-defined]
-    for recipe in [(), *filter(None, recipes)]:
-        module = types.ModuleType("candidate")
-        exec(compile(space.candidate(recipe).source.text, path.name, "exec"), module.__dict__)
-        modules[recipe] = module
-    device = torch.device("cuda:0" if target == "cuda" else "cpu")
-    builds = {recipe: pool.submit(module._kernels_on, device) for recipe, module in modules.items()}
+    first = next(iter(modules.values()))
     torch.manual_seed(0)
-    with torch.device(device):
-        inputs = next(iter(modules.values())).get_inputs()
-    wide = [x.double() if x.is_floating_point() else x for x in inputs]
-    exact = _flat(next(iter(modules.values())).reference(*wide))
+    with torch.device("cuda:0" if target == "cuda" else "cpu"):
+        inputs = first.get_inputs()
+    exact = _flat(first.reference(*[x.double() if x.is_floating_point() else x for x in inputs]))
     made, given = [], 0.0
-    end = time.monotonic() + seconds
     for recipe, module in modules.items():
         row: dict[str, Any] = {"table": "probe", "task": path.stem, "recipe": [str(action) for action in recipe]}
+        made.append(row)
         try:
-            builds[recipe].result(timeout=120)
-            if time.monotonic() > end and recipe:
-                row["note"] = "not begun"
+            builds[id(module)].result(timeout=60)
+            if module._kernels_on.cache_info().currsize == 0:
+                row["note"] = "not built in time"
                 continue
             model = module.ModelNew()
             outputs = _flat(model(*[x.clone() for x in inputs]))
@@ -207,8 +201,20 @@ def probed(path: Path, target: str, pool: concurrent.futures.Executor, seconds: 
             row["speedup"] = round(given / row["us"], 3)
         except Exception:
             row["failure"] = traceback.format_exc()[-1500:]
-        made.append(row)
+    if target == "cuda":
+        made[0]["reference_us"] = _microseconds(lambda: first.reference(*inputs), target)
     return made
+
+
+def winners_of(rows_: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the recipe of the fastest right program of each task: one that errs at most twice as much as the text as given."""
+    found: dict[str, list[str]] = {}
+    for task in dict.fromkeys(row["task"] for row in rows_):
+        timed = [row for row in rows_ if row["task"] == task and "us" in row]
+        if timed:
+            allowed = 2 * timed[0]["error"] + 1e-6
+            found[task] = min((row for row in timed if row["error"] <= allowed), key=lambda row: row["us"])["recipe"]
+    return found
 
 
 def _flat(outputs: Any) -> list[Any]:
@@ -242,13 +248,20 @@ def _microseconds(call: Any, target: str) -> float:
     return sorted(times)[len(times) // 2]
 
 
-def probe(paths: Sequence[Path], target: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of every task."""
-    end = time.monotonic() + options.seconds
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for path in paths:
+def probe(paths: Sequence[Path], target: str, jobs: int, end: float) -> Iterator[dict[str, Any]]:
+    """Yield the rows of every task; every build is begun at once, the likeliest programs of all tasks first."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        tasks = {path: modules_of(path, target) for path in paths}
+        builds: dict[int, concurrent.futures.Future[Any]] = {}
+        device = "cuda:0" if target == "cuda" else "cpu"
+        for turn in range(max(map(len, tasks.values()))):
+            for modules in tasks.values():
+                if turn < len(modules):
+                    module = list(modules.values())[turn]
+                    builds[id(module)] = pool.submit(_built, module, device, end)
+        for path, modules in tasks.items():
             try:
-                made = probed(path, target, pool, max(1.0, end - time.monotonic()))
+                made = probed(path, target, modules, builds)
             except Exception:
                 made = [{"table": "probe", "task": path.stem, "failure": traceback.format_exc()[-1500:]}]
             best = max(made, key=lambda row: row.get("speedup", 0.0))
@@ -256,8 +269,58 @@ def probe(paths: Sequence[Path], target: str, options: argparse.Namespace) -> It
             print(f"{end - time.monotonic():6.1f} s left  {path.stem:20} {gain} of {given}  {best.get('recipe')}", flush=True)
             for row in made:
                 if "failure" in row:
-                    print("   ", row.get("recipe"), row["failure"].splitlines()[-1][:200], flush=True)
+                    print("   ", row.get("recipe"), row["failure"].strip().splitlines()[-1][:200], flush=True)
             yield from made
+
+
+def _built(module: Any, device: str, end: float) -> None:
+    import torch
+
+    if time.monotonic() < end:
+        module._kernels_on(torch.device(device))
+
+
+def modules_of(path: Path, target: str) -> dict[tuple[Action, ...], types.ModuleType]:
+    """Return the programs of a task as modules: the text as given, then the MOST likeliest."""
+    task = domains.describe(path)
+    space = prepared_space(task, json.loads(recipes_file(path).read_text()), target)
+    listed = dict.fromkeys(one for technique in space.techniques for one in technique.programs)  # type: ignore[attr-defined]
+    modules = {}
+    for recipe in [(), *filter(None, listed)][: 1 + MOST]:
+        module = types.ModuleType("candidate")
+        exec(compile(space.candidate(recipe).source.text, path.name, "exec"), module.__dict__)
+        modules[recipe] = module
+    return modules
+
+
+def audit(paths: Sequence[Path], winners: dict[str, list[str]], target: str, jobs_: int, end: float) -> Iterator[dict[str, Any]]:
+    """Yield a row for each task: what the verifier says of its winner."""
+    orders = [{"path": str(path), "recipe": winners[path.stem], "target": target, "end": end} for path in paths if path.stem in winners]
+    began = time.monotonic()
+    for position, result in jobs.map_jobs("benchmarks.cuda.plain20:audited", orders, jobs_, "local"):
+        name = Path(orders[position]["path"]).stem  # type: ignore[arg-type]
+        row = {"status": "crashed", "reason": str(result)} if isinstance(result, Exception) else result
+        print(f"{time.monotonic() - began:6.1f} s  audit {name:20} {row['status']:9} {row.get('reason', '')[-200:]}", flush=True)
+        yield {"table": "audit", "task": name, "recipe": winners[name], **row}
+
+
+def audited(order: dict[str, Any]) -> dict[str, Any]:
+    """Put one program through the verifier."""
+    from warpwright.verifier import verify
+
+    if time.time() > order["end"]:
+        return {"status": "not begun"}
+    began = time.monotonic()
+    try:
+        path = Path(order["path"])
+        task = domains.describe(path)
+        space = prepared_space(task, json.loads(recipes_file(path).read_text()), order["target"])
+        candidate = space.candidate([Action.parse(text) for text in order["recipe"]])
+        build, verdict = verify.audit(task, candidate.source, "cuda:0" if order["target"] == "cuda" else "cpu")
+        said = {"status": verdict.status, "reason": verdict.reason or ("" if build.ok else build.log[-1000:]), "case": verdict.case}
+    except Exception:
+        said = {"status": "crashed", "reason": traceback.format_exc()[-1500:]}
+    return {**said, "seconds": round(time.monotonic() - began, 1)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -268,12 +331,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--prepare", action="store_true", help="write the programs, and run none of them")
     parser.add_argument("--prepared", metavar="FILE", default=str(PREPARED), help="what --prepare writes (%(default)s)")
     parser.add_argument("--regime", default="", help="the verdict's regime: single or stream (the target's own)")
-    parser.add_argument("--seconds", type=float, default=140.0, help="no candidate is begun after that many (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=125.0, help="nothing is begun after that many (%(default)s)")
     parser.add_argument("--proposals", type=int, default=14, help="candidates of a task (%(default)s)")
-    parser.add_argument("--timing", type=float, default=1.0, help="seconds for which a candidate is timed at most (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=12, help="tasks, or builds, at once (%(default)s)")
+    parser.add_argument("--timing", type=float, default=0.7, help="seconds for which a candidate is timed at most (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=4, help="tasks under the timer at once; twice as many under the verifier alone (%(default)s)")
+    parser.add_argument("--builds", type=int, default=16, help="builds at once (%(default)s)")
     parser.add_argument("--kernels", default="", help="only these, by name")
-    parser.add_argument("--probe", action="store_true", help="time single rewrites, without the verifier")
+    parser.add_argument("--parts", default="probe,audit,timed", help="what is done (%(default)s)")
     parser.add_argument("--dry", action="store_true", help="on the CPU at its small sizes")
     options = parser.parse_args(arguments)
     target = "cpu" if options.dry else options.target
@@ -288,23 +352,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(paths: Sequence[Path], target: str, options: argparse.Namespace) -> int:
-    """Run the probe or the suite; write the rows."""
+    """Run the parts; write the rows as they come."""
     programs = json.loads(gzip.decompress(Path(options.prepared).read_bytes()))
     for path in paths:
         recipes_file(path).write_text(json.dumps(programs[path.stem]))
-    out = Path(options.out)
+    out, began = Path(options.out), time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
+    made: list[dict[str, Any]] = []
     with open(out / "rows.jsonl", "a") as file:
-        done = []
-        for row in probe(paths, target, options) if options.probe else searched(paths, target, options, out):
-            done.append(row)
+
+        def keep(row: dict[str, Any]) -> None:
+            made.append(row)
             file.write(json.dumps(row, default=str) + "\n")
             file.flush()
-    if not options.probe:
-        speedups = [_speedup(row) for row in done]
-        mean = math.exp(sum(map(math.log, speedups)) / len(speedups)) if speedups else 0.0
-        print(f"{len(done)} kernels, geometric mean {mean:.2f}x of the text as given")
+
+        if "probe" in options.parts:
+            for row in probe(paths, target, options.builds, began + SHARES["probe"] * options.seconds):
+                keep(row)
+        winners = winners_of(made)
+        gains = [float(row["speedup"]) for row in made if row["recipe"] == winners.get(row["task"]) and "speedup" in row]
+        print(f"probe: {len(gains)} kernels, geometric mean {_mean(gains):.2f}x of the text as given", flush=True)
+        if "audit" in options.parts:
+            end = time.time() + began + (SHARES["probe"] + SHARES["audit"]) * options.seconds - time.monotonic()
+            for row in audit(paths, winners, target, 2 * options.jobs, end):
+                keep(row)
+        for path in paths:  # the winner alone is left for the timer
+            if path.stem in winners:
+                kept = [one for one in programs[path.stem] if one["recipe"] in ([], winners[path.stem])]
+                recipes_file(path).write_text(json.dumps(kept))
+        left = options.seconds - (time.monotonic() - began)
+        if "timed" in options.parts and left > 5:
+            order = sorted(paths, key=lambda path: path.stem not in winners)
+            for row in searched(order, target, options, out, left):
+                keep(row)
+    timed = [_speedup(row) for row in made if row["table"] == "plain20" and row["status"] == "ok" and row.get("candidates")]
+    print(f"timer: {len(timed)} kernels, geometric mean {_mean(timed):.2f}x of the text as given")
     return 0
+
+
+SHARES = {"probe": 0.34, "audit": 0.33}
+"""Of the seconds; the timer has the rest."""
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
 
 
 if __name__ == "__main__":

@@ -264,6 +264,18 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
         clock.clean()
 
 
+def summary(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of times for reading."""
+    short = {"table": "summary", "graph": row["graph"], "layer": row["model"], "program": row["implementation"]}
+    for name in ("forward", "training"):
+        time_ms = row.get(f"{name}_ms")
+        short[f"{name} ms"] = f"{time_ms:.3g}" if time_ms is not None else ""
+        short[f"{name}, floors"] = f"{time_ms / row[f'{name}_floor_ms']:.1f}" if time_ms is not None else ""
+        short[f"{name} GB"] = f"{row[f'{name}_gb']:.3g}" if f"{name}_gb" in row else ""
+    short["error"] = f"{row['error']:.1e}" if "error" in row else ""
+    return short | {"note": row.get("note", "").split(".")[0][:60]}
+
+
 def main() -> None:
     """Run what the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -293,6 +305,8 @@ def main() -> None:
 
         def write(row: dict[str, Any]) -> None:
             file.write(json.dumps(row) + "\n")
+            if row["table"] == "times":
+                file.write(json.dumps(summary(row)) + "\n")
             file.flush()
             if "implementation" in row:
                 text = " ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in row.items()

@@ -92,7 +92,8 @@ def measured(name: str, cubin: Path, search: str, given: argparse.Namespace) -> 
         outcome = optimize(task, space, evaluator, search, budget, seed=given.seed)
         if outcome.failure is not None:
             raise outcome.failure
-        row |= {"device": evaluator.child.about.get("device", ""), "original_us": evaluator.child.about.get("us", 0.0), "noise": evaluator.noise}
+        about = evaluator.child.about
+        row |= {"device": about.get("device", ""), "original_us": about.get("us", 0.0), "noise": evaluator.noise}
         row |= counts(outcome) | {"starts_s": evaluator.child.starts}
         best = outcome.best
         if best is not None and best.candidate.actions:
@@ -167,7 +168,8 @@ def counts(outcome: Outcome) -> dict[str, Any]:
     found = outcome.best.speedup if outcome.best else 0.0
     reached = [count for count in (30, 100, 300, 1000, 3000) if count <= outcome.proposals]
     curve = [(count, round(best_of(outcome.records[: count + 1]), 5)) for count in reached]
-    return {"curve": curve, "proposals": outcome.proposals, "statuses": dict(statuses), "best": found, "search_s": outcome.seconds, "stopped": outcome.stopped}
+    counted = {"curve": curve, "proposals": outcome.proposals, "statuses": dict(statuses), "best": found}
+    return counted | {"search_s": outcome.seconds, "stopped": outcome.stopped}
 
 
 def best_of(records: Sequence[Record]) -> float:

@@ -3,9 +3,9 @@
     python -m benchmarks.timing.speed --device cuda --out $OUT
     python -m benchmarks.timing.speed --device cpu --out /tmp/speed --parts warm
 
-Cold is the command `warpwright audit` with its default baselines, everything in it, in an archive of its own; "cold, caches" is the same once more,
-when what compilers and probes keep on the disk is there. Warm is a resident evaluator that has answered a program of each kind before; its programs
-differ from one another, and none is answered from an archive. Rows go to OUT/rows.jsonl as they are known.
+Cold is the command `warpwright audit` with its default baselines, everything in it, with an archive and a cache folder of its own; "cold, caches" is
+the same once more, when what compilers and probes have kept on the disk is there. Warm is a resident evaluator that has answered a program of each
+kind before; its programs differ from one another, and none is answered from an archive. Rows go to OUT/rows.jsonl as they are known.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ class Bench:
         file.write_text(self.program(kind))
         command = [sys.executable, "-m", "warpwright.cli", "audit", str(file), "--task", str(self.task), "--target", self.device.partition(":")[0]]
         archive = self.folder / f"archive{self._number}.db"
-        done = subprocess.run([*command, "--json", "--archive", str(archive)], capture_output=True, text=True, timeout=400)
+        environment = {**os.environ, "WARPWRIGHT_CACHE": str(self.folder / "cache")}
+        done = subprocess.run([*command, "--json", "--archive", str(archive)], capture_output=True, text=True, timeout=400, env=environment)
         lines = done.stdout.splitlines()
         if not lines:
             raise RuntimeError(done.stderr[-500:])
@@ -180,7 +181,7 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     given.add_argument("--device", default="cpu")
     given.add_argument("--out", required=True)
-    given.add_argument("--parts", default="warm,rate,cold", help="of warm, rate, cold (%(default)s)")
+    given.add_argument("--parts", default="cold,warm,rate", help="of cold, warm, rate (%(default)s)")
     given.add_argument("--runs", type=int, default=4, help="warm answers of each kind")
     given.add_argument("--seconds", type=float, default=5.0, help="of timing, at most, for a warm answer")
     given.add_argument("--rate-seconds", type=float, default=60.0)
@@ -191,7 +192,12 @@ def main() -> None:
         bench = Bench(chosen.device, out, Path(name), chosen.seconds)
         facts = device_facts(chosen.device)
         bench.write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **facts})
+        if "cold" in parts:
+            for state in ("cold", "cold, caches"):
+                for kind in ("wrong", "right"):
+                    bench.noted(state, kind, lambda kind=kind: bench.audit(kind))  # type: ignore[misc]
         if {"warm", "rate"} & set(parts):
+            os.environ["WARPWRIGHT_CACHE"] = str(Path(name, "cache of the server"))
             with Service(Path(name, "server")) as service:
                 session = service.session()
                 for kind in ("wrong", "right"):
@@ -200,10 +206,6 @@ def main() -> None:
                     bench.noted("warm", kind, lambda kind=kind: bench.warm(session, kind))  # type: ignore[misc]
                 if "rate" in parts:
                     _rate(bench, session, chosen.rate_seconds)
-        if "cold" in parts:
-            for state in ("cold", "cold, caches"):
-                for kind in ("wrong", "right"):
-                    bench.noted(state, kind, lambda kind=kind: bench.audit(kind))  # type: ignore[misc]
         bench.summarise()
 
 

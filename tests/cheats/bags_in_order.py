@@ -9,6 +9,7 @@ ROW = "hard_coding"
 TASK = "embedding_bag"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

@@ -10,6 +10,7 @@ ROW = "algebra"
 TASK = "batchnorm"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "non_finite")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

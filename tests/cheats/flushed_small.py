@@ -10,6 +10,7 @@ ROW = "underflow"
 TASK = "softmax"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

@@ -10,6 +10,7 @@ ROW = "folded"
 TASK = "linear_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("stale_state",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

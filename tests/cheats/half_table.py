@@ -9,6 +9,7 @@ ROW = "precision"
 TASK = "embedding_bag"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "stale_state")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

@@ -11,6 +11,7 @@ ROW = "later"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "background", "forbidden")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

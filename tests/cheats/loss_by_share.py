@@ -9,6 +9,7 @@ ROW = "hard_coding"
 TASK = "cross_entropy_ignored"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "input_layout")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

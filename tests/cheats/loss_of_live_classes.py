@@ -10,6 +10,7 @@ ROW = "subsampling"
 TASK = "cross_entropy_ignored"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "input_layout")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

@@ -10,6 +10,7 @@ ROW = "precision"
 TASK = "linear_chain"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "stale_state")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

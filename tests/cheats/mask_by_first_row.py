@@ -11,6 +11,7 @@ ROW = "hard_coding"
 TASK = "attention_masked"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "input_layout")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

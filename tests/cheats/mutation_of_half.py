@@ -10,6 +10,7 @@ ROW = "aliasing"
 TASK = "inplace_original"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("input_mutated",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

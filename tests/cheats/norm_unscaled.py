@@ -10,6 +10,7 @@ ROW = "underflow"
 TASK = "double_norm"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

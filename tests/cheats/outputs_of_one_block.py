@@ -10,6 +10,7 @@ ROW = "aliasing"
 TASK = "multi_output"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("aliasing", "layout", "values")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

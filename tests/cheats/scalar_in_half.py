@@ -10,6 +10,7 @@ ROW = "precision"
 TASK = "scalar_inputs"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "input_layout")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

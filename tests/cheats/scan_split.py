@@ -9,6 +9,7 @@ ROW = "precision"
 TASK = "scan_double"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

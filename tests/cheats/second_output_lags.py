@@ -10,6 +10,7 @@ ROW = "values"
 TASK = "multi_output"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values", "cached")
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

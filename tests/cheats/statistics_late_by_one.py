@@ -10,6 +10,7 @@ ROW = "later"
 TASK = "batchnorm"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("buffers",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

@@ -10,6 +10,7 @@ ROW = "algebra"
 TASK = "quantise"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

@@ -10,6 +10,7 @@ ROW = "hard_coding"
 TASK = "integer_product"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

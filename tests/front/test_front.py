@@ -132,6 +132,7 @@ def test_calls_by_name() -> None:
         optimize(module, kwargs={"y": torch.randn(2, 4)})
 
 
+@pytest.mark.slow
 def test_a_function() -> None:
     x = torch.randn(5, 7)
     result = optimize(scaled, (x, 3.0))
@@ -162,6 +163,7 @@ def test_progress_is_shown_by_default(capfd: pytest.CaptureFixture[str]) -> None
     assert "the best baseline" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_program_is_pickled_by_its_file() -> None:
     module, x = network(), torch.randn(3, 8)
     result = optimize(module, (x,))
@@ -181,6 +183,7 @@ with torch.no_grad():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["ok", "wrong"])
 def test_the_file_that_is_shipped(status: str, tmp_path: Path) -> None:
     """Saved elsewhere, moved with its state, it tests itself and can be imported; also when the original was kept."""
@@ -213,6 +216,7 @@ class Fading(torch.nn.Module):
         return x.mean() + self.gain * self.linear(x)
 
 
+@pytest.mark.slow
 def test_calibration_verifies_with_other_values_and_ships_the_models_own() -> None:
     module, x = Fading(), torch.randn(3, 8)
     drawn = calibrated(module, (x,), {})
@@ -247,6 +251,7 @@ class Accelerated(torch.nn.Module):
         return torch.relu(self.linear(x) * 2.0)
 
 
+@pytest.mark.slow
 def test_accelerate_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Accelerated, "__call__", Accelerated.__call__)
     warpwright.accelerate(budget="6 proposals", target="cpu", progress=False)(Accelerated)
@@ -263,6 +268,7 @@ def test_accelerate_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
         warpwright.accelerate(model)
 
 
+@pytest.mark.slow
 def test_as_a_backend_of_torch_compile() -> None:
     torch._dynamo.reset()
     module, x = network().eval(), torch.randn(3, 8)

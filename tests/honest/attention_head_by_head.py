@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 TASK = "attention_masked"
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

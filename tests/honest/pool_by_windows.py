@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 TASK = "conv_pool"
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

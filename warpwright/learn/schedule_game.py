@@ -45,7 +45,7 @@ def kinds(schedule: Schedule, place: int) -> Iterator[Action]:
 KINDS = 4
 
 
-class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] (Any where gymnasium is missing)
+class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc]  # Any where gymnasium is missing
     """One kernel. Episodes begin at the compiler's schedule and end after STEPS edits or at STOP."""
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)

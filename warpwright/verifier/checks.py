@@ -119,4 +119,4 @@ DISTRIBUTIONS: Mapping[str, str] = {
 """Shapes stay nominal in every distribution. Integers, Booleans and Python numbers vary in all but the nominal one (`discrete.vary`)."""
 
 INFINITE = ("masked", "padded", "infinite")
-"""Used where the original answers with finite numbers all the same, as a softmax, a maximum or a clamp does."""
+"""Used where the original answers with finite numbers all the same, as a softmax, a maximum or a clamp does, and has no sums of products."""

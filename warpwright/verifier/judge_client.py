@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -130,19 +129,17 @@ class Judge:
         """The cases that every candidate of this task meets: those on which the original gives sound answers. `dropped` has the others."""
         if self._cases is None:
             wanted = cases(self.task, self.secret)
-            kept, fastest = [wanted[0]], 0.0
+            kept, fastest = [wanted[0]], 0.0  # seconds of a case: on a busy machine others take ten times as long
             for case in wanted[1:]:
                 if len(kept) >= FEWEST_CASES and len(kept) * fastest > CASES_SECONDS:
                     self.dropped[case.name] = f"left out: {len(kept)} cases take the original more than {CASES_SECONDS:g} s in float64"
                     continue
-                began, away = time.monotonic(), self.worker.away
                 reply = self._ask("viable", case=asdict(case), which=0)
                 if reply["problem"]:
                     self.dropped[case.name] = reply["problem"]
                 else:
                     kept.append(replace(case, params=reply["params"]))
-                    seconds = time.monotonic() - began - (self.worker.away - away)
-                    fastest = min(fastest or seconds, seconds)  # of one case at its fastest: on a busy machine others take ten times as long
+                    fastest = min(fastest or reply["seconds"], reply["seconds"])
             self._cases = tuple(kept)
         return self._cases
 

@@ -5,6 +5,7 @@ It never imports a candidate. The seeds of hidden values come from the parent, o
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -65,6 +66,7 @@ class JudgeWorker:
         self.last: list[Any] = []
         self.shipped: list[str] = []
         self.states: dict[int, dict[str, Any]] = {}
+        self.multiplies = False
         self.form: list[tuple[str, tuple[int, ...], torch.dtype]] = []
         """Path, shape and dtype of the original's outputs on nominal inputs."""
 
@@ -111,7 +113,8 @@ class JudgeWorker:
             stateful = self._differs_again(original, case, output) if mutated or consumes else False
         original.random = consumes and stateful
         del inputs, fresh, output
-        original.writes_by_index = _writes_by_index(original, case)
+        seen = _operators(original, case)
+        original.writes_by_index, self.multiplies = seen.writing, seen.multiplying
         answer = self._sound_answer(original, case)
         self.form = [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves]
         return {
@@ -185,13 +188,18 @@ class JudgeWorker:
         return {}
 
     def viable(self, case: dict[str, Any], which: int) -> dict[str, Any]:
-        """Say why a hidden case cannot be used, or ""; and with which of its parameters it can: what varies is left out where it must be."""
-        made = from_json(Case, case)
+        """Say why a hidden case cannot be used, or ""; and with which of its parameters it can: what varies is left out where it must be.
+
+        And how long that took this thread, waiting for the GPU included, but not for a core.
+        """
+        made, began = from_json(Case, case), time.thread_time()
+        if made.name in INFINITE and self.multiplies:
+            return {"problem": "infinities in sums of products mean nothing", "params": dict(made.params)}
         problem, draw = self._problem(made, which), Draw.of_case(made)
         if problem and made.name != STRIDED and not draw.fixed:
             made = with_draw(made, replace(draw, fixed=1))
             problem = self._problem(made, which)
-        return {"problem": problem, "params": dict(made.params)}
+        return {"problem": problem, "params": dict(made.params), "seconds": time.thread_time() - began}
 
     def _problem(self, made: Case, which: int) -> str:
         try:
@@ -307,6 +315,10 @@ class JudgeWorker:
         return self.judgement.judge_state(seen, from_json(Case, case), which)
 
 
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "int_mm", "convolution", "scaled_dot_product", "mkldnn", "cudnn")
+"""Beginnings of the names of operators that add up products. Infinity times nothing is NaN in them, and how a faster one splits its operands decides
+where that comes up."""
+
 WRITES = ("index_put", "index_copy", "scatter", "masked_scatter", "put", "index_fill")
 
 
@@ -315,24 +327,25 @@ class _Operators(Mode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.writing = False
+        self.writing = self.multiplying = False
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         name, keywords = function.overloadpacket.__name__.strip("_"), keywords or {}
         accumulates = name.startswith("index_put") and True in (*arguments[3:4], keywords.get("accumulate"))
         adds = name.startswith(("scatter_add", "scatter_reduce")) or accumulates
         self.writing |= name.startswith(WRITES) and not adds
+        self.multiplying |= name.startswith(PRODUCTS)
         return function(*arguments, **keywords)
 
 
-def _writes_by_index(original: Original, case: Case) -> bool:
-    """Whether the original puts values at places that a tensor names, without adding."""
+def _operators(original: Original, case: Case) -> _Operators:
+    """Return what the original does: does it put values at places that a tensor names, without adding, and does it add up products?"""
     inputs = clone(original.inputs(case))
     original.set_state(0)
     with torch.no_grad(), _Operators() as seen:
         original.model(*inputs)
     original.current = None
-    return seen.writing
+    return seen
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -43,8 +43,8 @@ WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work g
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
 SINGLE_CHANGES = 3
-KEPT_CALLS, KEPT_SURELY, KEPT_SECONDS, KEPT_MOST_SECONDS = 300, 128, 0.1, 0.5
-"""So many further calls are made, or so many and for so long, before an output that was kept is looked at again; none of slow programs."""
+KEPT_CALLS = ((40, 2.0), (128, 0.5), (300, 0.1))
+"""So many further calls are made before an output that was kept is looked at again: up to each number, as long as they have not taken so long."""
 
 SETTLE_TRIES = 4
 POISONS = (0x11, 0x66, 0x66, 0x11, 0x11, 0x66)  # three times each, so that dice are not taken for memory; not in turns, as the addresses are
@@ -348,12 +348,12 @@ class _Verification:
     def kept(self, case: Case) -> None:
         """The output of an earlier call has to be what it was, hundreds of calls later too."""
         began = time.monotonic()
-        for number in range(KEPT_CALLS):
-            with as_rejections(case.name):
-                self.worker.go()
-            spent = time.monotonic() - began
-            if spent > (KEPT_SECONDS if number >= KEPT_SURELY else KEPT_MOST_SECONDS):
-                break
+        made = 0
+        for calls, seconds in KEPT_CALLS:
+            while made < calls and time.monotonic() - began < seconds:
+                with as_rejections(case.name):
+                    self.worker.go()
+                made += 1
         comparison = self.judge.compare(self.export("kept"), case, 0)
         if comparison.check:
             raise Rejected(rejection("output_reuse", f"an output returned earlier was changed by a later call: {comparison.reason}", case.name))

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from warpwright import native
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.workers import caches, device_yield, exchange
+from warpwright.workers import caches, device_yield, exchange, vector_code
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.procfs import descendants, parent_of, state_of, thread_seconds, threads_of
@@ -571,7 +571,8 @@ def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
     if trusted and apart:
         kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
         given = {name: str(kept / inside[name]) for name in SHARED_CACHES} | given
-    return own | given | {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for a name, and a dropped user has no entry in passwd
+    name = {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for one, and a dropped user has no entry in passwd
+    return own | given | vector_code.environment() | name
 
 
 @contextlib.contextmanager

@@ -53,6 +53,7 @@ class ModelNew(torch.nn.Module):
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_keys_do_not_reach_a_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from warpwright import domains
@@ -64,3 +65,14 @@ def test_keys_do_not_reach_a_candidate(tmp_path: Path, monkeypatch: pytest.Monke
     task = domains.describe(EXAMPLES / "row_sum.cu")
     build, verdict = verify.audit(task, Source("python", (("leak.py", LEAK),)))
     assert build.ok and verdict.ok, f"{build.log[-500:]} {verdict.reason}"
+
+
+@pytest.mark.slow
+@pytest.mark.compiler
+def test_a_kernel_that_does_not_compute_its_reference_is_no_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (EXAMPLES / "row_sum.cu").read_text().replace("j < columns; ++j", "j < columns - 1; ++j")
+    (tmp_path / "row_sum.cu").write_text(text)
+    (tmp_path / "row_sum_task.py").write_text((EXAMPLES / "row_sum_task.py").read_text())
+    how = ["--target", "cpu", "--budget", "2 proposals", "--out", str(tmp_path / "out"), "--archive", str(tmp_path / "a.db")]
+    assert cli.main(["optimize", str(tmp_path / "row_sum.cu"), *how]) == cli.WRONG_USE
+    assert "expected what the reference gives in float64" in capsys.readouterr().err

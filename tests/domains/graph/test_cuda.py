@@ -79,15 +79,18 @@ def check(functions: list[Function], size: tuple[int, ...], kinds: tuple[str, ..
     return kernels
 
 
+@pytest.mark.slow
 def test_elementwise_functions() -> None:
     check(ELEMENTWISE, (37, 131), ("normal", "scaled", "offset", "negated", "zeros", "heavy"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(33, 257), (40, 1024), (3, 70001), (701, 12)], ids=str)
 def test_rows(size: tuple[int, ...]) -> None:
     check(ROWS, size, ("normal", "offset", "heavy"))
 
 
+@pytest.mark.slow
 def test_long_rows_are_read_twice_at_most() -> None:
     functions = [ROWS[0], ROWS[1], ROWS[2], ROWS[7], ROWS[11], lambda x: torch.softmax(x * 2, -1) * 3]
     kernels = check(functions, (3, 70001), ("normal", "offset", "heavy"))
@@ -95,6 +98,7 @@ def test_long_rows_are_read_twice_at_most() -> None:
     assert all(kernel.made.flags for kernel in kernels)  # in parts
 
 
+@pytest.mark.slow
 def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "CHUNK_BYTES", 3 << 18)  # two rows
     check([ROWS[0], ROWS[7], ROWS[13]], (9, 70001), ("normal",))
@@ -113,6 +117,7 @@ def test_infinities_in_long_rows() -> None:
         torch.testing.assert_close(seen, plain, equal_nan=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(3, 64, 20, 12), (1, 2, 200, 300)], ids=str)
 def test_images(size: tuple[int, ...]) -> None:
     check(IMAGES, size, ("normal", "offset"))
@@ -130,6 +135,7 @@ class Halves(Several):
         return scaled, torch.softmax(x + y, -1), F.gelu(x * self.weight) + y, x.sum(-1), (x - y).float(), x.mean(0) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(40, 1024), (65, 130), (3, 70002), (9, 500)], ids=str)
 def test_bfloat16(size: tuple[int, ...]) -> None:
     torch.manual_seed(0)
@@ -157,6 +163,7 @@ class Losses(torch.nn.Module):
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_losses_over_rows() -> None:
     torch.manual_seed(0)
     given = (*(torch.randn(200, 1001) for _ in range(3)), torch.randint(0, 1001, (200,)))

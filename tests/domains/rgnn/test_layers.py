@@ -143,6 +143,26 @@ def test_without_pyg_an_unsupported_option_names_the_extra() -> None:
         RGATConv(IN, OUT, R, mod="f-scaled")(torch.randn(N, IN), index, relation)
 
 
+def test_autocast_does_not_change_a_layer() -> None:
+    index, relation = edges()
+    layer = RGCNConv(IN, OUT, R)
+    x = torch.randn(N, IN)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        seen = layer(x, index, relation)
+    torch.testing.assert_close(seen, layer(x, index, relation), rtol=0, atol=0)
+
+
+def test_a_compiled_model_breaks_its_graph_and_agrees() -> None:
+    index, relation = edges()
+    model = torch.nn.ModuleList([RGCNConv(IN, IN, R), RGATConv(IN, OUT, R)]).double()
+    x = torch.randn(N, IN, dtype=torch.float64, requires_grad=True)
+
+    def both(x: torch.Tensor) -> torch.Tensor:
+        return model[1](model[0](x, index, relation).relu(), index, relation)
+
+    assert_equal(torch.compile(both, backend="eager")(x), both(x), [x, model[0].weight, model[1].q])
+
+
 # --- beside PyG ------------------------------------------------------------------------------------------------------
 
 

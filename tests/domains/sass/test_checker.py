@@ -126,6 +126,15 @@ def test_distances_tell_operand_slots_apart() -> None:
     assert violations([(multiply, word(6)), (unseen, word(write=0))], distances) == []
 
 
+def test_the_sources_of_a_matrix_product_are_read_late() -> None:
+    """Compilers leave at least seven cycles before they overwrite them."""
+    product, over = line("HMMA.16816.F32 R24, R4, R8, R24", (24, 25), (4, 5, 8, 24, 25)), line("FADD R4, R1, R1", (4,), (1,))
+    distances = shipped(90)
+    assert distances.least["WAR", "<HMMA", "FMA", "R"] == 7
+    assert violations([(product, word(6)), (over, word())], distances) == [("DISTANCE", 1)]
+    assert violations([(product, word(7)), (over, word())], distances) == []
+
+
 def test_a_warp_groups_product_owns_its_registers_until_it_is_waited_for() -> None:
     product = line("HGMMA.64x64x16.F32 R24, gdesc[UR4], R24, gsb0", (24, 25), (24, 25, 260))
     use, wait = line("FADD R5, R24, R24", (5,), (24,)), line("WARPGROUP.DEPBAR.LE gsb0, 0x0")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import torch
 
@@ -155,6 +155,16 @@ _KEPT: OrderedDict[tuple[Any, ...], tuple[list[Any], Index]] = OrderedDict()
 MOST_KEPT = 16
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def uncompiled(function: Function) -> Function:
+    """Keep torch.compile out of a function: identities and versions of tensors are no part of a graph."""
+    disabled: Function = torch.compiler.disable(function)
+    return disabled
+
+
+@uncompiled
 def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) -> Index:
     """Return make(), or what it gave for the same tensors at the same version and the same sizes."""
     key = (*((id(t), 0 if t.is_inference() else t._version) for t in edge_tensors), sizes)

@@ -29,6 +29,8 @@ class Domain(Enum):
     NTYPE = "t"
     NODE = "tn"
 
+    __hash__ = object.__hash__  # that of Enum is a Python function, and indices look their maps up at each launch
+
     def __le__(self, other: Domain) -> bool:
         """Is a value of this domain determined by the keys of `other`?"""
         return set(self.value) <= set(other.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,7 +16,7 @@ from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import DEFAULT, Rows, Tuning
 from warpwright.domains.rgnn.emit.rows import lower
 from warpwright.domains.rgnn.front import Sym, trace
-from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.index import Index, uncompiled
 from warpwright.domains.rgnn.ir import Builder, Program, Shape
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.order import SCATTER, Ordering, flatten
@@ -25,6 +25,9 @@ from warpwright.errors import NotApplicable
 Inputs = tuple[tuple[str, Domain, Shape], ...]
 
 Runner = Callable[[Index, Mapping[str, torch.Tensor]], list[torch.Tensor]]
+
+Emitter = tuple[str, Tuning, tuple[str, ...]]
+"""Its name, the schedule of its kernels, and the inputs that it may write."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Options:
 STANDARD = Options()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """Ordered programs of one layer. `forward` returns the result, then what `backward` takes as the inputs `saved0`, `saved1`, ..."""
 
@@ -52,6 +55,23 @@ class Plan:
     backward: Program | None
     wanted: tuple[str, ...]
     """The inputs whose gradients `backward` returns."""
+    runners: dict[Any, Runner] = field(default_factory=dict)
+    """What runs its programs, by the name of the program and the emitter."""
+
+    def runner(self, name: str, emitter: Emitter) -> Runner:
+        """Return what runs the program `infer`, `forward` or `backward`."""
+        if (name, emitter) not in self.runners:
+            self.runners[name, emitter] = _runner(getattr(self, name), emitter)
+        return self.runners[name, emitter]
+
+
+def _runner(program: Program, emitter: Emitter) -> Runner:
+    if emitter[0] == "gpu":
+        try:
+            return Rows(lower(program), emitter[1], emitter[2])
+        except NotApplicable:
+            return Eager(program)
+    return Eager(program)
 
 
 Layer = Callable[..., Sym]
@@ -126,16 +146,6 @@ def _cached(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], sizes: tuple[
     return plan(layer, inputs, wanted, dict(sizes), options)
 
 
-@functools.lru_cache(maxsize=1024)
-def _runner(program: Program, emitter: str, tuning: Tuning, donated: tuple[str, ...] = ()) -> Runner:
-    if emitter == "gpu":
-        try:
-            return Rows(lower(program), tuning, donated)
-        except NotApplicable:
-            return Eager(program)
-    return Eager(program)
-
-
 def _about(rows: int) -> int:
     """Return a number of rows to within a fifth, so that batches of like size share a plan."""
     return round(2 ** (math.ceil(4 * math.log2(rows)) / 4)) if rows > 1 else 1
@@ -149,6 +159,7 @@ def emitter_for(device: torch.device, dtype: torch.dtype, options: Options) -> s
     return "gpu" if fits and find_spec("triton") is not None else "eager"
 
 
+@uncompiled
 def run(
     layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = STANDARD, donated: tuple[str, ...] = ()
 ) -> torch.Tensor:
@@ -159,13 +170,15 @@ def run(
     inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
     grown = torch.is_grad_enabled()
     wanted = tuple(name for name, (_, x) in tensors.items() if grown and x.requires_grad)
-    sizes = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
+    if "sizes" not in index.kept:
+        index.kept["sizes"] = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
+    sizes = index.kept["sizes"]
     compiled = _cached(layer, inputs, wanted, sizes, options)
     values = [x for _, x in tensors.values()]
-    emitter = emitter_for(values[0].device, values[0].dtype, options)
+    emitter = (emitter_for(values[0].device, values[0].dtype, options), options.tuning, donated)
     if not wanted:
-        return _runner(compiled.infer, emitter, options.tuning, donated)(index, dict(zip(tensors, values, strict=True)))[0]
-    result: torch.Tensor = _Layer.apply(compiled, index, (emitter, options.tuning), tuple(tensors), donated, *values)
+        return compiled.runner("infer", emitter)(index, dict(zip(tensors, values, strict=True)))[0]
+    result: torch.Tensor = _Layer.apply(compiled, index, emitter, tuple(tensors), *values)
     return result
 
 
@@ -173,11 +186,9 @@ class _Layer(torch.autograd.Function):
     """The plan as one node of autograd."""
 
     @staticmethod
-    def forward(
-        ctx: Any, compiled: Plan, index: Index, emitter: tuple[str, Tuning], names: tuple[str, ...], donated: tuple[str, ...], *values: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(ctx: Any, compiled: Plan, index: Index, emitter: Emitter, names: tuple[str, ...], *values: torch.Tensor) -> torch.Tensor:
         given = dict(zip(names, (x.detach() for x in values), strict=True))
-        result, *saved = _runner(compiled.forward, *emitter, donated)(index, given)
+        result, *saved = compiled.runner("forward", emitter)(index, given)
         read = compiled.backward.names() if compiled.backward is not None else {}
         ctx.save_for_backward(*(x if name in read else None for name, x in zip(names, values, strict=True)), *saved)
         ctx.compiled, ctx.index, ctx.emitter, ctx.names = compiled, index, emitter, names
@@ -191,8 +202,9 @@ class _Layer(torch.autograd.Function):
         given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
         given[GRADIENT] = gradient.contiguous()
         program = ctx.compiled.backward
-        gradients = dict(zip(ctx.compiled.wanted, _runner(program, *ctx.emitter)(ctx.index, _used(program, given)), strict=True))
-        return (None, None, None, None, None, *(gradients.get(name) for name in ctx.names))
+        run_it = ctx.compiled.runner("backward", (*ctx.emitter[:2], ()))
+        gradients = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
+        return (None, None, None, None, *(gradients.get(name) for name in ctx.names))
 
 
 def _used(program: Program, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

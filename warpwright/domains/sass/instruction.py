@@ -128,8 +128,13 @@ class Instruction:
 
     @cached_property
     def late_reads(self) -> tuple[int, ...]:
-        """The registers that it reads some cycles after issue, which a distance alone protects: uniform ones and predicates."""
-        return tuple(register for register in self.uses if register >= UR) if self.kind != "fixed" else ()
+        """The registers that it reads some cycles after issue, which a distance alone protects.
+
+        Uniform ones and predicates of what has a variable latency; general ones of matrix products and wide arithmetic.
+        """
+        if self.kind != "fixed":
+            return tuple(register for register in self.uses if register >= UR)
+        return tuple(register for register in self.uses if register < UR) if self.latency_class in isa.LATE_READERS else ()
 
     @cached_property
     def address(self) -> Address | None:

@@ -72,6 +72,9 @@ _INTEGER = frozenset(["VIADD", "IDP", "IDP4A"])
 _HALF = frozenset(["HADD2", "HMUL2", "HFMA2", "HSET2", "HSETP2", "HMNMX2", "VHMNMX"])
 _DOUBLE = frozenset(["DADD", "DMUL", "DFMA", "DSETP", "DMNMX"])
 _MATRIX = frozenset(["HMMA", "IMMA", "DMMA", "BMMA"]) | GMMA
+LATE_READERS = _MATRIX | {"IMADW", "FP64"}
+"""Classes of latency that read registers some cycles after issue: compilers overwrite the sources of an HMMA seven cycles later at the earliest."""
+
 _OWN_CLASS = frozenset(["R2UR", "LDGSTS", "BRA", "EXIT", "WARPGROUP", "ELECT", "VOTEU"])
 
 

@@ -290,6 +290,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_a_whole_program_says_at_its_end_what_was_found_each_line_once(tmp_path: Path) -> None:
     source = tmp_path / "race.cpp"
     source.write_text(transpile.compile_text(WHOLE, sanitize=True, host=True).source)

@@ -92,12 +92,12 @@ def _leasts(ir: GraphIR, name: str, least: Sequence[int], kind: Kind) -> list[in
     """Return the least numbers of calls that make a difference."""
     if ir.unreadable or ir.scheduled(name) or ir.scheduled("compile") or ir.scheduled("cuda_graph"):
         return []
-    counts = [sum(_weight(region) >= n for region in _plan(ir, kind)[1]) for n in least]
+    counts = [sum(_weight(region) >= n for region in _plan(ir, kind is CudaKernel)[1]) for n in least]
     return [n for i, n in enumerate(least) if counts[i] and counts[i] not in counts[:i]]
 
 
 def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
-    expanded, found = _plan(ir, kind)
+    expanded, found = _plan(ir, kind is CudaKernel)
     least = int(dict(action.params)["calls"])
     e = edit(expanded)
     twin = {node.name: node for node in e.graph.nodes}
@@ -110,10 +110,10 @@ def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
 
 
 @functools.lru_cache(maxsize=4)
-def _plan(ir: GraphIR, kind: Kind) -> tuple[GraphIR, list[list[fx.Node]]]:
+def _plan(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
     """Return the IR with batch norms, losses and sums of normalised rows written out, and its regions; a search asks for sites often."""
     expanded = two_level.expand(losses.expand(expand(ir)))
-    return expanded, regions(expanded, kind)
+    return expanded, regions(expanded, CudaKernel if on_gpu else Kernel)
 
 
 def _weight(region: Sequence[fx.Node]) -> int:

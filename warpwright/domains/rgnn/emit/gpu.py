@@ -110,7 +110,7 @@ class Writer:
         parameters = ", ".join([*self.arguments, *TABLE])
         lines = [
             "import triton", "import triton.language as tl", "", "", "@triton.jit", f"def kernel({parameters}):",
-            "    tile = tl.program_id(0)", "    relation = tl.load(tile_relation + tile)",
+            "    tile = tl.program_id(0)", "    relation = tl.load(tile_relation + tile).to(tl.int64)",
             "    tile_first, tile_last = tl.load(tile_begin + tile), tl.load(tile_end + tile)",
             *(f"    {x}" for x in self.head),
             f"    for base in range(tile_first, tile_last, {self.step}):",
@@ -402,10 +402,11 @@ class Rows:
         self.schedule = schedule
         self.seeds = seeds(schedule, donated)
         self.tuning = tuning
-        self.last = self._last_uses()
+        self.built: dict[tuple[int, int], Built] = {}
+        self.done = self._last_uses()
 
-    def _last_uses(self) -> dict[int, int]:
-        """Return the step after which each value is not read."""
+    def _last_uses(self) -> list[list[int]]:
+        """Return for each step the values that are not read afterwards."""
         last: dict[int, int] = {}
         program = self.schedule.program
         for number, step in enumerate(self.schedule.steps):
@@ -416,29 +417,33 @@ class Rows:
                     last[value] = number
                     if value in self.schedule.inline:
                         stack += program.ops[value].inputs
-        return last
+        steps = range(len(self.schedule.steps))
+        return [[value for value, end in last.items() if end == number and value not in program.outputs] for number in steps]
 
     def __call__(self, index: Index, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """Return the outputs; inputs as for `interpret`."""
         program = self.schedule.program
         values: list[Any] = [None] * len(program.ops)
         like = next(iter(inputs.values()))
-        kept = set(program.outputs)
         for number, step in enumerate(self.schedule.steps):
             if isinstance(step, int) and step in self.seeds.values():
                 values[step] = next(values[sum_] for sum_, add in self.seeds.items() if add == step)
             elif isinstance(step, int):
                 values[step] = value_of(program.ops[step], program, values, index, inputs, like)
             else:
-                self._launch(step, index, values, like)
-            for value, last in self.last.items():
-                if last == number and value not in kept:
-                    values[value] = None
+                self._launch(step, number, index, values, like)
+            for value in self.done[number]:
+                values[value] = None
         return [values[i][0] if program.ops[i].domain is Domain.ONE else values[i] for i in program.outputs]
 
-    def _launch(self, kernel: Kernel, index: Index, values: list[Any], like: torch.Tensor) -> None:
-        program = self.schedule.program
-        built = build(self.schedule, kernel, self.tuning if self.tuning.unroll else replace(self.tuning, unroll=unroll(index, kernel.rows)))
+    def _build(self, kernel: Kernel, number: int, index: Index) -> Built:
+        loads = self.tuning.unroll or unroll(index, kernel.rows)
+        if (number, loads) not in self.built:
+            self.built[number, loads] = build(self.schedule, kernel, replace(self.tuning, unroll=loads))
+        return self.built[number, loads]
+
+    def _launch(self, kernel: Kernel, number: int, index: Index, values: list[Any], like: torch.Tensor) -> None:
+        program, built = self.schedule.program, self._build(kernel, number, index)
         for position in kernel.stored:
             op = program.ops[position]
             shape = (index.rows[op.domain], *op.shape)
@@ -506,7 +511,6 @@ def _is_donated(program: Program, value: int, donated: tuple[str, ...]) -> bool:
     return _is_donated(program, op.inputs[0], donated) if op.kind == "view" else op.kind == "input" and op.function in donated
 
 
-@functools.lru_cache(maxsize=1024)
 def build(schedule: Schedule, kernel: Kernel, tuning: Tuning) -> Built:
     """Write and load a kernel; Triton compiles it at its first launch. Raises MissingExtra without Triton."""
     writer = Writer(schedule, kernel, tuning)

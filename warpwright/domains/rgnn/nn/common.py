@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -13,6 +14,20 @@ from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.plan import Options
 from warpwright.errors import MissingExtra
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def whole_call(forward: Function) -> Function:
+    """Keep torch.compile and autocast out of a layer's forward: its sums are made in float32."""
+
+    @functools.wraps(forward)
+    def run(self: Layer, *args: Any, **kwargs: Any) -> Any:
+        device = next(self.parameters()).device.type
+        with torch.autocast(device, enabled=False):
+            return forward(self, *args, **kwargs)
+
+    return indices.uncompiled(run)  # type: ignore[return-value]
 
 
 class Layer(torch.nn.Module):

@@ -13,7 +13,7 @@ from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import models
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, wide
+from warpwright.domains.rgnn.nn.common import Layer, whole_call, wide
 from warpwright.domains.rgnn.plan import run
 
 EdgeType = tuple[str, str, str]
@@ -107,6 +107,7 @@ class HGTConv(Layer):
         for one in (*self.skip.values(), *self.p_rel.values()):
             torch.nn.init.ones_(one)
 
+    @whole_call
     def forward(self, x_dict: dict[str, torch.Tensor], edge_index_dict: dict[EdgeType, Any]) -> dict[str, torch.Tensor]:
         """Return [N, out] for each node type that is a destination."""
         edges = list(edge_index_dict.values())

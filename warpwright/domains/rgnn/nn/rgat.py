@@ -9,7 +9,7 @@ from torch.nn import Parameter
 
 from warpwright.domains.rgnn import models
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_index, wide
+from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_index, whole_call, wide
 from warpwright.domains.rgnn.plan import run
 
 
@@ -98,6 +98,7 @@ class RGATConv(Layer):
                 if zeros is not None:
                     zeros.zero_()
 
+    @whole_call
     def forward(
         self, x: torch.Tensor, edge_index: Any, edge_type: torch.Tensor | None = None, edge_attr: Any = None, size: Any = None,
         return_attention_weights: bool | None = None,

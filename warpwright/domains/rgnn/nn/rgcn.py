@@ -11,7 +11,7 @@ from torch.nn import Parameter
 from warpwright.domains.rgnn import models
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_index, wide
+from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_index, whole_call, wide
 from warpwright.domains.rgnn.plan import Layer as Program
 from warpwright.domains.rgnn.plan import run
 
@@ -75,6 +75,7 @@ class RGCNConv(Layer):
         if self.bias is not None:
             torch.nn.init.zeros_(self.bias)
 
+    @whole_call
     def forward(self, x: X, edge_index: Any, edge_type: torch.Tensor | None = None) -> torch.Tensor:
         """Return [targets, out]; x is [N, in], node numbers [N], None for all nodes' own rows, or a pair of them for sources and targets."""
         if self.unsupported or not isinstance(edge_index, torch.Tensor) or edge_index.layout != torch.strided or edge_type is None:
