@@ -57,10 +57,13 @@ def unpack(library: Any, packed: np.ndarray, position: int, base: int, count: in
     return code, at.value
 
 
-def doubtful(spec: specs.Spec, count: int, extent: int) -> bool:
-    """Whether the library itself is known to pack such a type otherwise than the standard says; the expansion judges alone then."""
+def doubtful(spec: specs.Spec, count: int, extent: int, overlaps: bool) -> bool:
+    """Whether the library itself is known to pack such a type otherwise than the standard says; the expansion judges alone then.
+
+    Open MPI packs hvector(2, 1, 8, C_DOUBLE_COMPLEX) as twice the first element, and others whose complex elements overlap alike.
+    """
     if OPEN_MPI:
-        return specs.has_step_of_minus_one(spec) or (count > 1 and extent == -1)
+        return specs.has_step_of_minus_one(spec) or (count > 1 and extent == -1) or (overlaps and "C_DOUBLE_COMPLEX" in repr(spec))
     return specs.has_negative_extent(spec)
 
 
@@ -76,7 +79,8 @@ def examine(spec: specs.Spec, count: int, position: int, cut: int, seed: int) ->
     where = np.concatenate([np.arange(at - low, at - low + size) for at, size in runs] or [np.empty(0, np.int64)]).astype(np.int64)
     stream = memory[where]
     wrong = []
-    trusted = not doubtful(spec, count, extent)
+    overlaps = len(np.unique(where)) < len(where)
+    trusted = not doubtful(spec, count, extent, overlaps)
     COMPARED[trusted] += 1
     for name, library in (("shim", SHIM), ("library", LIBRARY)) if trusted else (("shim", SHIM),):
         room = np.full(position + len(stream) + 8, 7, np.uint8)
@@ -85,7 +89,6 @@ def examine(spec: specs.Spec, count: int, position: int, cut: int, seed: int) ->
         expected[position : position + len(stream)] = stream
         if code or after != position + len(stream) or not np.array_equal(room, expected):
             wrong.append(f"{name}: MPI_Pack")
-    overlaps = len(np.unique(where)) < len(where)
     fresh = rng.integers(0, 256, len(stream), dtype=np.uint8)
     for name, library in (("shim", SHIM), ("library", LIBRARY)) if trusted and not overlaps else (("shim", SHIM),):
         target, expected = memory.copy(), memory.copy()
@@ -182,7 +185,7 @@ def main() -> int:
     options = parser.parse_args()
     rng = random.Random(options.seed)
     kinds: collections.Counter[str] = collections.Counter()
-    failures, refused = [], collections.Counter[str]()
+    failures, refused, disagreed = [], collections.Counter[str](), collections.Counter[str]()
     for number in range(options.types):
         spec = specs.draw_spec(rng.randint, rng.randint(1, 3), wild=number % 2 == 1)
         kinds[spec[0]] += 1
@@ -193,12 +196,13 @@ def main() -> int:
             refused[f"{spec[0]}: {error}"] += 1
             continue
         wrong = examine(spec, *given, number)
+        disagreed.update(wrong)
         if wrong:
             failures.append({"type": repr(spec), "count, position, cut": given, "wrong": wrong})
     print(json.dumps({
         "library": MPI.Get_library_version().split(",")[0].splitlines()[0], "types": options.types,
         "compared": COMPARED[True], "expansion_alone": COMPARED[False], "kinds": kinds, "refused": refused,
-        "failed": len(failures), "failures": failures[:5], "counts": warpwright.mpi.counts(),
+        "failed": len(failures), "disagreed": disagreed, "failures": failures[:5], "counts": warpwright.mpi.counts(),
         "launches": FAKE.fake_launches() if FAKE is not None else 0,
     }))  # fmt: skip
     return bool(failures)

@@ -182,9 +182,9 @@ class _Places:
 
 def _cuda_model(work: Work, tuning: Tuning) -> str:
     blocks = -(-work.object.bytes // work.object.width(tuning.width) // (tuning.words * tuning.threads))
-    kernels = standalone_cuda.loader(cuda_text(work, tuning), {"move": 2})
-    launch = f"CUDA_KERNELS.launch('move', {blocks}, {tuning.threads}, x, ({{object}}.data_ptr(), {{stream}}.data_ptr()))"
-    aligned = "        x = CUDA_KERNELS.aligned(x, 16)\n"
+    kernels = standalone_cuda.loader(cuda_text(work, tuning), {"move": (2, blocks, tuning.threads)})
+    launch = "CUDA_KERNELS.launch('move', x, {object}.data_ptr(), {stream}.data_ptr())"
+    aligned = "        (x,) = CUDA_KERNELS.aligned(x)\n"
     return "\n" + kernels + _model(work, "CUDA_KERNELS.usable(x)", launch, aligned)
 
 
