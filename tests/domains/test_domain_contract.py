@@ -14,7 +14,7 @@ from toy_domain import ToyDomain
 
 from warpwright import cli, domains, targets
 from warpwright.archive import Archive
-from warpwright.base import Action, Budget, Scalar, Task, from_json, to_json, target_of
+from warpwright.base import Action, Budget, Scalar, Task, from_json, target_of, to_json
 from warpwright.domains import DOMAINS
 from warpwright.errors import TaskError
 from warpwright.loop import ablate, optimize
