@@ -22,7 +22,7 @@ def test_host_buffers_are_packed_byte_for_byte(python: str) -> None:
     told = judged(python, 1000, seed=1)
     assert told["failed"] == 0, told["failures"]
     assert len(told["kinds"]) == 12 and told["counts"]["MPI_Pack"]["served"] > 500, told
-    assert sum(told["refused"].values()) <= 20 and told["compared"] > 800, told
+    assert sum(told["refused"].values()) <= 20 and told["compared"] > 700, told
 
 
 def test_every_pair_of_memories_is_packed_byte_for_byte(python: str, fake_cuda: str) -> None:
