@@ -224,7 +224,7 @@ def test_the_lock_is_the_physical_devices(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 @pytest.mark.skipif(find_spec("ray") is not None, reason="ray is installed")
 def test_ray_is_an_extra() -> None:
-    with pytest.raises(MissingExtra, match=r"warpwright\[ray\]"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[ray\]"):
         map_jobs("example_jobs:double", [], executor="ray")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from random import Random
 from typing import Any
@@ -13,7 +14,8 @@ WARMTH = 10.0
 """The first temperature, in multiples of what can be told apart."""
 
 COOLING = 0.995
-"""The temperature falls by this factor at each step; at the lowest the search starts anew from the best recipe."""
+"""The temperature falls by this factor at each step; at the lowest the search starts anew, from the original and from the
+best recipe in turn: the best one may lie behind a step that costs too much to take back."""
 
 COLDEST = 0.2
 
@@ -22,8 +24,9 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
     """Propose the original, then neighbours of the recipe at hand for ever."""
     moves, unit = Moves(space), math.log(space.resolution)
     [first] = yield [()]
-    here: tuple[Recipe, float] = ((), first.speedup)
-    best, warmth = here, WARMTH
+    origin: tuple[Recipe, float] = ((), first.speedup)
+    here, best, warmth = origin, origin, WARMTH
+    starts = itertools.cycle((True, False))
     while True:
         asked = [_neighbour(moves, rng, here[0]) for _ in range(batch)]
         records = yield asked
@@ -33,7 +36,7 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
                 here = recipe, record.speedup
                 best = max(best, here, key=lambda pair: pair[1])
         if warmth < COLDEST:
-            here, warmth = best, WARMTH
+            here, warmth = origin if next(starts) else best, WARMTH
 
 
 def _neighbour(moves: Moves, rng: Random, recipe: Recipe) -> Recipe:

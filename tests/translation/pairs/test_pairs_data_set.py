@@ -82,7 +82,7 @@ def test_a_folder_is_not_overwritten_nor_mixed(tmp_path: Path) -> None:
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtra, match=r"warpwright\[pairs\]"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[pairs\]"):
         data_set.parquet()
 
 
