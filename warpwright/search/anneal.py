@@ -40,10 +40,12 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
 
 
 def _neighbour(moves: Moves, rng: Random, recipe: Recipe) -> Recipe:
-    """Return `recipe` with an action more or, one time in five, less."""
-    if recipe and rng.random() < 0.2:
+    """Return `recipe` with an action more or, one time in five, less, or with one for another."""
+    turn = rng.random()
+    if recipe and turn < 0.4:
         place = rng.randrange(len(recipe))
-        return moves.repair(recipe[:place] + recipe[place + 1 :])
+        shorter = moves.repair(recipe[:place] + recipe[place + 1 :])
+        return shorter if turn < 0.2 else moves.walk(rng, 1, shorter)
     longer = moves.walk(rng, 1, recipe)
     return longer if longer != recipe else moves.walk(rng, 2)
 
