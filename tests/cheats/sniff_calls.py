@@ -9,7 +9,7 @@ from torch import nn
 ROW = "sniffing"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "values"
+EXPECT_CHECK = ("values", "stale_state")
 NEEDS = "timing"
 
 

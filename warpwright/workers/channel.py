@@ -26,13 +26,17 @@ Operation = Callable[..., dict[str, Any] | None]
 def short_traceback(error: BaseException, lines: int = 16) -> str:
     """Return what was raised, then where: the user's frames if there are any, else those outside this package's workers, else all; cut to `lines`."""
     try:
-        raised = "".join(traceback.format_exception_only(error)).strip().splitlines()
-        frames = traceback.extract_tb(error.__traceback__)
-        outside = [frame for frame in frames if not frame.filename.startswith(OWN)]
-        users = [frame for frame in outside if LIBRARIES not in frame.filename]
-        where = "".join(traceback.format_list(users or outside or frames)).rstrip().splitlines()
-    except BaseException:  # an error whose own __str__ raises
+        return _told(error, lines)
+    except BaseException:  # an error whose own __str__ raises, or a candidate has replaced builtins
         return f"{type(error).__name__}, which cannot be printed"
+
+
+def _told(error: BaseException, lines: int) -> str:
+    raised = "".join(traceback.format_exception_only(error)).strip().splitlines()
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not frame.filename.startswith(OWN)]
+    users = [frame for frame in outside if LIBRARIES not in frame.filename]
+    where = "".join(traceback.format_list(users or outside or frames)).rstrip().splitlines()
     if isinstance(error, SyntaxError):
         raised = [*raised[-1:], *raised[:-1]]
     half = max(1, lines // 2)

@@ -15,6 +15,9 @@ from warpwright.workers.procfs import state_of, threads_of
 SELF_SECONDS = 5e-4
 """A worker that takes longer than this to stop itself had time to go on with something: what passes until then counts as time of the call."""
 
+ASLEEP_SECONDS = 20e-3
+"""For which a main thread that has answered sleeps before it is stopped from outside: Python's lock changes hands every 5 ms."""
+
 LONGEST = 2.0
 """Seconds that a stop may take: a thread that waits for a disk or a page stops when it has it."""
 
@@ -27,21 +30,33 @@ class Freezer:
         self.frozen = False
         self.late = False
         """The process took longer than SELF_SECONDS to stop after its last answer."""
+        self.owes = False
+        """It was stopped from outside, perhaps before it came to stop itself."""
 
     def end_turn(self) -> bool:
         """Wait until the process, which has answered, has stopped itself. False if a thread does not stop.
 
-        Somebody else's timing may have sent it on past its own stop (`device_yield`): then it sleeps, awaiting a request, and is stopped here.
+        A main thread that sleeps has been sent on past its own stop by somebody else's timing (`device_yield`), or waits for Python's lock, which
+        another thread holds: then it is stopped here, and it may stop itself once more when it is let go (`owes`).
         """
-        began = time.monotonic()
+        began, asleep, self.owes = time.monotonic(), 0.0, False
         while not self.stopped():
-            if time.monotonic() - began > LONGEST:
+            now = time.monotonic()
+            if now - began > LONGEST:
                 return False
-            if state_of(f"/proc/{self.pid}") == "S":
+            asleep = (asleep or now) if state_of(f"/proc/{self.pid}") == "S" else 0.0
+            if asleep and now - asleep > ASLEEP_SECONDS:
                 self.freeze()
+                self.owes = True
             os.sched_yield()
         self.frozen, self.late = True, time.monotonic() - began > SELF_SECONDS
         return True
+
+    def pay(self) -> None:
+        """Let a process run on that has only now stopped itself for its last answer."""
+        if self.owes and not self.frozen and self.stopped():
+            self.owes = False
+            self._send(signal.SIGCONT)
 
     def stopped(self) -> bool:
         """Whether every thread has stopped, or the process has ended."""

@@ -39,6 +39,7 @@ CALM_SECONDS = 0.03  # OpenMP's threads wait busily for up to 12 ms
 STOP_SECONDS = 2.0
 SPIN_SECONDS = 4e-3  # for which a thread of OpenMP waits busily after a call; 64 of them used 0.15 s together
 LONGEST_SPIN = 15e-3  # on some machines: 32 threads of a Xeon used 0.25 s together, and a program has one team for torch and one of its own
+OWED_SECONDS = 1e-3  # the same, whether a worker that was stopped from outside has stopped itself once more
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 
@@ -213,7 +214,7 @@ class Worker:
         start, away = time.perf_counter_ns(), self.away
         self._send(token)
         self.thaw()
-        slow = device_yield.held()
+        slow = device_yield.held() or self.freezer.owes
         while spin and not slow and not poll.poll(0) and time.perf_counter_ns() - start < spin * 1e9:
             pass
         ready = self._wait(poll, time.monotonic() + limit) if slow else bool(poll.poll(limit * 1000))
@@ -325,8 +326,10 @@ class Worker:
             self.away += away
             deadline += away
             left = max(0.0, deadline - time.monotonic())
-            if poll.poll(min(left, GLANCE_SECONDS if device_yield.held() else left) * 1000):
+            glance = OWED_SECONDS if self.freezer.owes else GLANCE_SECONDS if device_yield.held() else left
+            if poll.poll(min(left, glance) * 1000):
                 return True
+            self.freezer.pay()
             if time.monotonic() >= deadline:
                 return False
 
