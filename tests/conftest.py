@@ -67,6 +67,15 @@ def note(record_property: Callable[[str, object], None]) -> Callable[[str], None
     return partial(record_property, "note")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a GPU where there is none."""
+    if item.get_closest_marker("cuda"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs an NVIDIA GPU")
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print the notes, of every process that ran tests."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call"]

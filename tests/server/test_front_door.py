@@ -60,7 +60,7 @@ class Server:
 
     def end(self, number=signal.SIGINT):
         self.process.send_signal(number)
-        self.process.wait(20)
+        self.process.wait(60)
         self.process.stdout.close()
 
 
@@ -104,7 +104,7 @@ def server(tmp_path_factory):
 def raw(folder, *lines):
     """Send lines as they are; return the answers until the connection ends."""
     with socket.socket(socket.AF_UNIX) as one:
-        one.settimeout(20)
+        one.settimeout(60)
         one.connect(str(folder / "socket"))
         one.sendall(b"".join(lines))
         one.shutdown(socket.SHUT_WR)
@@ -196,9 +196,9 @@ def test_a_server_that_is_killed_leaves_nothing_and_starts_again(tmp_path, task)
     assert len(folders) == 2 and all(folder.is_dir() for folder in folders)
     server.end(signal.SIGKILL)
     with pytest.raises(ServerError) as caught:
-        hanging.result(20)
+        hanging.result(60)
     assert caught.value.kind == "gone"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (holders(server.folder) or any(folder.exists() for folder in folders)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert holders(server.folder) == set() and not any(folder.exists() for folder in folders)
