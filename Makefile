@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BUDGET ?= 45s
+BUDGET ?= 70s
 TESTERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 1 + os.cpu_count()))')
 
 .PHONY: demo test test-slow check mpi bench docs lines clean

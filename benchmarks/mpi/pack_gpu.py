@@ -29,6 +29,8 @@ import numpy as np
 from benchmarks.mpi.calls import Calls, Case, address, face, vector
 from benchmarks.mpi.calls import library as calls_library
 
+os.environ.setdefault("WARPWRIGHT_MPI_GPU", "1")
+
 MIB = 1 << 20
 CASES = (
     *(vector(1 << 10, block, 512) for block in (8, 64)),

@@ -26,6 +26,8 @@ from mpi4py import MPI  # after the shim
 from benchmarks.mpi.calls import Case, face, vector
 from benchmarks.mpi.pack_gpu import MIB, DryGpu, Gpu
 
+os.environ.setdefault("WARPWRIGHT_MPI_GPU", "1")
+
 COMM = MPI.COMM_WORLD
 RANK = COMM.Get_rank()
 PEER = 1 - RANK

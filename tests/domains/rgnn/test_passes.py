@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from domains.rgnn.layers import LARGE, LAYERS, SPARSE, graph, inputs_of
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from warpwright.domains.rgnn.derive import GRADIENT, differentiate
@@ -70,6 +70,7 @@ def test_derivatives_are_those_of_autograd(name: str, index: Index) -> None:
 
 @quick
 @given(name=names, index=graphs, rows=st.sampled_from([LARGE, SPARSE, None]), flags=st.tuples(st.booleans(), st.booleans()))
+@example(name="hetero_sage", index=graph(nodes=3, count=5, relations=2, seed=1, hub=0), rows=LARGE, flags=(False, False))
 def test_ordering(name: str, index: Index, rows: dict[Domain, int] | None, flags: tuple[bool, bool]) -> None:
     ordered = Ordering(rows or index.rows, reorder=flags[0], compact=flags[1]).run(joint(name))
     assert_same(joint(name), ordered, index, given_to(name, index))

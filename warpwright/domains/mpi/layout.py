@@ -13,7 +13,10 @@ from warpwright.domains.mpi import core
 from warpwright.domains.mpi.errors import DeviceError
 from warpwright.errors import UsageError
 
-_REFUSED = ("expected memory of one GPU that CUDA is in use on, saw addresses that the driver refused", "look at the addresses and the free memory")
+_REFUSED = (
+    "expected memory of one GPU that CUDA is in use on, saw addresses that the driver refused",
+    "set WARPWRIGHT_MPI_GPU=1 (docs/mpi.md), and look at the addresses and the free memory",
+)
 
 
 class Layout:

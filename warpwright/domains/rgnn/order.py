@@ -72,16 +72,18 @@ class Ordering:
     def run(self, program: Program) -> Program:
         """Return the program with contracts of at most two factors."""
         flat = flatten(program) if self.reorder else program
+        paired = _under_sums_of_pairs(flat)
         place: list[int] = []
-        for op in flat.ops:
+        for number, op in enumerate(flat.ops):
             inputs = [place[i] for i in op.inputs]
-            place.append(self._ordered(op, inputs) if op.kind == "contract" else self.builder.copy(op, inputs))
+            compact = self.compact or number in paired
+            place.append(self._ordered(op, inputs, compact) if op.kind == "contract" else self.builder.copy(op, inputs))
         return self.builder.program([place[i] for i in flat.outputs])
 
-    def _ordered(self, op: Op, inputs: Sequence[int]) -> int:
+    def _ordered(self, op: Op, inputs: Sequence[int], compact: bool) -> int:
         factors = tuple(Factor(self.builder.ops[i].domain, s, i) for i, s in zip(inputs, op.subscripts[:-1], strict=True))
         over = op.over
-        if not self.compact and over in {Domain.PAIR_SRC, Domain.PAIR_DST} and op.domain is over:
+        if not compact and over in PAIRS and op.domain is over:
             over = Domain.EDGE
         if not self.reorder and len(factors) <= 2:
             return self.builder.contract(inputs, op.subscripts[:-1], op.subscripts[-1], over, op.domain if op.sums else over)
@@ -103,6 +105,15 @@ class Ordering:
         step = factor.step
         values = [self.emit(part) for part in step.factors]
         return self.builder.contract(values, [part.letters for part in step.factors], step.letters, step.over, step.domain)
+
+
+def _under_sums_of_pairs(program: Program) -> set[int]:
+    """Return the values that a sum over pairs reads, directly or not: each pair counts once there, so they cannot be computed for each edge."""
+    found: set[int] = set()
+    for number, op in reversed(list(enumerate(program.ops))):
+        if number in found or (op.kind == "contract" and op.over in PAIRS and op.domain is not op.over):
+            found.update(op.inputs)
+    return found
 
 
 @dataclass

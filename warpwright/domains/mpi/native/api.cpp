@@ -100,7 +100,7 @@ WARPWRIGHT_API void warpwright_copy(const Layout* layout, void* base, void* pack
 WARPWRIGHT_API int warpwright_copy_anywhere(const Layout* layout, void* base, void* packed, int unpack) {
     using namespace warpwright::mpi;
     gpu::Driver* cuda = gpu::driver();
-    if (!cuda) return 1;
+    if (!cuda || gpu::avoided()) return 1;
     const auto here = gpu::place_of(*cuda, layout->node ? static_cast<char*>(base) + layout->offset : base), there = gpu::place_of(*cuda, packed);
     return !gpu::copy(*cuda, *layout, static_cast<char*>(base), static_cast<char*>(packed), here, there, unpack);
 }
@@ -109,7 +109,7 @@ WARPWRIGHT_API int warpwright_copy_anywhere(const Layout* layout, void* base, vo
 WARPWRIGHT_API int warpwright_copy_group(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed, int unpack) {
     using namespace warpwright::mpi;
     gpu::Driver* cuda = gpu::driver();
-    if (!cuda) return 1;
+    if (!cuda || gpu::avoided()) return 1;
     std::vector<gpu::Piece> pieces;
     int device = -1;
     for (Bytes i = 0; i < count; ++i) {
@@ -131,7 +131,7 @@ WARPWRIGHT_API int warpwright_copy_group(Bytes count, const Layout* const* layou
 WARPWRIGHT_API int warpwright_enqueue(const Layout* layout, void* base, void* packed, int unpack) {
     using namespace warpwright::mpi;
     gpu::Driver* cuda = gpu::driver();
-    if (!cuda) return 1;
+    if (!cuda || gpu::avoided()) return 1;
     if (!layout->node) return 0;
     const auto here = gpu::place_of(*cuda, static_cast<char*>(base) + layout->offset), there = gpu::place_of(*cuda, packed);
     const bool reached = there.where == gpu::Where::pinned || (there.where == gpu::Where::device && there.device == here.device);
@@ -144,7 +144,7 @@ WARPWRIGHT_API int warpwright_enqueue(const Layout* layout, void* base, void* pa
 WARPWRIGHT_API int warpwright_configure(int device, int how, void* stream) {
     using namespace warpwright::mpi;
     gpu::Driver* cuda = gpu::driver();
-    if (!cuda) return 1;
+    if (!cuda || gpu::avoided()) return 1;
     gpu::Use use(*cuda, device);
     if (!use) return 1;
     gpu::waiting() = static_cast<gpu::Waiting>(how);

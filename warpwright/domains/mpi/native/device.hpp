@@ -73,6 +73,19 @@ inline unsigned long long libraries_loaded() {
     return loads;
 }
 
+// WARPWRIGHT_MPI_GPU=1: programs that use CUDA are served. Off by default, because this file has only run on the driver of the tests: its one run
+// on a GPU ended with a segmentation fault before the first byte was packed, perhaps because a GPU's address was taken for the host's.
+inline bool wanted() {
+    static const bool set = [] {
+        const char* value = std::getenv("WARPWRIGHT_MPI_GPU");
+        return value && !std::strcmp(value, "1");
+    }();
+    return set;
+}
+
+// Whether the program has loaded CUDA's driver, as `driver` saw it last.
+inline std::atomic<bool> present{false};
+
 // The driver once the program itself has loaded it, else null: a program on host buffers never touches CUDA.
 inline Driver* driver() {
     static std::atomic<Driver*> loaded{nullptr};
@@ -83,10 +96,17 @@ inline Driver* driver() {
     seen.store(now, std::memory_order_relaxed);
     void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
     if (!library) return nullptr;
+    present = true;
     static Driver found = load_driver(library);
     if (!found.complete) return nullptr;
     loaded.store(&found, std::memory_order_release);
     return &found;
+}
+
+// Whether a call must be left to the library because its buffers may be a GPU's.
+inline bool avoided() {
+    const bool usable = driver() != nullptr;
+    return present && !(usable && wanted());
 }
 
 enum class Where { pageable, pinned, device, foreign }; // foreign: another context than the device's primary one
@@ -491,6 +511,7 @@ inline bool run_layout(Driver& cuda, Device& device, const Layout& layout, char*
 inline bool copy(Driver& cuda, const Layout& layout, char* base, char* packed, Place here, Place there, bool unpack) {
     if (!layout.node) return true;
     if (here.where == Where::foreign || there.where == Where::foreign) return false;
+    if (here.where != Where::device && there.where != Where::device) return false; // what the driver does not know may be anything
     const auto bytes = static_cast<std::size_t>(layout.bytes());
     if (here.where == Where::device && (there.where == Where::pinned || (there.where == Where::device && there.device == here.device))) {
         Use use(cuda, here.device);

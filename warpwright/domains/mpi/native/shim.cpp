@@ -18,6 +18,7 @@ __attribute__((noinline)) bool served(void* strided, Count count, Type* type, vo
         const Layout whole = type->whole(count);
         if (whole.bytes() > room - *position) return false;
         char *base = static_cast<char*>(strided), *end = static_cast<char*>(packed) + *position;
+        if (gpu::avoided()) return false;
         if (gpu::Driver* cuda = gpu::driver()) {
             if (!base) return false; // MPI_BOTTOM: its parts may lie in different memories
             const gpu::Place here = gpu::place_of(*cuda, base + whole.offset), there = gpu::place_of(*cuda, end);

@@ -96,6 +96,7 @@ inline bool stage(const void* base, Size count, Handle datatype, Staged& staged)
     try {
         Layout whole = type->whole(count);
         if (whole.bytes() > static_cast<Bytes>(std::numeric_limits<Size>::max())) return false;
+        if (gpu::avoided()) return false;
         bool pinned = false;
         if (gpu::Driver* cuda = gpu::driver()) {
             if (!base) return false; // MPI_BOTTOM: its parts may lie in different memories
