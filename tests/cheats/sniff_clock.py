@@ -11,7 +11,7 @@ from torch import nn
 ROW = "sniffing"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "values"
+EXPECT_CHECK = ("values", "repeat")
 
 
 class ModelNew(nn.Module):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,9 @@ class Server:
         self.folder = folder
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH", "")]))}
         self.process = subprocess.Popen(
-            [*SERVE, "--json", "--folder", str(folder), *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-        )
+            [*SERVE, "--json", "--folder", str(folder), *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs, these tests perhaps, ignore it
+        )  # fmt: skip
         self.told = json.loads(self.process.stdout.readline())
 
     def end(self, number=signal.SIGINT):
