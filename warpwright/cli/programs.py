@@ -17,7 +17,7 @@ from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments, Verb
 from warpwright.errors import UsageError
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
-from warpwright.run import Settings
+from warpwright.run import TIMING_SHARE, Settings
 from warpwright.search import MODEL_SEARCHES, SEARCHES
 from warpwright.targets import TARGETS
 from warpwright.timing.regimes import REGIMES
@@ -25,8 +25,8 @@ from warpwright.timing.regimes import REGIMES
 FAR = 1.25
 """Speed-ups that differ by more than this factor are not called the same, however wide their intervals."""
 
-TIMING_SECONDS, TIMING_SHARE = 10.0, 0.3
-"""At most this long, and at most this share of the budget, is one program timed: a short budget still tries three of them."""
+TIMING_SECONDS = 10.0
+"""At most this long is one program timed."""
 
 
 def optimize(given: Arguments) -> int:

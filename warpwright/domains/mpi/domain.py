@@ -7,11 +7,10 @@ It is JSON; all but the datatype has a default:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from warpwright.base import Precision, Scalar, Task, digest
+from warpwright.base import Task
 from warpwright.domains.mpi import datatypes
 from warpwright.domains.mpi.ir import Object, parse
 from warpwright.domains.mpi.layout import Layout
@@ -19,21 +18,12 @@ from warpwright.domains.mpi.lower import lower, task_text
 from warpwright.domains.mpi.techniques import TECHNIQUES, Plan, Work
 from warpwright.errors import TaskError
 from warpwright.space import Space
+from warpwright.tasks.workfile import WorkFile
 
 name = "mpi"
 
 SUFFIX = ".mpi"
 OPERATIONS = ("pack", "unpack")
-
-
-def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
-    """Return the task of a datatype file; the only option is `precision`, which changes nothing: bytes are exact."""
-    if path.suffix != SUFFIX or not options.keys() <= {"precision"}:
-        return None
-    text = _read(path)
-    _work(text, path)
-    precision: Precision = options.get("precision", "strict")  # type: ignore[assignment]
-    return Task(path.stem, str(path), name, precision, False, digest(text), (("reference", f"{__name__}:reference"),))
 
 
 def space(task: Task, target: str) -> Space[Plan]:
@@ -47,27 +37,7 @@ def reference(task: Task) -> str:
     return task_text(work(task))
 
 
-def work(task: Task) -> Work:
-    """Return what the task's file describes; raise TaskError when it has changed since."""
-    path = Path(task.path)
-    text = _read(path)
-    if digest(text) != task.source_digest:
-        raise TaskError(f"{path} has changed since this task was described", "start again, or restore the file")
-    return _work(text, path)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"{path} cannot be read as text: {error}", "a datatype file is JSON") from error
-
-
-def _work(text: str, path: Path) -> Work:
-    try:
-        fields = dict(json.loads(text))
-    except (ValueError, TypeError) as error:
-        raise TaskError(f"{path}: expected a JSON object, saw {text[:40]!r}: {error}", 'write {"datatype": ["vector", 4, 1, 8, "double"]}') from error
+def _work(fields: dict[str, Any], path: Path) -> Work:
     count, operation = fields.get("count", 1), fields.get("operation", "pack")
     if "datatype" not in fields or not fields.keys() <= {"datatype", "count", "operation"} or operation not in OPERATIONS:
         raise TaskError(f"{path}: expected datatype, count and operation ({' or '.join(OPERATIONS)}), saw {', '.join(fields)}", "see docs/mpi.md")
@@ -87,3 +57,7 @@ def _overlaps(layout: Layout) -> bool:
     offsets, lengths = layout.runs()
     order = offsets.argsort(kind="stable")
     return bool((offsets[order][1:] < (offsets + lengths)[order][:-1]).any())
+
+
+FILES = WorkFile(name, SUFFIX, __name__, "a datatype file", '{"datatype": ["vector", 4, 1, 8, "double"]}', _work)
+describe, work = FILES.describe, FILES.work

@@ -9,16 +9,15 @@ It is JSON, and every field has a default:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpwright.base import Precision, Scalar, Task, digest
+from warpwright.base import Task
 from warpwright.domains.rgnn.work import GRAPHS, MODELS, Work, task_text
 from warpwright.errors import TaskError
 from warpwright.space import Space
+from warpwright.tasks.workfile import WorkFile
 
 if TYPE_CHECKING:
     from warpwright.domains.rgnn.techniques import Choice
@@ -26,16 +25,6 @@ if TYPE_CHECKING:
 name = "rgnn"
 
 SUFFIX = ".rgnn"
-
-
-def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
-    """Return the task of a layer file; the only option is `precision`."""
-    if path.suffix != SUFFIX or not options.keys() <= {"precision"}:
-        return None
-    text = _read(path)
-    _work(text, path)
-    precision: Precision = options.get("precision", "strict")  # type: ignore[assignment]
-    return Task(path.stem, str(path), name, precision, False, digest(text), (("reference", f"{__name__}:reference"),))
 
 
 def space(task: Task, target: str) -> Space[Choice]:
@@ -50,27 +39,7 @@ def reference(task: Task) -> str:
     return task_text(work(task))
 
 
-def work(task: Task) -> Work:
-    """Return the layer that the task's file describes; raise TaskError when it has changed since."""
-    path = Path(task.path)
-    text = _read(path)
-    if digest(text) != task.source_digest:
-        raise TaskError(f"{path} has changed since this task was described", "start again, or restore the file")
-    return _work(text, path)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"{path} cannot be read as text: {error}", "a layer file is JSON") from error
-
-
-def _work(text: str, path: Path) -> Work:
-    try:
-        given: dict[str, Any] = dict(json.loads(text))
-    except (ValueError, TypeError) as error:
-        raise TaskError(f"{path}: expected a JSON object, saw {text[:40]!r}: {error}", 'write {"model": "rgcn", "graph": "fb15k"}') from error
+def _work(given: dict[str, Any], path: Path) -> Work:
     kinds = {field.name: type(field.default) for field in fields(Work)}
     wrong = [key for key, value in given.items() if not isinstance(value, kinds.get(key, ()))]  # type: ignore[arg-type]
     if wrong:
@@ -82,3 +51,7 @@ def _work(text: str, path: Path) -> Work:
             "leave out fields to get defaults",
         )
     return found
+
+
+FILES = WorkFile(name, SUFFIX, __name__, "a layer file", '{"model": "rgcn", "graph": "fb15k"}', _work)
+describe, work = FILES.describe, FILES.work
