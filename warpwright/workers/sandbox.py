@@ -23,12 +23,13 @@ from typing import Any, Literal
 
 from warpwright import native
 from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.workers import caches, device_yield, exchange, vector_code
+from warpwright.workers import caches, device_yield, vector_code
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.procfs import descendants, parent_of, state_of, thread_seconds, threads_of
-from warpwright.workers.turns import Turn
-from warpwright.workers.worker_memory import WorkerMemory
+from warpwright.workers.tensors import exchange
+from warpwright.workers.tensors.turns import Turn
+from warpwright.workers.tensors.worker_memory import WorkerMemory
 
 Role = Literal["judge", "candidate", "baseline"]
 ISOLATIONS = ("auto", "limits", "none")

@@ -13,8 +13,8 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, aten, shape
-from warpwright.domains.graph.techniques.conv_transpose import insert_zeros
-from warpwright.domains.graph.techniques.convolution import TRANSPOSED, Convolution, convolve_transposed, read
+from warpwright.domains.graph.techniques.convolutions.conv_transpose import insert_zeros
+from warpwright.domains.graph.techniques.convolutions.convolution import TRANSPOSED, Convolution, convolve_transposed, read
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits
 

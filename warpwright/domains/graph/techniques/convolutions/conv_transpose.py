@@ -18,7 +18,7 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, only_user, shape
-from warpwright.domains.graph.techniques.convolution import TRANSPOSED, Convolution, correlate, read, swap_channels
+from warpwright.domains.graph.techniques.convolutions.convolution import TRANSPOSED, Convolution, correlate, read, swap_channels
 from warpwright.domains.graph.techniques.reduction import MAX_POOLS, Pool, read_max_pool
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits

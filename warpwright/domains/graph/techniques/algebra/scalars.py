@@ -8,8 +8,8 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, is_op, is_parameter_only, is_tensor, only_user, shape
-from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, TRANSPOSED
-from warpwright.domains.graph.techniques.ranges import read_affine, read_affine_chain
+from warpwright.domains.graph.techniques.algebra.ranges import read_affine, read_affine_chain
+from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits
 

@@ -22,11 +22,12 @@ from typing import Any
 
 import torch
 
-from warpwright.workers import caches, exchange, isolation, variants
-from warpwright.workers.answer import describer, state_text, unusual
-from warpwright.workers.channel import serve_requests, short_traceback
-from warpwright.workers.graphs import Graph
-from warpwright.workers.integrity import Watch
+from warpwright.workers import caches, isolation
+from warpwright.workers.inside.channel import serve_requests, short_traceback
+from warpwright.workers.inside.graphs import Graph
+from warpwright.workers.inside.integrity import Watch
+from warpwright.workers.tensors import exchange, variants
+from warpwright.workers.tensors.answer import describer, state_text, unusual
 
 M_PERTURB, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -6, -1, -3
 """Of glibc's mallopt."""

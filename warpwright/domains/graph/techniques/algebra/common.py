@@ -9,7 +9,7 @@ from torch import fx
 
 from warpwright.base import Action
 from warpwright.domains.graph.ir import GraphIR, edit, has_effect, is_tensor, mutated
-from warpwright.domains.graph.techniques.identity import can_stand_for
+from warpwright.domains.graph.techniques.algebra.identity import can_stand_for
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

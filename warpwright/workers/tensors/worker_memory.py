@@ -9,9 +9,9 @@ from itertools import count
 from typing import Any
 
 from warpwright.errors import WorkerProtocol
-from warpwright.workers import answer, exchange, memory
-from warpwright.workers.answer import Place
-from warpwright.workers.turns import Turn
+from warpwright.workers.tensors import answer, exchange, memory
+from warpwright.workers.tensors.answer import Place
+from warpwright.workers.tensors.turns import Turn
 
 
 class WorkerMemory:

@@ -19,7 +19,7 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, aten, only_user, shape
-from warpwright.domains.graph.techniques.convolution import Convolution, correlate, read, swap_channels
+from warpwright.domains.graph.techniques.convolutions.convolution import Convolution, correlate, read, swap_channels
 from warpwright.domains.graph.techniques.reduction import AVERAGE_POOLS, MAX_POOLS, Pool, read_average_pool, read_max_pool
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits

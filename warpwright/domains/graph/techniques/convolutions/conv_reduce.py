@@ -25,7 +25,7 @@ from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, aten, dtype, only_user, shape
 from warpwright.domains.graph.techniques import reduction
-from warpwright.domains.graph.techniques.convolution import Convolution, convolve, convolve_transposed, read, same_form
+from warpwright.domains.graph.techniques.convolutions.convolution import Convolution, convolve, convolve_transposed, read, same_form
 from warpwright.domains.graph.techniques.reduction import Reduction, read_reduction, reduce
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits

@@ -375,7 +375,7 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
 
 def _trusted_folders() -> tuple[str, ...]:
     """Return where installed code lies: the standard library, torch and other packages, and this package."""
-    files = [os.__file__, str(sys.modules["torch"].__file__), str(sys.modules["torch"].__path__[0]), os.path.dirname(os.path.abspath(__file__))]
+    files = [os.__file__, str(sys.modules["torch"].__file__), str(sys.modules["torch"].__path__[0]), str(pathlib.Path(__file__).parents[1])]
     folders = {os.path.dirname(os.path.abspath(file)) for file in files}
     return (*sorted(folder + os.sep for folder in folders), "<frozen ")
 

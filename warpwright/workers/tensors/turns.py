@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpwright.workers import exchange, variants
+from warpwright.workers.tensors import exchange, variants
 
 
 @dataclass(frozen=True)

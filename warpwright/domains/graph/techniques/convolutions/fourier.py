@@ -19,8 +19,8 @@ import torch
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, only_user, shape
-from warpwright.domains.graph.techniques.conv_reduce import collapse
-from warpwright.domains.graph.techniques.convolution import Convolution, read
+from warpwright.domains.graph.techniques.convolutions.conv_reduce import collapse
+from warpwright.domains.graph.techniques.convolutions.convolution import Convolution, read
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits
 

@@ -12,7 +12,7 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, aten, shape, value
-from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, Convolution, convolve, read
+from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, Convolution, convolve, read
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits
 

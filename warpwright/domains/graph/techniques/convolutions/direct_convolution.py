@@ -19,7 +19,7 @@ from torch import fx
 from warpwright.base import Action
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_op, only_user, shape
-from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, Convolution, read
+from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, Convolution, read
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

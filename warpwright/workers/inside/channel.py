@@ -10,6 +10,7 @@ import struct
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from warpwright.errors import WarpwrightError
@@ -18,7 +19,7 @@ LINE = 500
 LIBRARIES = f"{os.sep}site-packages{os.sep}"
 """In the path of a frame that is of an installed package, torch above all."""
 
-OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+OWN = str(Path(__file__).absolute().parents[1]) + os.sep
 
 Operation = Callable[..., dict[str, Any] | None]
 

@@ -15,13 +15,14 @@ from warpwright.base import Case, Task, from_json
 from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks import footprint
 from warpwright.tasks.mode import Mode
-from warpwright.verifier.certificate import certify
 from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import STRIDED, Draw, with_draw
-from warpwright.verifier.judgement import Judgement, identical, near
-from warpwright.verifier.reference import MIXED, Answer, Original, clone, key_of, leaves_of
-from warpwright.workers import exchange, team
-from warpwright.workers.channel import serve_requests
+from warpwright.verifier.judge.certificate import certify
+from warpwright.verifier.judge.judgement import Judgement, identical, near
+from warpwright.verifier.judge.reference import MIXED, Answer, Original, clone, key_of, leaves_of
+from warpwright.workers.inside import team
+from warpwright.workers.inside.channel import serve_requests
+from warpwright.workers.tensors import exchange
 
 FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
 """Shipments of inputs that stay available; of larger ones the latest only."""

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
 from warpwright.verifier.checks import Certificate
-from warpwright.verifier.reference import Original, as_tensor, clone, leaves_of
+from warpwright.verifier.judge.reference import Original, as_tensor, clone, leaves_of
 
 PARAMETER_MUTANTS = 6
 ADVISORY_BYTES = 1 << 30  # beyond this size of output only the decisive mutants are tried

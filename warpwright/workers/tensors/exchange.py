@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.errors import WorkerProtocol
-from warpwright.workers import cuda_ipc
-from warpwright.workers.answer import ITEM_BYTES, is_named_tuple, torch_results
+from warpwright.workers.tensors import cuda_ipc
+from warpwright.workers.tensors.answer import ITEM_BYTES, is_named_tuple, torch_results
 
 INLINE_BYTES = 2048
 PAGE = 4096

@@ -9,7 +9,7 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, argument, aten, dtype, is_op, is_tensor, only_user, shape, value
-from warpwright.domains.graph.techniques.ranges import bounds, read_affine, read_affine_chain, read_clamp
+from warpwright.domains.graph.techniques.algebra.ranges import bounds, read_affine, read_affine_chain, read_clamp
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits
 

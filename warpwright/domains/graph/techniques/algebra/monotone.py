@@ -13,8 +13,8 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, argument, aten, dtype, is_op, is_tensor, only_user, shape
-from warpwright.domains.graph.techniques.convolution import read, same_form
-from warpwright.domains.graph.techniques.ranges import read_affine
+from warpwright.domains.graph.techniques.algebra.ranges import read_affine
+from warpwright.domains.graph.techniques.convolutions.convolution import read, same_form
 from warpwright.domains.graph.techniques.reduction import MAX_POOLS
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits

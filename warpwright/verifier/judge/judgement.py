@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from warpwright.base import Case, Errors
-from warpwright.verifier.conditioning import examined
-from warpwright.verifier.oracle import describe, errors_of, excess, same_non_finite, scale_of, tolerance
-from warpwright.verifier.reference import Answer, Key, Leaf, Original, as_tensor, key_of, widen
-from warpwright.workers import exchange
+from warpwright.verifier.judge.conditioning import examined
+from warpwright.verifier.judge.oracle import describe, errors_of, excess, same_non_finite, scale_of, tolerance
+from warpwright.verifier.judge.reference import Answer, Key, Leaf, Original, as_tensor, key_of, widen
+from warpwright.workers.tensors import exchange
 
 COARSE_SLACK = 16.0
 """On inputs with other strides wrong elements are looked for, not digits: torch's own functions add up in a plainer order there. Their values are

@@ -21,8 +21,8 @@ from typing import Any
 import torch
 
 from warpwright.base import Case, Errors
-from warpwright.verifier import distributions, oracle
-from warpwright.verifier.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
+from warpwright.verifier.judge import distributions, oracle
+from warpwright.verifier.judge.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
 
 NEAR_RUNS = 3
 FAR_RUNS, FAR_ULPS = 4, 4.0

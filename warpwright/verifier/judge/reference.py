@@ -16,10 +16,10 @@ from torch.utils._pytree import tree_leaves, tree_map
 from warpwright.base import Case, Errors, Precision, Task
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
-from warpwright.verifier import discrete, distributions, oracle, tf32
-from warpwright.verifier.compensated import Compensated
 from warpwright.verifier.draw import STRIDED, Draw
-from warpwright.workers import variants
+from warpwright.verifier.judge import discrete, distributions, oracle, tf32
+from warpwright.verifier.judge.compensated import Compensated
+from warpwright.workers.tensors import variants
 
 MIXED = 1000
 """From here on a state is state 1 with one tensor changed: MIXED + 2 k + 1 takes the k-th from state 2, MIXED + 2 k moves one element of it."""
