@@ -33,7 +33,7 @@ from warpwright.tasks.scaling import scale_text
 
 __all__ = ["OPTIONS", "Form", "Mode", "Reference", "call", "changed", "describe", "entries", "load", "run_text", "source_text", "task"]
 
-OPTIONS = frozenset({"entry", "scale", "mode", "precision", "special_values"})
+OPTIONS = frozenset({"entry", "scale", "mode", "precision", "special_values", "calibrate"})
 """What `describe` takes besides the file."""
 
 _FORMS = "a task file has a class Model with get_inputs() and get_init_inputs(), or a function under @warpwright.task(inputs=...)"
@@ -49,6 +49,7 @@ def describe(
     mode: Mode = "as_is",
     precision: Precision = "strict",
     special_values: bool | None = None,
+    calibrate: bool = False,
 ) -> Task:
     """Return the task that the file at `path` defines. `entry` picks a class or function by name where the file has several.
 
@@ -57,7 +58,7 @@ def describe(
     file = Path(path).resolve()
     if not scale > 0:
         raise TaskError(f"expected a scale above 0, saw {scale}", "write --scale 0.1 for about a tenth of the sizes")
-    form = Form(mode=mode, scale=float(scale))
+    form = Form(mode=mode, scale=float(scale), calibrate=bool(calibrate))
     if _is_saved_module(file):
         form = replace(form, loader="module", entry="")
         return Task(file.stem, str(file), "graph", precision, bool(special_values), _digest_bytes(file), form.options)
