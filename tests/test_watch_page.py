@@ -144,7 +144,8 @@ def test_only_this_machine_is_answered(server: Server, archive: Path) -> None:
 def test_what_a_browser_shows(server: Server, archive: Path, tmp_path: Path) -> None:
     search(archive)
     with live.told(archive, replace(live.begin("rows", "cpu", "beam", 60.0), phase="timing"), lambda phase: None):
-        command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=3000"]
+        profile = f"--user-data-dir={tmp_path / 'browser'}"
+        command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", profile, "--virtual-time-budget=3000"]
         done = subprocess.run([*command, "--dump-dom", server.url], capture_output=True, text=True, timeout=120)
     shown = done.stdout
     assert "rows</strong> on cpu, beam: timing" in shown, done.stderr[-2000:]
