@@ -37,10 +37,10 @@ def optimize(
     module: torch.nn.Module | Callable[..., Any], args: Sequence[Any] | torch.Tensor = (), kwargs: Mapping[str, Any] | None = None, *,
     budget: str = "60s", search: str = "ladder", target: str | None = None, precision: Precision = "strict", mode: Mode = "eval",
     baselines: Sequence[str] = (), seed: int = 0, out: str | Path | None = None, archive: str | Path = ARCHIVE, again: bool = False,
-    calibrate: bool = False, progress: bool = True, callback: Callable[[Record], None] | None = None,
+    calibrate: bool = False, progress: bool = True, callback: Callable[[Record], None] | None = None, began: float | None = None,
 ) -> Result:  # fmt: skip
-    """Return what `warpwright.optimize` promises."""
-    began = time.monotonic()
+    """Return what `warpwright.optimize` promises. The budget counts from `began` (`time.monotonic()`), or from now."""
+    began = time.monotonic() if began is None else began
     Budget.parse(budget)  # before anything is written
     model = as_module(module)
     inputs, keywords = _arguments(args, kwargs)
