@@ -133,7 +133,7 @@ def _settings(given: Arguments) -> Settings:
         search=getattr(given, "search", "ladder"),
         budget=budget,
         budget_of=getattr(given, "budget_of", "search"),
-        timing_seconds=TIMING_SECONDS if seconds is None else min(TIMING_SECONDS, TIMING_SHARE * seconds),
+        timing_seconds=TIMING_SECONDS if seconds is None else min(TIMING_SECONDS, TIMING_SHARE * seconds / _sharing(given)),
         baselines=tuple(filter(None, (given.baselines or "").split(","))),
         precision=given.precision,
         mode=given.mode,
@@ -144,6 +144,11 @@ def _settings(given: Arguments) -> Settings:
         model_options=getattr(given, "model_options", ""),
         options=_options(given),
     )
+
+
+def _sharing(given: Arguments) -> int:
+    """Return how many jobs take turns at timing within their budgets: one alone times, and the others wait."""
+    return int(given.jobs) if getattr(given, "budget_of", "search") == "all" else 1
 
 
 def _options(given: Arguments) -> Options:

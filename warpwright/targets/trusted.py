@@ -375,8 +375,9 @@ def _build_baselines(bench: Workbench, trusted: Trusted) -> None:
                 continue
             worker.limits = replace(bench.limits.filled(), build_seconds=seconds, call_seconds=min(seconds, bench.limits.call_seconds))
             bench.tell(f"baseline {name}")
+            worker.until = time.monotonic() + seconds if bench.deadline is not None else math.inf
             _build_baseline(bench, trusted.judge, worker, name, baseline)
-            worker.limits = bench.limits.filled()
+            worker.limits, worker.until = bench.limits.filled(), math.inf
             if not worker.alive:
                 fatal.add(name)
                 baseline.program = None
