@@ -24,9 +24,9 @@ from pathlib import Path
 from runpy import run_path
 from typing import Literal
 
-from warpwright.base import Precision, Task, digest
+from warpwright.base import Options, Precision, Task, digest
 from warpwright.errors import TaskError
-from warpwright.tasks import saved_module
+from warpwright.tasks import saved_module, sources
 from warpwright.tasks.mark import task
 from warpwright.tasks.reference import Form, Mode, Reference, call, parse, run_text, seed_all
 from warpwright.tasks.scaling import scale_text
@@ -68,13 +68,23 @@ def describe(
     if special_values is None:
         special_values = loader == "function" and _declares_special_values(_function(tree, name))
     task_name = _task_name(file) + (f".{name}" if loader == "function" else "")
-    return Task(task_name, str(file), "graph", precision, special_values, digest(text), replace(form, loader=loader, entry=name).options)
+    options = (*replace(form, loader=loader, entry=name).options, *_imports(text))
+    return Task(task_name, str(file), "graph", precision, special_values, digest(text), options)
+
+
+def _imports(text: str) -> Options:
+    """Return the option that stands for the user's own files that a task imports; a task that stands alone has none."""
+    found = sources.digest_of(sources.imported(text))
+    return (("imports", found),) if found else ()
 
 
 def changed(task: Task) -> bool:
     """Is the task's file another one than was described? Raise TaskError where it cannot be read."""
     file = Path(task.path)
-    return (_digest_bytes(file) if _is_saved_module(file) else digest(_read(file))) != task.source_digest
+    if _is_saved_module(file):
+        return _digest_bytes(file) != task.source_digest
+    text = _read(file)
+    return digest(text) != task.source_digest or dict(_imports(text)).get("imports", "") != task.option("imports")
 
 
 def entries(path: str | os.PathLike[str]) -> list[str]:
