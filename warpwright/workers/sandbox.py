@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import shutil
@@ -53,6 +54,8 @@ class Worker(Process):
         self._closed = False
         self.away = 0.0
         """Seconds for which this process was stopped, while its answer was awaited, for somebody else's timing."""
+        self.until = math.inf
+        """No answer is awaited after this (`time.monotonic()`), however long the process was stopped."""
         server = the_fork_server()
         server.count += 1
         self.folder, self.exchange = (os.path.join(base, f"{role}-{server.count}") for base in (server.folder, server.exchange))
@@ -248,12 +251,12 @@ class Worker(Process):
             away = device_yield.yield_to_timer(self)
             self.away += away
             deadline += away
-            left = max(0.0, deadline - time.monotonic())
+            left = max(0.0, min(deadline, self.until) - time.monotonic())
             glance = OWED_SECONDS if self.freezer.owes else GLANCE_SECONDS if device_yield.held() else left
             if poll.poll(min(left, glance) * 1000):
                 return True
             self.freezer.pay()
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= min(deadline, self.until):
                 return False
 
     def _read_some(self) -> bytes:

@@ -43,7 +43,7 @@ def certify(original: Original, cases: tuple[Case, ...], check: Check) -> Certif
     rejected: list[str] = []
     for name, make in _decisive(original, cases).items():
         if not any(_rejects(check, original, make, case) for case in cases):
-            return Certificate(False, f"the check accepts {_MEANING[name]}, on every case", tuple(rejected), (name,))
+            return Certificate(False, f"the check accepts {_MEANING[name]}, on every case{_advice(original)}", tuple(rejected), (name,))
         rejected.append(name)
     accepted: list[str] = []
     if original.answer(first, 0).bytes <= ADVISORY_BYTES:
@@ -70,6 +70,13 @@ _MEANING = {
     "other input": "the answer to another input: the output does not depend on the input",
     "other state": "the answer under other parameters: the output does not depend on them",
 }
+
+
+def _advice(original: Original) -> str:
+    """Say what to do about a network whose answers are alike, where its parameters may be why."""
+    if original.task.option("calibrate") or not any(True for _ in original.model.parameters()):
+        return ""
+    return "; if the network was never trained: load trained weights, or give --calibrate"
 
 
 def _leaves(original: Original, case: Case, state: int) -> list[Any]:

@@ -186,7 +186,7 @@ class Original:
         self.task, self.device, self.secret, self.budget = task, device, secret, budget_bytes
         self.reference = taskfile.load(task)
         torch.manual_seed(secret)
-        self.model = self.reference.make_model().to(device).requires_grad_(False)
+        self.model = self.reference.make_judged_model(secret % (1 << 31), device).requires_grad_(False)
         self.wide_problem = ""
         self.wide: torch.nn.Module | None = self._widened()
         self.buffers = {name for name, _ in self.model.named_buffers()}
