@@ -140,6 +140,29 @@ WARPWRIGHT_API int warpwright_enqueue(const Layout* layout, void* base, void* pa
     return !use || !gpu::run_layout(*cuda, *use, *layout, static_cast<char*>(base), static_cast<char*>(packed), unpack, false);
 }
 
+// What the driver says of an address, for diagnosis: where[0..6] = place (gpu::Where), code, memory type, managed, device, context, device address.
+// Returns 1 where CUDA is not loaded.
+WARPWRIGHT_API int warpwright_place(const void* pointer, std::int64_t* where) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    const gpu::Said said = gpu::said_of(*cuda, pointer);
+    const std::int64_t all[] = {static_cast<int>(gpu::place_of(*cuda, pointer).where), said.code, said.kind, said.managed, said.device,
+                                reinterpret_cast<std::int64_t>(said.context), static_cast<std::int64_t>(said.on_device)};
+    std::copy(std::begin(all), std::end(all), where);
+    return 0;
+}
+
+// How far a device's set-up gets, step by step, for diagnosis: 0 no driver, 1 no context of the device, 2 no code of the kernels, 3 ready.
+WARPWRIGHT_API int warpwright_ready(int device) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 0;
+    const gpu::Current current(*cuda, device);
+    if (!current) return 1;
+    return gpu::Use(*cuda, device) ? 3 : 2;
+}
+
 // How the end of a kernel is learned, for measurements: 0 stream, 1 flag, 2 write; and on which stream, 1 being the legacy default one.
 WARPWRIGHT_API int warpwright_configure(int device, int how, void* stream) {
     using namespace warpwright::mpi;
