@@ -21,7 +21,7 @@ from warpwright.errors import UsageError
 
 __all__ = ["Layout", "activate", "counts", "layout", "pack_group", "plan", "unpack_group"]
 
-_COUNTED = ("MPI_Pack", "MPI_Unpack", "send", "receive", "persistent")
+_COUNTED = ("MPI_Pack", "MPI_Unpack", "send", "receive", "persistent", "all-to-all", "neighbour")
 """All kinds of sends are one counter; so are receives, and persistent requests."""
 
 activate()
