@@ -1,4 +1,5 @@
 // The core's C interface, as Python calls it (../core.py). A null pointer stands for a layout that does not fit 64 bits.
+#include <cstdlib>
 #include <cstring>
 
 #include "device.hpp"
@@ -125,6 +126,72 @@ WARPWRIGHT_API int warpwright_copy_group(Bytes count, const Layout* const* layou
     if (device < 0) return 0;
     gpu::Use use(*cuda, device);
     return !use || !gpu::run(*cuda, *use, pieces, unpack);
+}
+
+// Contiguous memory of the host: pinned for a device, ordinary for -1. Null where there is none.
+WARPWRIGHT_API void* warpwright_allocate(std::size_t bytes, int device) {
+    using namespace warpwright::mpi;
+    if (device < 0) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return nullptr;
+    const gpu::Current current(*cuda, device);
+    void* memory = nullptr;
+    return current && !cuda->allocate_host(&memory, bytes, 3) ? memory : nullptr;
+}
+
+WARPWRIGHT_API void warpwright_release(void* memory, int device) {
+    using namespace warpwright::mpi;
+    if (device < 0) return std::free(memory);
+    const gpu::Current current(*gpu::driver(), device);
+    if (current) gpu::driver()->release_host(memory);
+}
+
+namespace {
+
+// Many objects whose packed bytes lie at places of their own, moved again and again.
+struct Group {
+    struct Member {
+        Layout layout;
+        char *base, *packed;
+    };
+    int device; // -1: all on the host
+    std::vector<Member> members;
+    std::vector<warpwright::mpi::gpu::Piece> pieces;
+};
+
+} // namespace
+
+WARPWRIGHT_API Group* warpwright_group(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed, int device) {
+    auto* group = new Group{device, {}, {}};
+    for (Bytes i = 0; i < count; ++i) {
+        char *base = static_cast<char*>(bases[i]), *end = static_cast<char*>(packed[i]);
+        group->members.push_back({*layouts[i], base, end});
+        if (device >= 0 && layouts[i]->node) warpwright::mpi::gpu::cut(layouts[i]->node, base + layouts[i]->offset, end, group->pieces);
+    }
+    return group;
+}
+
+WARPWRIGHT_API void warpwright_group_free(Group* group) { delete group; }
+
+// Pack or unpack all; on a GPU on `stream`, in as few launches as their number allows. 0 on success.
+WARPWRIGHT_API int warpwright_group_run(const Group* group, int unpack, void* stream) {
+    using namespace warpwright::mpi;
+    if (group->device < 0) {
+        for (const auto& [layout, base, packed] : group->members) {
+            if (unpack) copy<Direction::unpack>(layout, base, packed, 0, layout.bytes());
+            else copy<Direction::pack>(layout, base, packed, 0, layout.bytes());
+        }
+        return 0;
+    }
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return 1;
+    for (const auto& [layout, base, packed] : group->members) { // the arrays may have gone since
+        if (!layout.node) continue;
+        const gpu::Place place = gpu::place_of(*cuda, base + layout.offset);
+        if (place.where != gpu::Where::device || place.device != group->device) return 1;
+    }
+    gpu::Use use(*cuda, group->device);
+    return !use || !gpu::run(*cuda, *use, group->pieces, unpack, true, stream);
 }
 
 // Launch a pack or unpack between memory of one GPU (or pinned memory) on its stream and return at once; 0 on success.
