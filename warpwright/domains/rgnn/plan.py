@@ -13,8 +13,9 @@ import torch
 
 from warpwright.domains.rgnn.derive import GRADIENT, differentiate
 from warpwright.domains.rgnn.emit.eager import Eager
-from warpwright.domains.rgnn.emit.gpu import DEFAULT, Rows, Tuning
+from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.rows import lower
+from warpwright.domains.rgnn.emit.triton_text import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index, uncompiled
 from warpwright.domains.rgnn.ir import Builder, Program, Shape

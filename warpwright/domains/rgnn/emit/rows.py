@@ -157,6 +157,19 @@ def lower(program: Program, fuse: bool = True) -> Schedule:
     return Schedule(program, tuple(step for _, step in sorted(steps, key=lambda pair: pair[0])), frozenset(state.inline))
 
 
+def added(op: Op, position: int, kernel: Kernel) -> bool:
+    """Is the result added up in memory, which has to be zero before?"""
+    return op.domain is not Domain.EDGE and (op.domain is not kernel.rows or position in kernel.partial)
+
+
+def late(program: Program, kernel: Kernel, position: int) -> bool:
+    """Does the operation take something that the kernel's loop over edges has summed?"""
+    op = program.ops[position]
+    if position in kernel.ops and op.over is Domain.EDGE and op.kind in {"contract", "segmax"}:
+        return True
+    return any(i in kernel.ops and late(program, kernel, i) for i in op.inputs)
+
+
 def place_of(program: Program, op: Op) -> Place:
     """Return who computes an operation; raise NotApplicable where no kernel has its form."""
     if op.kind in {"input", "view", "reshape", "count"}:
