@@ -73,16 +73,20 @@ class Runner:
         for position in kernel.stored:
             op = program.ops[position]
             shape = (index.rows[op.domain], *op.shape)
-            if op.kind == "segmax":
-                values[position] = like.new_full(shape, -torch.inf)
-            elif position in self.seeds:
+            if position in self.seeds:
                 values[position] = values[seed_of(program, position, self.seeds[position])]
-            else:
-                values[position] = like.new_zeros(shape) if added(op, position, kernel) else like.new_empty(shape)
+                continue
+            values[position] = self.memory(like, shape)
+            if op.kind == "segmax" or added(op, position, kernel):
+                values[position].fill_(-torch.inf if op.kind == "segmax" else 0.0)
         self.launch(kernel, number, index, values)
         for position in kernel.stored:
             if program.ops[position].kind == "segmax":
                 values[position] = torch.where(values[position] == -torch.inf, 0.0, values[position])
+
+    def memory(self, like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+        """Return memory for a result."""
+        return like.new_empty(shape)
 
     def launch(self, kernel: Kernel, number: int, index: Index, values: list[Any]) -> None:
         """Run one kernel, the `number`th step, into the memory that `values` has for its results."""
