@@ -175,27 +175,46 @@ def emitter_for(device: torch.device, dtype: torch.dtype, options: Options, edge
     return "gpu" if fits and find_spec("triton") is not None else "eager"
 
 
+Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
+
+
+def _compiled(
+    layer: Layer, index: Index, tensors: Tensors, wanted: tuple[str, ...], options: Options, donated: tuple[str, ...]
+) -> tuple[Plan, Emitter]:
+    inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
+    if "sizes" not in index.kept:
+        index.kept["sizes"] = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
+    first = next(iter(tensors.values()))[1]
+    emitter = (emitter_for(first.device, first.dtype, options, index.edges), options.tuning, options.fuse, donated)
+    return _cached(layer, inputs, wanted, index.kept["sizes"], options, CPU if emitter[0] in NATIVE else GPU), emitter
+
+
 @uncompiled
-def run(
-    layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = STANDARD, donated: tuple[str, ...] = ()
-) -> torch.Tensor:
+def run(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDARD, donated: tuple[str, ...] = ()) -> torch.Tensor:
     """Return the layer's result on a graph, with gradients for the tensors that want them.
 
     The tensors `donated` are only added to the result, and may be written: the result may be made in their memory.
     """
-    inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
     grown = torch.is_grad_enabled()
     wanted = tuple(name for name, (_, x) in tensors.items() if grown and x.requires_grad)
-    if "sizes" not in index.kept:
-        index.kept["sizes"] = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
-    sizes = index.kept["sizes"]
+    compiled, emitter = _compiled(layer, index, tensors, wanted, options, donated)
     values = [x for _, x in tensors.values()]
-    emitter = (emitter_for(values[0].device, values[0].dtype, options, index.edges), options.tuning, options.fuse, donated)
-    compiled = _cached(layer, inputs, wanted, sizes, options, CPU if emitter[0] in NATIVE else GPU)
     if not wanted:
         return compiled.runner("infer", emitter)(index, dict(zip(tensors, values, strict=True)))[0]
     result: torch.Tensor = _Layer.apply(compiled, index, emitter, tuple(tensors), *values)
     return result
+
+
+def gradients(
+    layer: Layer, index: Index, tensors: Tensors, wanted: tuple[str, ...], gradient: torch.Tensor, options: Options = STANDARD
+) -> list[torch.Tensor]:
+    """Return the gradients of the tensors `wanted`, given that of the result; what the backward reads of the forward is computed here."""
+    compiled, emitter = _compiled(layer, index, tensors, wanted, options, ())
+    assert compiled.backward is not None
+    given = {name: x.detach() for name, (_, x) in tensors.items()}
+    _, *saved = compiled.runner("forward", emitter)(index, given)
+    given |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: gradient.contiguous()}
+    return compiled.runner("backward", emitter)(index, _used(compiled.backward, given))
 
 
 class _Layer(torch.autograd.Function):

@@ -6,6 +6,7 @@ and weight gradient stay in its caches. A tile is some rows and their edges; ope
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,7 +57,7 @@ class Form:
     def flat(self, letters: Iterable[str], of: Sequence[int]) -> tuple[int, tuple[int, ...]] | None:
         """Return the size of `letters` as one dimension of all operands `of`, and its stride in each; None where they do not lie side by side."""
         order = sorted(letters, key=lambda c: self.strides[of[0]][c])
-        for inner, outer in zip(order, order[1:], strict=False):
+        for inner, outer in itertools.pairwise(order):
             if any(self.strides[x][outer] != self.strides[x][inner] * self.sizes[inner] for x in of):
                 return None
         return math.prod(self.sizes[c] for c in order), tuple(self.strides[x][order[0]] if order else 1 for x in of)
@@ -345,7 +346,8 @@ class Writer:
         if f"g{value}" not in self.known:
             self.known.add(f"g{value}")
             self.arena[f"g{value}"] = self.tile * op.width
-            self.before.append(f"for (int i = 0; i < rows; ++i) std::memcpy(g{value} + i * {op.width}, {self.of_row(value)}, {op.width} * sizeof(T));")
+            copied = f"std::memcpy(g{value} + i * {op.width}, {self.of_row(value)}, {op.width} * sizeof(T));"
+            self.before.append(f"for (int i = 0; i < rows; ++i) {copied}")
         return f"g{value}", op.width
 
     def _typed_product(self, position: int, op: Op, own: list[str]) -> bool:
