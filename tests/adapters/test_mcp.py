@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,6 @@ def direct(agents: Agents) -> Callable[..., dict[str, Any]]:
 
 def fresh(bench: Any) -> Any:
     """Where a client begins a session of its own."""
-    from dataclasses import replace
-
     return replace(bench.where, session="")
 
 
@@ -129,8 +128,9 @@ def through(client: Any, loop: asyncio.AbstractEventLoop) -> Callable[..., dict[
     return call
 
 
-def test_a_client_on_standard_input_drives_an_optimization_and_its_run_outlives_it(bench: Any, tmp_path: Path) -> None:
+def test_a_client_on_standard_input_drives_an_optimization_and_its_run_outlives_it(real: Any, tmp_path: Path) -> None:
     mcp = pytest.importorskip("mcp")
+    bench = real
     words = command(bench, tmp_path / "out")
     parameters = mcp.StdioServerParameters(command=words[0], args=words[1:], env=environment())
 
@@ -173,12 +173,12 @@ def test_http_wants_the_token_and_two_clients_do_not_see_each_other(bench: Any, 
         token = (Path(bench.where.server) / mcp_server.TOKEN).read_text().strip()
 
         async def client(program: str) -> tuple[str, list[str]]:
-            async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=LIMIT) as http:
-                async with mcp.Client(streamable_http_client(address, http_client=http)) as one:
-                    run = said(await one.call_tool("describe", {}))["run"]
-                    await one.call_tool("evaluate", {"run": run, "program": program})
-                    tried = said(await one.call_tool("describe", {"run": run}))["tried"]
-                    return run, [entry["status"] for entry in tried]
+            http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=LIMIT)
+            async with http, mcp.Client(streamable_http_client(address, http_client=http)) as one:
+                run = said(await one.call_tool("describe", {}))["run"]
+                await one.call_tool("evaluate", {"run": run, "program": program})
+                tried = said(await one.call_tool("describe", {"run": run}))["tried"]
+                return run, [entry["status"] for entry in tried]
 
         async def both() -> list[tuple[str, list[str]]]:
             return list(await asyncio.gather(client(bench.right), client(bench.wrong)))

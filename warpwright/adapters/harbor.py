@@ -132,9 +132,10 @@ def _handed_in(path: Path) -> str:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return ""
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return ""
         data = file.read(MOST_BYTES + 1)
     return data.decode(errors="replace") if len(data) <= MOST_BYTES else ""
 
@@ -218,11 +219,11 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from warpwright.adapters import harbor
+from warpwright.adapters.harbor import Places, judge
 from warpwright.adapters.judge import Where
 
 if __name__ == "__main__":
-    harbor.judge({where!r}, {places!r})
+    judge({where!r}, {places!r})
 """
 
 SOLVE = """#!/bin/bash
