@@ -28,6 +28,9 @@ PROMPTS = Path(__file__).with_name("prompts")
 GATES = {"not_built": "compilation", "ok": "performance"}
 """Status of a record -> the gate at which it ended; every other one: functional validation."""
 
+CONTRAST = 1.25
+"""Ratio of speed-ups from which two programs teach something by their difference (contrastive exemplars, arXiv 2507.14111)."""
+
 HISTORY = 6
 """Lines of history in a question: the latest ones."""
 
@@ -41,6 +44,8 @@ class Options:
     depth: int = 3
     max_repair: int = 2
     """Repair rounds of a level."""
+    contrast: int = 0
+    """1: from the second level on, questions show two programs of clearly different speed, and ask what makes the difference."""
     tokens: int | None = None
     dollars: float | None = None
     questions: int | None = None
@@ -195,10 +200,22 @@ class _Run:
         return {"template": "first", "source": self.writing.source}
 
     def faster(self, best: Tried) -> dict[str, Any]:
+        other = self.other(best) if self.options.contrast else None
+        if other is not None:
+            return {
+                "template": "contrast", "source": best.text, "speedup": f"{best.record.speedup:.2f}", "profile": profile(best.record),
+                "other": other.text, "other_speedup": f"{other.record.speedup:.2f}", "other_profile": profile(other.record),
+                "history": self.history(),
+            }  # fmt: skip
         return {
             "template": "faster", "source": best.text, "speedup": f"{best.record.speedup:.2f}", "profile": profile(best.record),
             "history": self.history(),
         }  # fmt: skip
+
+    def other(self, best: Tried) -> Tried | None:
+        """Return the fastest program that is clearly slower than the best one; None where all are alike."""
+        slower = [one for one in self.tried if one.record.status == "ok" and one.record.speedup * CONTRAST <= best.record.speedup]
+        return max(slower, key=lambda one: one.record.speedup, default=None)
 
     def repair(self, failed: Tried) -> dict[str, Any]:
         return {
