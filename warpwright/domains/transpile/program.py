@@ -181,11 +181,29 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
             continue
         texts[kernel.start] = written.text
         kernels[kernel.name] = KernelInfo(kernel.name, line, written.tier, written.reason)
-    syncing = device.syncing.values()
     all_left_fibers = texts.keys() == {k.start for k in defined}
-    dropped = {f.start for f in syncing} if all_left_fibers and not any(f.problem for f in syncing) else set()
+    syncing = [f for named in device.syncing.values() for f in named]
+    dropped = _unused(source, syncing, texts) if all_left_fibers and not any(f.problem for f in syncing) else set()
     inlined = inlined_edits(source, device) if any(k.tier == "vectors" for k in kernels.values()) else []
     return Faster(kernels, texts, frozenset(dropped), tuple(inlined))
+
+
+def _unused(source: Source, syncing: Sequence[Function], texts: Mapping[int, str]) -> set[int]:
+    """Return the offsets of the functions that nothing mentions once the kernels are replaced by `texts`."""
+    replaced = [(k.start, k.end) for k in source.kernels if k.start in texts]
+    pieces = [(start, end) for start, _, end in source.pieces if not any(low < end and start < high for low, high in replaced)]
+    of = {f.start: next(((start, end) for start, end in pieces if start <= f.start < end), None) for f in syncing}
+    candidates = {f.start: f.name for f in syncing}
+    if not candidates:
+        return set()
+    while True:
+        gone = {of[at] for at in candidates}
+        outside = [source.text[start:end] for start, end in pieces if (start, end) not in gone]
+        words = set(re.findall(r"\w+", " ".join([*outside, *texts.values()])))
+        kept = {at for at, name in candidates.items() if name in words}
+        if not kept:
+            return set(candidates)
+        candidates = {at: name for at, name in candidates.items() if at not in kept}
 
 
 def _in_loops(

@@ -58,12 +58,31 @@ _ASSERT = (
 )
 """One that fails in a kernel fails the launch, with cudaErrorAssert; the thread goes on."""
 
-_OPTIONAL = {"vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b", "vcalls": r"\bww::any_",
-             "complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
-             "lanes": r"\bww::lanes_", "groups": r"\bcooperative_groups\b", "curand": r"\bcurandStatePhilox4_32_10",
-             "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
-             "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b|\btexture\s*<|\btextureReference\b",
-             "texture_reference": r"\btexture\s*<|\btextureReference\b"}  # fmt: skip
+_OPTIONAL = {
+    "vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b",
+    "vcalls": r"\bww::any_",
+    "complex": r"\bcu(Float|Double)?Complex\b",
+    "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
+    "lanes": r"\bww::lanes_",
+    "values": r"\bww::(launch_any|value_of|go)\b|\bcudaLaunch(Cooperative)?Kernel|\bcudaGraph\w+",
+    "launch_calls": r"\bcudaLaunch(Cooperative)?Kernel",
+    "cooperative": r"\bcudaLaunchCooperativeKernel",
+    "cublas": r"\bcublas\w+|\bCUBLAS_|\bCUDA_R_\d",
+    "curand_host": r"\bcurand(Create|Generate|Status_t|Generator_t)",
+    "nvtx": r"\bnvtx\w+",
+    "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel",
+    "groups": r"\bcooperative_groups\b",
+    "barriers": r"\bcuda\s*::\s*(barrier|pipeline|make_pipeline|memcpy_async|aligned_size_t|thread_scope\w*)\b|\bnamespace\s+cuda\b",
+    "pipeline_primitives": r"\b__pipeline_\w+",
+    "curand": r"\bcurandStatePhilox4_32_10|\bcurand(Create|Generate|Status_t|Generator_t)",
+    "wmma": r"\bwmma\b",
+    "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)",
+    "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|\bcu[A-Z]\w+\(|\bCU[a-z]\w+\b",
+    "graphs": r"\bcudaGraph\w+|\bcudaStream(BeginCapture|IsCapturing)\w*",
+    "texture": r"\bcuda(Graph\w+|Memcpy3D\w*|TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b"
+    r"|\btex[123]D(fetch)?\b|\btexture\s*<|\btextureReference\b",
+    "texture_reference": r"\btexture\s*<|\btextureReference\b",
+}  # fmt: skip
 """Parts of the runtime that are written only where the text matches."""
 
 

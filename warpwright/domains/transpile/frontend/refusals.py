@@ -13,7 +13,7 @@ _REFUSED: Mapping[str, re.Pattern[str]] = {
         r"\b(cub|thrust|cutlass|cute)\s*::|\b(?!curand(_init|_uniform|_uniform4|4)?\s*\(|curandStatePhilox4_32_10(_t)?\b)"
         r"(cublas|cudnn|cufft|curand|cusparse|cusolver)\w*"
     ),
-    "tma": re.compile(r"\b(cp_async_bulk\w*|wgmma\w*|mbarrier\w*|CUtensorMap)\b|\bcuda\s*::\s*(barrier|pipeline|ptx)\b"),
+    "tma": re.compile(r"\b(cp_async_bulk\w*|wgmma\w*|mbarrier\w*|CUtensorMap)\b|\bcuda\s*::\s*(ptx|device)\s*::"),
     "texture": re.compile(r"\b(tex\dD(Layered|Lod|Grad|gather)\w*|texCubemap\w*|surf\dD\w*|cudaSurfaceObject_t)\b"),
     "cluster": re.compile(r"\b(cluster_group|this_cluster|cluster_dims)\b"),
     "ptx": re.compile(r"\b(asm|__asm__|__asm)\b"),

@@ -13,24 +13,32 @@ from pathlib import Path
 
 from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.frontend import ptx, scan, shifts
+from warpwright.domains.transpile.frontend import groups, ptx, scan, shifts
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
 
-DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12")
-"""What nvcc 12 for sm_80 defines, as far as sources ask for it."""
+DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12",
+           "__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__")  # fmt: skip
+"""What nvcc 12 for sm_80 defines, as far as sources ask for it, and the guards of the headers that it includes by itself."""
 
 PROVIDED = re.compile(
     r"^(cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|vector_types|vector_functions|math_functions|device_functions|math_constants"
     r"|cuda_fp16|cuComplex|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|cuda_gl_interop|sm_\w+"
-    r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives)(\.h|\.hpp)?$"
+    r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives"
+    r"|builtin_types|host_defines|host_config|device_atomic_functions|vector_functions|surface_types|texture_types|channel_descriptor|library_types|cuda_fp8|cuda_fp4"
+    r"|cudaTypedefs|cooperative_groups/\w+)(\.h|\.hpp)?$"
 )
 """CUDA headers whose content the runtime gives (or whose absence the C++ compiler reports)."""
+
+_HELPER = re.compile(r"\bhelper_\w+\.h$")
+"""The CUDA samples' own helpers: taken where they are there, whatever the runtime has of them."""
 
 _TIMER = Path(__file__).parents[1] / "runtime" / "helper" / "helper_timer.h"
 HELPERS = {"helper_timer.h": _TIMER, "helper_functions.h": _TIMER}
 """Headers of the CUDA samples that programs leave out -> ours."""
 
 LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvtx|cuda/|nv/|npp)")
+GUARDS = {"cublas": "CUBLAS_API_H_", "curand": "CURAND_H_"}
+"""Beginning of a library's header -> what helper_cuda.h asks for before it names that library's errors: those that the runtime has."""
 TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
 
 _APART = re.compile(r"<<(\s+)<([^;{}]*?)>>(\s+)>(\s*\()")
@@ -123,7 +131,7 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     marked = includes_of.replaced(text, name, tuple(folders))
     expanded = _expand(marked, name, [*DEFINES, *defines])
     includes = [match[1] for match in _KEPT.finditer(expanded)]
-    body, starts, places = _strip_markers(ptx.translate(_shared_addresses(_KEPT.sub("", expanded))))
+    body, starts, places = _strip_markers(ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded)))))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     inserted = shifts.insertions(body)
@@ -161,7 +169,7 @@ class _Includes:
             header, line = match[2], text.count("\n", 0, match.start()) + 1
             path = self.found(header, folders)
             ours = path is not None and path in HELPERS.values()
-            if path is not None and (ours or not PROVIDED.match(header) or header.endswith("helper_math.h")):  # its operators are not the runtime's
+            if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
                 resolved, own, once = self.file(path)
                 if resolved in self.seen:
                     return ""
@@ -173,6 +181,8 @@ class _Includes:
                 return f'# 1 "{path}"\n{inner}\n# {line + 1} "{name}"'
             if LIBRARY.match(header) or TORCH.match(header):
                 self.aside.append((header, line))
+                if guard := next((guard for name, guard in GUARDS.items() if header.startswith(name)), ""):
+                    return f"#define {guard}"
             elif not PROVIDED.match(header):
                 return f"#pragma ww_include {header}"
             return ""
