@@ -5,13 +5,16 @@
      |    +-- Refusal           a construct that no tier translates: file, line, code and reason
      +-- NotApplicable
      |    +-- DoesNotApply      a tier, a pass or a technique does not take this form: the next one is tried
+     +-- UsageError
+     |    +-- BadArgument       an argument of another type, or their number; also a TypeError
+     |    +-- BadValue          an argument or a shape out of its range, an array that cannot be written; also a ValueError
      +-- LaunchFailed           a kernel that ran and stopped: a barrier that not all threads reach, a bad launch shape
      +-- Demote                 a signal between the parts of barrier fission, which starts again with it; it leaves them never
 """
 
 from __future__ import annotations
 
-from warpwright.errors import CaptureError, NotApplicable, WarpwrightError
+from warpwright.errors import CaptureError, NotApplicable, UsageError, WarpwrightError
 
 CODES = {
     "dynamic-parallelism": "a kernel launch inside device code",
@@ -35,6 +38,14 @@ class Refusal(CaptureError):
         self.line = line
         self.code = code
         self.reason = reason
+
+
+class BadArgument(UsageError, TypeError):
+    """An argument of a kernel is of another type than its parameter, or there are too many or too few."""
+
+
+class BadValue(UsageError, ValueError):
+    """An argument of a kernel, or its grid or block, is out of range."""
 
 
 class LaunchFailed(WarpwrightError):

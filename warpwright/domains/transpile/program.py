@@ -7,7 +7,7 @@ import functools
 import gc
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -99,7 +99,9 @@ def compile_text(
     body = text_edits.apply(source.text, edits)
     body = rewrite.with_linkage(body, source) if host and not sanitize else body
     exported = exports.exported(source, instances)
-    return Program(name, assemble(source, translated.kernels, body, exported, translated.runtime), translated.kernels, exported)
+    parameters = {k.name: tuple((p.name, p.text) for p in k.parameters) for k in source.kernels if k.defined}
+    kernels = {kernel: replace(info, parameters=parameters[kernel]) for kernel, info in translated.kernels.items()}
+    return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ class KernelInfo:
     """fibers, loops or vectors."""
     reason: str
     """Why this tier and not a faster one; empty for the fastest."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Name and text of each parameter."""
 
 
 def assemble(
