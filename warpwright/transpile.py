@@ -21,6 +21,7 @@ from typing import Any
 from warpwright.domains import transpile
 from warpwright.domains.transpile import BadArgument, BadValue, Finding, LaunchFailed, Refusal
 from warpwright.errors import UsageError
+from warpwright.native import BuildError
 
 __all__ = ["BadArgument", "BadValue", "Finding", "Kernel", "Kernels", "LaunchFailed", "Refusal", "kernel", "load", "loads"]
 
@@ -76,7 +77,11 @@ class Kernels(Mapping[str, Kernel]):
     def __init__(self, program: transpile.Program) -> None:
         self.source = program.source
         """The C++."""
-        loaded = program.load()
+        try:
+            loaded = program.load()
+        except BuildError:
+            program.check()  # the same error, at its place in the CUDA source
+            raise
         self._kernels = {name: Kernel(one, program.kernels[name.partition("<")[0].strip()]) for name, one in loaded.items()}
 
     def __getitem__(self, name: str) -> Kernel:

@@ -24,6 +24,7 @@ CODES = {
     "texture": "surfaces, and layered, mipmapped or cube textures",
     "divergent-barrier": "a barrier that only some threads of a block reach",
     "cluster": "thread block clusters and distributed shared memory",
+    "compiler": "source that the C++ compiler does not accept once it is translated",
     "front-end": "source that the parser or the preprocessor does not accept",
 }
 """Code of a refusal -> what it is about."""
@@ -32,10 +33,12 @@ CODES = {
 class Refusal(CaptureError):
     """A construct that cannot be translated: `file`, `line`, `code` (of CODES), `reason`."""
 
-    def __init__(self, file: str, line: int, code: str, reason: str, hint: str = "") -> None:
-        super().__init__(f"{file}:{line}: {reason} [{code}]", hint)
+    def __init__(self, file: str, line: int, code: str, reason: str, hint: str = "", column: int = 0) -> None:
+        super().__init__(f"{file}:{line}:{f'{column}:' if column else ''} {reason} [{code}]", hint)
         self.file = file
         self.line = line
+        self.column = column
+        """0 where only the line is known."""
         self.code = code
         self.reason = reason
 

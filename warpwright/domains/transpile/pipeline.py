@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.callees import Device
-from warpwright.domains.transpile.analysis.lockstep import may_wait, relies_on_lockstep
+from warpwright.domains.transpile.analysis.lockstep import exchange, may_wait, relies_on_lockstep
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.choices import BY_RULE, Choices
@@ -165,6 +165,8 @@ def _check(parsed: Function, program: Device) -> None:
             raise DoesNotApply(expr.line, f"{expr.name} synchronises and was not understood: {problem}")
         if expr.kind == "call" and expr.name in parsed.template and (syncing or program.known.impure):
             raise DoesNotApply(expr.line, f"{expr.name}, a function that the template takes, may ask for the thread or synchronise")
+    if line := exchange(parsed):
+        raise DoesNotApply(line, "threads exchange values without a barrier: the kernel relies on warps that run in lockstep")
     for stmt in ir.walk(parsed.body):
         if isinstance(stmt, ir.Declare) and "volatile" in stmt.var.type and (stmt.var.space in ("shared", "dynamic") or "*" in stmt.var.type):
             raise DoesNotApply(stmt.line, f"{stmt.var.name} is volatile: the kernel may rely on warps that run in lockstep")
@@ -184,5 +186,6 @@ def _check(parsed: Function, program: Device) -> None:
                 if function.fibers:
                     raise DoesNotApply(expr.line, function.fibers)
                 if relies_on_lockstep(function):
-                    raise DoesNotApply(expr.line, f"{expr.name} uses volatile memory: it may rely on warps that run in lockstep")
+                    what = f"exchanges values at line {line} without a barrier" if (line := exchange(function)) else "uses volatile memory"
+                    raise DoesNotApply(expr.line, f"{expr.name} {what}: it may rely on warps that run in lockstep")
             todo += by_name[expr.name]

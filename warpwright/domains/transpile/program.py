@@ -46,6 +46,15 @@ class Program:
     exports: Mapping[str, int] = field(default_factory=dict)
     """Kernel or template instance -> number of its entry in the library."""
 
+    marked: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+    """Makes the same with `#line` in front of each declaration, so that a compiler names places of the CUDA source."""
+
+    def check(self) -> None:
+        """Raise a Refusal, with the place in the CUDA source, for the first error that the C++ compiler sees in the output."""
+        if self.marked is not None and (error := launch.first_error(self.marked())) is not None:
+            file, line, column, reason = error
+            raise Refusal(file, line, "compiler", reason, "this is the C++ compiler's word on the translated source", column)
+
     def load(self, flags: Sequence[str] = launch.FLAGS) -> dict[str, launch.LoadedKernel]:
         """Build (cached) and return the kernels: `loaded["saxpy"][grid, block, shared_bytes](n, a, x, y)`."""
         return launch.load(self.source, self.exports, flags)
@@ -92,7 +101,11 @@ def compile_text(
     source = reading.read(text, name, defines, folders)
     if not source.kernels and not host:
         raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
-    refusals.refuse(source)
+    source, left_out = (source, {}) if host else refusals.reached(source)
+    if why := next((left_out[base] for one in instances if (base := one.partition("<")[0].strip()) in left_out), None):
+        raise why
+    if host:
+        refusals.refuse(source)
     wanted = Wanted("fibers" if lockstep else tier, blocks, MappingProxyType({}) if sanitize else choices.of_kernels(text), lockstep)
     translated = _sanitized(source) if sanitize else _translated(source, wanted)
     edits = [*translated.edits, *rewrite.launch_edits(source), *([] if host else host_code.host_edits(source))]
@@ -101,7 +114,20 @@ def compile_text(
     exported = exports.exported(source, instances)
     parameters = {k.name: tuple((p.name, p.text) for p in k.parameters) for k in source.kernels if k.defined}
     kernels = {kernel: replace(info, parameters=parameters[kernel]) for kernel, info in translated.kernels.items()}
-    return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported)
+    kernels |= {kernel: KernelInfo(kernel, why.line, "refused", why.reason) for kernel, why in left_out.items()}
+
+    def marked() -> str:
+        text = text_edits.apply(source.text, _with_lines(source, edits))
+        return assemble(source, kernels, rewrite.with_linkage(text, source) if host and not sanitize else text, exported, translated.runtime, False)
+
+    return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported, marked)
+
+
+def _with_lines(source: Source, edits: Sequence[Edit]) -> list[Edit]:
+    """Return the edits and, in front of each declaration, one that says where it comes from."""
+    lines = {start: '\n#line {1} "{0}"\n'.format(*source.place(start)) for start, _, _ in source.pieces}
+    moved = [replace(edit, text=lines.pop(edit.start, "") + edit.text) for edit in edits]
+    return [*moved, *(Edit(start, start, line) for start, line in lines.items())]
 
 
 @dataclass(frozen=True)
@@ -137,7 +163,7 @@ def _translated(source: Source, wanted: Wanted) -> Translated:
     """Return each kernel in the fastest tier that takes it."""
     read = functools.cache(functools.partial(parse.parse, source))  # once, and not at all where everything stays on fibers
     faster = _faster_tiers(source, read, wanted)
-    functions = read() if wanted.lockstep or re.search(r"\bvolatile\b", source.text) else []
+    functions = read() if wanted.lockstep or re.search(r"\bvolatile\b|\[\s*\w+\s*\^", source.text) else []
     edits = [
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
         *rewrite.value_edits(source),
@@ -167,7 +193,7 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
     defined = [k for k in source.kernels if k.defined]
     if wanted.tier == "fibers":
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined})
-    if "curandStatePhilox4_32_10" in source.text:  # each call moves a state through a pointer: it can neither be recomputed nor left out
+    if re.search(r"\bcurandState", source.text):  # each call moves a state through a pointer: it can neither be recomputed nor left out
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "random numbers that a state makes") for k in defined})
     functions = read()
     device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)])

@@ -26,9 +26,10 @@ class KernelInfo:
 
 
 def assemble(
-    source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], more: tuple[str, ...] = ()
-) -> str:
-    """Return the whole output: head, runtime, translated text, entries."""
+    source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], more: tuple[str, ...] = (),
+    tidied: bool = True,
+) -> str:  # fmt: skip
+    """Return the whole output: head, runtime, translated text, entries. `tidied`: without the blank lines that the preprocessor left."""
     body = re.sub(r"(?<!\()\b__noinline__\b", "__attribute__((noinline))", body)  # as a macro it would break the standard library's headers
     body = re.sub(r"\bstatic\s+__shared__|\b__shared__\s+static\b", "__shared__", body)
     head = [
@@ -40,7 +41,7 @@ def assemble(
     if {"assert.h", "cassert"} & set(source.includes) and re.search(r"\bassert\s*\(", body):
         includes += _ASSERT
     parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
-    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, source.kernels), ""])
+    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body) if tidied else body, *entries(exports, source.kernels), ""])
 
 
 _ASKED = (
@@ -71,12 +72,13 @@ _OPTIONAL = {
     "cooperative": r"\bcudaLaunchCooperativeKernel",
     "cublas": r"\bcublas\w+|\bCUBLAS_|\bCUDA_R_\d",
     "curand_host": r"\bcurand(Create|Generate|Status_t|Generator_t)",
+    "thrust": r"\bthrust\s*::|\bnamespace\s+thrust\b",
     "nvtx": r"\bnvtx\w+",
     "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel",
     "groups": r"\bcooperative_groups\b",
     "barriers": r"\bcuda\s*::\s*(barrier|pipeline|make_pipeline|memcpy_async|aligned_size_t|thread_scope\w*)\b|\bnamespace\s+cuda\b",
     "pipeline_primitives": r"\b__pipeline_\w+",
-    "curand": r"\bcurandStatePhilox4_32_10|\bcurand(Create|Generate|Status_t|Generator_t)",
+    "curand": r"\bcurandState(Philox4_32_10|XORWOW|MRG32k3a|_t|)\b|\bcurandState\w+_t\b|\bcurand(Create|Generate|Status_t|Generator_t)",
     "wmma": r"\bwmma\b",
     "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)",
     "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|\bcu[A-Z]\w+\(|\bCU[a-z]\w+\b",

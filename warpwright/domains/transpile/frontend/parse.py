@@ -28,6 +28,7 @@ from warpwright.domains.transpile.ir import (
     Stmt,
     Var,
     plain,
+    text_of,
 )
 from warpwright.errors import MissingExtra
 
@@ -322,8 +323,8 @@ class _Reader:
         if read.name == "by" and self.text.startswith("ww::by(", start):
             return shifts.amount(read)
         called = cursor.referenced
-        if not self.fibers and self.groups and _asks_group(read.name, called):
-            self.fibers = f"line {read.line}: `{read.name}` of a cooperative group"
+        if not self.fibers and self.groups and (name := _asks_group(read, called)):
+            self.fibers = f"line {read.line}: `{name}` of a cooperative group"
         if _is_of_runtime(called):
             shift = shifts.plain(replace(read, name="", type=spelled))
             if shift.kind != "call":
@@ -379,19 +380,23 @@ def _is_of_runtime(called: Any) -> bool:
 
 _GROUP = frozenset(
     ["sync", "thread_rank", "num_threads", "size", "shfl", "shfl_up", "shfl_down", "shfl_xor", "any", "all", "ballot", "match_any", "match_all",
-     "meta_group_rank", "meta_group_size", "block_rank", "is_valid"]
+     "meta_group_rank", "meta_group_size", "block_rank", "is_valid", "reduce", "inclusive_scan", "exclusive_scan", "wait", "tiled_partition",
+     "coalesced_threads", "labeled_partition", "binary_partition", "invoke_one", "memcpy_async"]
 )  # fmt: skip
-"""Methods of cooperative groups: one on an object of open type may be such."""
+"""Operations of cooperative groups: one on an object of open type may be such."""
 
 
-def _asks_group(name: str, called: Any) -> bool:
-    """Say whether a call is, or may be, an operation of a cooperative group."""
+def _asks_group(call: Expr, called: Any) -> str:
+    """Return which operation of a cooperative group a call is, or may be; else nothing."""
+    words = re.findall(r"\w+", re.sub(r"<.*>", "", text_of(call.children[0]))) if call.children else []
+    name = call.name or (words[-1] if words else "")
     if called is None:
-        return name in _GROUP
+        return name if name in _GROUP else ""
     parent = called.semantic_parent
     while parent is not None and kind(parent) not in ("NAMESPACE", "TRANSLATION_UNIT"):
         parent = parent.semantic_parent
-    return parent is not None and parent.spelling == "cooperative_groups" and name not in ("this_thread_block", "this_grid")
+    known = parent is not None and parent.spelling == "cooperative_groups" and name not in ("this_thread_block", "this_grid")
+    return name if known else ""
 
 
 def _callee(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import os
 import re
 import subprocess
 import tempfile
@@ -17,7 +18,7 @@ from warpwright.domains.transpile.frontend import groups, ptx, scan, shifts
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
 
 DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12",
-           "__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__")  # fmt: skip
+           "__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__", "__cuda_cuda_h__")  # fmt: skip
 """What nvcc 12 for sm_80 defines, as far as sources ask for it, and the guards of the headers that it includes by itself."""
 
 PROVIDED = re.compile(
@@ -131,6 +132,7 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     marked = includes_of.replaced(text, name, tuple(folders))
     expanded = _expand(marked, name, [*DEFINES, *defines])
     includes = [match[1] for match in _KEPT.finditer(expanded)]
+    _refuse_missing(expanded, name)
     body, starts, places = _strip_markers(ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded)))))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
@@ -217,6 +219,25 @@ def _expand(text: str, name: str, defines: Sequence[str]) -> str:
         file, line, reason = (error[1], int(error[2]), error[3]) if error else (name, 1, first)
         raise Refusal(file, line, "front-end", f"the preprocessor does not accept it: {reason}", "give missing macros with --define NAME=VALUE")
     return done.stdout
+
+
+def _refuse_missing(expanded: str, name: str) -> None:
+    """Raise for a header that is neither beside the source nor the compiler's."""
+    for match in _KEPT.finditer(expanded):
+        if any((folder / match[1]).is_file() for folder in _system_folders()):
+            continue
+        before = list(_MARKER.finditer(expanded, 0, match.start()))
+        file, line = (before[-1][2], int(before[-1][1]) - 1 + expanded.count("\n", before[-1].end(), match.start())) if before else (name, 1)
+        raise Refusal(file, line, "front-end", f"expected the header {match[1]}, saw none", "give its folder with --include")
+
+
+@functools.cache
+def _system_folders() -> tuple[Path, ...]:
+    """Return where the C++ compiler looks for headers."""
+    path, _ = native.compiler()
+    done = subprocess.run([path, "-E", "-v", "-x", "c++", os.devnull], capture_output=True, text=True, timeout=60, errors="replace")
+    listed = done.stderr.partition("search starts here:\n#include <")[2].partition("End of search list")[0]
+    return tuple(Path(line.strip()) for line in listed.splitlines()[1:] if line.strip())
 
 
 def _strip_markers(text: str) -> tuple[str, list[int], list[tuple[str, int]]]:

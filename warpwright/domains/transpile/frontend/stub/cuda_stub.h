@@ -43,6 +43,8 @@ HD uint2 make_uint2(unsigned, unsigned); HD uint3 make_uint3(unsigned, unsigned,
 struct curandStatePhilox4_32_10 { uint4 ctr, output; uint2 key; unsigned used; }; typedef curandStatePhilox4_32_10 curandStatePhilox4_32_10_t;
 __device__ void curand_init(unsigned long long, unsigned long long, unsigned long long, curandStatePhilox4_32_10*); __device__ unsigned curand(curandStatePhilox4_32_10*);
 __device__ uint4 curand4(curandStatePhilox4_32_10*); __device__ float curand_uniform(curandStatePhilox4_32_10*); __device__ float4 curand_uniform4(curandStatePhilox4_32_10*);
+__device__ double curand_uniform_double(curandStatePhilox4_32_10*); __device__ float2 curand_normal2(curandStatePhilox4_32_10*); __device__ float curand_normal(curandStatePhilox4_32_10*); __device__ double curand_normal_double(curandStatePhilox4_32_10*);
+struct curandStateXORWOW : curandStatePhilox4_32_10 {}; struct curandStateMRG32k3a : curandStatePhilox4_32_10 {}; typedef curandStateXORWOW curandState; typedef curandStateXORWOW curandState_t;
 
 typedef unsigned long long cudaTextureObject_t;
 template <class T> __device__ T tex1Dfetch(cudaTextureObject_t, int); template <class T> __device__ T tex1D(cudaTextureObject_t, float);

@@ -25,10 +25,7 @@ static inline curandStatus_t curandSetQuasiRandomGeneratorDimensions(curandGener
 static inline curandStatus_t curandSetStream(curandGenerator_t, cudaStream_t) { return CURAND_STATUS_SUCCESS; }
 static inline curandStatus_t curandGenerateSeeds(curandGenerator_t) { return CURAND_STATUS_SUCCESS; }
 namespace ww {
-static inline double uniform_double(curandStatePhilox4_32_10* s) {  // (0, 1]
-  const unsigned long long a = curand(s), b = curand(s);
-  return ((a << 21 ^ b >> 11) + 1) * 1.1102230246251565e-16;
-}
+static inline double uniform_double(curandStatePhilox4_32_10* s) { return curand_uniform_double(s); }
 static inline void normals(curandStatePhilox4_32_10* s, double* two) {  // Box-Muller
   const double radius = std::sqrt(-2 * std::log(uniform_double(s))), angle = 6.283185307179586 * uniform_double(s);
   two[0] = radius * std::cos(angle), two[1] = radius * std::sin(angle);
