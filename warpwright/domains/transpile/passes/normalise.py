@@ -387,7 +387,7 @@ def _type_of_array(expr: Expr, variables: Mapping[int, Var]) -> str:
 
 
 def _substitute(text: str, types: Mapping[str, str]) -> str:
-    return re.sub(r"\b[A-Za-z_]\w*\b", lambda m: types.get(m[0], m[0]), text) if types else text
+    return re.sub(r"(?<![\w.])(?<!->)[A-Za-z_]\w*\b", lambda m: types.get(m[0], m[0]), text) if types else text
 
 
 def _with_another(stmts: Sequence[Stmt], old: Var, new: Var) -> tuple[Stmt, ...]:

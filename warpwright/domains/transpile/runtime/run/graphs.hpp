@@ -35,6 +35,7 @@ struct cudaGraphExecUpdateResultInfo { cudaGraphExecUpdateResult result; cudaGra
 typedef int cudaGraphEdgeData;
 
 namespace ww {
+inline std::map<const void*, bool>& memory_of_graphs() { static std::map<const void*, bool> known; return known; }  // theirs for good: a graph may run again
 inline cudaGraph_t& graph_of_capture() { static cudaGraph_t graph = nullptr; return graph; }
 static inline cudaGraphNode_t add(cudaGraph_t graph, cudaGraphNodeType type, std::function<void()> run, const cudaGraphNode_t* before = nullptr, size_t count = 0) {
   graph->nodes.push_back(std::make_shared<CUgraphNode_st>(CUgraphNode_st{type, std::move(run), std::vector<cudaGraphNode_t>(before, before + (before ? count : 0))}));
@@ -129,7 +130,8 @@ static inline cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGrap
   return ww::added(node, ww::add(graph, cudaGraphNodeTypeMemcpy, [kept] { cudaMemcpy3D(&kept); }, before, n));
 }
 static inline cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* before, size_t n, cudaMemAllocNodeParams* p) {
-  ww::allocate(&p->dptr, p->bytesize);  // the address has to be known now; the memory is the graph's for good
+  ww::allocate(&p->dptr, p->bytesize);  // the address has to be known now
+  ww::memory_of_graphs()[p->dptr] = true;
   return ww::added(node, ww::add(graph, cudaGraphNodeTypeMemAlloc, nullptr, before, n));
 }
 static inline cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* before, size_t n, void*) { return ww::added(node, ww::add(graph, cudaGraphNodeTypeMemFree, nullptr, before, n)); }
@@ -197,11 +199,16 @@ namespace ww {  // what a stream is asked to do while it is captured is kept
 static inline cudaError_t kept_copy(void* to, const void* from, size_t n, int kind, cudaStream_t s = nullptr) { return record(cudaGraphNodeTypeMemcpy, [=] { cudaMemcpy(to, from, n, kind); }) ? cudaSuccess : cudaMemcpyAsync(to, from, n, kind, s); }
 static inline cudaError_t kept_set(void* p, int v, size_t n, cudaStream_t s = nullptr) { return record(cudaGraphNodeTypeMemset, [=] { cudaMemset(p, v, n); }) ? cudaSuccess : cudaMemsetAsync(p, v, n, s); }
 static inline cudaError_t kept_call(cudaStream_t s, cudaHostFn_t call, void* data) { return record(cudaGraphNodeTypeHost, [=] { call(data); }) ? cudaSuccess : cudaLaunchHostFunc(s, call, data); }
-template <class T> static inline cudaError_t kept_memory(T** p, size_t n, cudaStream_t s) { record(cudaGraphNodeTypeMemAlloc, nullptr); return cudaMallocAsync(p, n, s); }
-static inline cudaError_t kept_free(const void* p, cudaStream_t s) { return record(cudaGraphNodeTypeMemFree, nullptr) ? cudaSuccess : cudaFreeAsync(p, s); }
+template <class T> static inline cudaError_t kept_memory(T** p, size_t n, cudaStream_t s) {
+  const cudaError_t code = cudaMallocAsync(p, n, s);
+  if (record(cudaGraphNodeTypeMemAlloc, nullptr)) memory_of_graphs()[*p] = true;
+  return code;
+}
+static inline cudaError_t kept_free(const void* p, cudaStream_t s = nullptr) { return record(cudaGraphNodeTypeMemFree, nullptr) || memory_of_graphs().count(p) ? cudaSuccess : cudaFreeAsync(p, s); }
 }  // namespace ww
 #define cudaMemcpyAsync ww::kept_copy
 #define cudaMemsetAsync ww::kept_set
 #define cudaLaunchHostFunc ww::kept_call
 #define cudaMallocAsync ww::kept_memory
 #define cudaFreeAsync ww::kept_free
+#define cudaFree(p) ww::kept_free(p)
