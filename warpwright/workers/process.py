@@ -79,7 +79,7 @@ class Process:
         if self.role == "candidate" and self.freezer.strays_often:
             strays, stops = self.freezer.strays, self.freezer.stops
             self.close()
-            raise WorkerRan(f"in {strays} of {stops} stops the process used CPU time while it was to stand still: something it has set lets it run on")
+            raise WorkerRan(f"in {strays} of {stops} stops the process used CPU time while it was to stand still: something lets it run on")
 
     def signal(self, number: int) -> None:
         """Send a signal to the worker and all its descendants."""
