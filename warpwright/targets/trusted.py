@@ -20,12 +20,13 @@ from warpwright.base import BASELINE, Build, Candidate, Measurement, Scalar, Sou
 from warpwright.deadline import Deadline
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Tell, silent
-from warpwright.timing import measure, regimes, roofline
+from warpwright.timing import measure, rates, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
 from warpwright.workers.device_yield import yielding
-from warpwright.workers.sandbox import Limits, Worker
+from warpwright.workers.limits import Limits
+from warpwright.workers.sandbox import Worker
 
 ORIGINAL = "eager"
 """The baseline that is the original itself: it is always among those that a candidate is timed beside."""
@@ -339,7 +340,7 @@ class _Counting(threading.Thread):
     def __init__(self, bench: Workbench) -> None:
         super().__init__(name="warpwright counting", daemon=True)
         self.bench = bench
-        self.work: roofline.Work | None = None
+        self.work: rates.Work | None = None
         self.failure: Exception | None = None
         self.start()
 
@@ -350,11 +351,11 @@ class _Counting(threading.Thread):
         except Exception as error:  # whoever waits raises it
             self.failure = error
 
-    def result(self) -> roofline.Work:
+    def result(self) -> rates.Work:
         self.join(None if self.bench.deadline is None else COUNTING_SHARE * self.bench.left)
         if self.failure is not None:
             raise self.failure
-        return self.work or roofline.Work(0, 0, note="not counted: no time was left within the budget")
+        return self.work or rates.Work(0, 0, note="not counted: no time was left within the budget")
 
 
 def _build_baselines(bench: Workbench, trusted: Trusted) -> None:
@@ -491,7 +492,7 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
         trusted.left_out["stream"] = why
 
 
-def _roof(bench: Workbench, work: roofline.Work) -> tuple[float, Mapping[str, Scalar]]:
+def _roof(bench: Workbench, work: rates.Work) -> tuple[float, Mapping[str, Scalar]]:
     """Return the time below which nothing is believed, and the facts that it rests on."""
     try:
         peaks = roofline.peaks(bench.place, bench.folder, seconds=PEAKS_SHARE * bench.left)

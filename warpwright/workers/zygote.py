@@ -24,10 +24,15 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from warpwright.workers import integrity, isolation, leftovers, vector_math
+from warpwright.workers import isolation, leftovers, vector_math
+from warpwright.workers.inside import integrity
 from warpwright.workers.procfs import descendants, resident_bytes
 
-MAINS = {"judge": "warpwright.verifier.judge_worker", "candidate": "warpwright.workers.runner", "baseline": "warpwright.workers.runner"}
+MAINS = {
+    "judge": "warpwright.verifier.judge.judge_worker",
+    "candidate": "warpwright.workers.inside.runner",
+    "baseline": "warpwright.workers.inside.runner",
+}
 WATCH_SECONDS = 0.5  # memory and process count of the tree; a scan takes 0.1 ms for a worker without children
 KILL_SECONDS = 5.0
 _read_all = False
