@@ -31,7 +31,7 @@ TALLEST, COLOURS = 1400, 128
 """Pixels that are kept of a page, and colours of a picture: each is below 100 kB then."""
 
 PAGE = """<!doctype html><meta charset="utf-8"><style>
-body {{ margin: 16px; font: 15px/1.5 sans-serif; {style} }} pre {{ font: 13px/1.45 "DejaVu Sans Mono", monospace; white-space: pre-wrap; margin: 4px 0; }}
+body {{ margin: 16px; font: 15px/1.5 sans-serif; {style} }} pre {{ font: 13px monospace; white-space: pre-wrap; margin: 4px 0; }}
 .in {{ background: #f4f4f4; padding: 6px 10px; border-left: 3px solid #88a; }}
 .out {{ padding: 4px 10px; }} td, th {{ padding: 2px 10px; }}
 </style>{body}"""
