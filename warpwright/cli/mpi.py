@@ -40,7 +40,8 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
     made = verb("explain", explain)
     made.add_argument("file", type=Path, metavar="FILE", help="a datatype file (.mpi)")
     made = verb("measure", measure)
-    made.add_argument("--python", type=Path, default=Path(sys.executable), metavar="PATH", help="an interpreter with mpi4py and an MPI library beside it")
+    beside = "an interpreter with mpi4py and an MPI library beside it"
+    made.add_argument("--python", type=Path, default=Path(sys.executable), metavar="PATH", help=beside)
 
 
 def run(given: Arguments) -> int:

@@ -84,6 +84,7 @@ print("told")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_a_library_is_measured_and_explained(python: str, tmp_path: Path) -> None:
     file = tmp_path / "model.json"

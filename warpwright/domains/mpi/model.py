@@ -39,8 +39,8 @@ def key(library: Path) -> str:
     cpu = re.search(r"model name\s*: (.*)", _text("/proc/cpuinfo"))
     driver = re.search(r"Module +(\d[\d.]+)", _text("/proc/driver/nvidia/version"))
     content = library.read_bytes()
-    parts = (cpu[1] if cpu else "unknown processor", f"driver {driver[1]}" if driver else "no GPU", f"{library.name} {len(content)} {zlib.crc32(content):08x}")
-    return " | ".join(parts)
+    file = f"{library.name} {len(content)} {zlib.crc32(content):08x}"
+    return " | ".join((cpu[1] if cpu else "unknown processor", f"driver {driver[1]}" if driver else "no GPU", file))
 
 
 def _text(file: str) -> str:
@@ -92,7 +92,8 @@ class Model:
             rows = kept.get(name, {}).get("points", [])
             points = [Point(row["method"], row["bytes"], row["block"], Time(*row["us"])) for row in rows]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"{file}: expected measurements of `warpwright mpi measure`, saw {error!r}", "delete the file and measure again") from error
+            expected = f"{file}: expected measurements of `warpwright mpi measure`, saw {error!r}"
+            raise UsageError(expected, "delete the file and measure again") from error
         return Model(points) if points else None
 
     def predict(self, bytes_: int, block: int) -> dict[str, Time]:
