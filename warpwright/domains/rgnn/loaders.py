@@ -110,4 +110,4 @@ def _package(module: str, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise MissingExtra(package, "rgnn", "loading a published data set") from None
+        raise MissingExtra(package, "rgnn-data", "loading a published data set") from None
