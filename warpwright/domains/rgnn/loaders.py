@@ -83,13 +83,13 @@ def with_inverses(given: Synthetic) -> Synthetic:
 def entities(name: str, root: Path) -> Synthetic:
     """Return aifb, mutag, bgs or am as PyG parses them. Raises MissingExtra without PyG."""
     data = _package("torch_geometric.datasets", "torch_geometric").Entities(str(root), name)[0]
-    return graph(name, *data.edge_index, data.edge_type, data.num_nodes)
+    return graph(name, data.edge_index[0], data.edge_index[1], data.edge_type, data.num_nodes)
 
 
 def fb15k(root: Path) -> Synthetic:
     """Return FB15k-237's training edges. Raises MissingExtra without PyG."""
     data = _package("torch_geometric.datasets", "torch_geometric").FB15k_237(str(root), "train")[0]
-    return graph("fb15k", *data.edge_index, data.edge_type, data.num_nodes)
+    return graph("fb15k", data.edge_index[0], data.edge_index[1], data.edge_type, data.num_nodes)
 
 
 def ogb(name: str, root: Path) -> Synthetic:
