@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,11 @@ def register(verb: Verb) -> None:
     made.add_argument(
         "--sanitize", action="store_true", help="write a program that reports races, accesses out of bounds and uninitialised shared memory"
     )
+    made.add_argument("--no-check", action="store_true", help="do not ask the C++ compiler whether it takes the output")
     made.add_argument("--lockstep", action="store_true", help="the code counts on warps in lockstep without saying so by volatile (slow: fibers)")
+
+
+_CUDA = re.compile(r"__global__|__device__|<<<|\bcuda[A-Z]\w+\s*\(|\b(cublas|curand)[A-Z]\w+\s*\(|#\s*include\s*[<\"](cuda|cublas|curand)")
 
 
 def transpile(given: Any) -> int:
@@ -35,6 +40,10 @@ def transpile(given: Any) -> int:
     text = path.read_text(errors="replace")
     asked = {"host": not given.kernels_only, "sanitize": given.sanitize, "lockstep": given.lockstep}
     program = domain.compile_text(text, path.name, given.define, given.tier, folders=folders, **asked)
+    if not program.kernels and not _CUDA.search(text):
+        raise UsageError(f"expected CUDA in {given.file}, saw no kernel and no call of the runtime", "give a .cu file")
+    if not given.no_check:
+        program.check()
     output = Path(given.output or path.with_suffix(".cpp").name)
     output.write_text(program.source)
     kernels = [{"kernel": k.name, "line": k.line, "tier": k.tier, "reason": k.reason} for k in program.kernels.values()]

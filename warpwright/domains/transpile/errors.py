@@ -5,13 +5,16 @@
      |    +-- Refusal           a construct that no tier translates: file, line, code and reason
      +-- NotApplicable
      |    +-- DoesNotApply      a tier, a pass or a technique does not take this form: the next one is tried
+     +-- UsageError
+     |    +-- BadArgument       an argument of another type, or their number; also a TypeError
+     |    +-- BadValue          an argument or a shape out of its range, an array that cannot be written; also a ValueError
      +-- LaunchFailed           a kernel that ran and stopped: a barrier that not all threads reach, a bad launch shape
      +-- Demote                 a signal between the parts of barrier fission, which starts again with it; it leaves them never
 """
 
 from __future__ import annotations
 
-from warpwright.errors import CaptureError, NotApplicable, WarpwrightError
+from warpwright.errors import CaptureError, NotApplicable, UsageError, WarpwrightError
 
 CODES = {
     "dynamic-parallelism": "a kernel launch inside device code",
@@ -21,6 +24,7 @@ CODES = {
     "texture": "surfaces, and layered, mipmapped or cube textures",
     "divergent-barrier": "a barrier that only some threads of a block reach",
     "cluster": "thread block clusters and distributed shared memory",
+    "compiler": "source that the C++ compiler does not accept once it is translated",
     "front-end": "source that the parser or the preprocessor does not accept",
 }
 """Code of a refusal -> what it is about."""
@@ -29,12 +33,22 @@ CODES = {
 class Refusal(CaptureError):
     """A construct that cannot be translated: `file`, `line`, `code` (of CODES), `reason`."""
 
-    def __init__(self, file: str, line: int, code: str, reason: str, hint: str = "") -> None:
-        super().__init__(f"{file}:{line}: {reason} [{code}]", hint)
+    def __init__(self, file: str, line: int, code: str, reason: str, hint: str = "", column: int = 0) -> None:
+        super().__init__(f"{file}:{line}:{f'{column}:' if column else ''} {reason} [{code}]", hint)
         self.file = file
         self.line = line
+        self.column = column
+        """0 where only the line is known."""
         self.code = code
         self.reason = reason
+
+
+class BadArgument(UsageError, TypeError):
+    """An argument of a kernel is of another type than its parameter, or there are too many or too few."""
+
+
+class BadValue(UsageError, ValueError):
+    """An argument of a kernel, or its grid or block, is out of range."""
 
 
 class LaunchFailed(WarpwrightError):

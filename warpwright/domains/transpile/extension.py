@@ -65,7 +65,7 @@ def translate_extension(text: str, functions: Sequence[str] = (), name: str = "e
     parts: tuple[str, ...] = ("torch", "border", "library", "binding")
     parts += () if "inline int& last_error()" in head else ("host",)
     parts += ("modules",) if MODULE.search(text) else ()
-    parts += ("cublas",) if CUBLAS.search(text) else ()
+    parts += ("cublas",) if CUBLAS.search(text) and "cublasCreate(" not in head else ()
     binds = [f'static ww::Registrar ww_bind_{i}([](ww::Module& m) {{ m.def("{function}", &{function}); }});' for i, function in enumerate(functions)]
     return replace(program, source="\n".join([head, runtime(parts), mark + body, *binds, ""]))
 

@@ -243,6 +243,8 @@ class Function:
     problem: str = ""
     """Why the parser could not read it, or empty."""
     variables: Mapping[int, Var] | None = None
+    fibers: str = ""
+    """Why only fibers take it though it was read, or empty."""
 
 
 _BODIES: Mapping[type, Callable[..., tuple[tuple[Stmt, ...], ...]]] = {

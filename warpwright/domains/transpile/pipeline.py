@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.callees import Device
-from warpwright.domains.transpile.analysis.lockstep import may_wait, relies_on_lockstep
+from warpwright.domains.transpile.analysis.lockstep import exchange, may_wait, relies_on_lockstep
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.choices import BY_RULE, Choices
@@ -129,6 +129,8 @@ def write(
     vectors = vectors and choices.tier > 1
     if parsed.problem:
         raise DoesNotApply(line, f"not understood: {parsed.problem}")
+    if parsed.fibers:
+        raise DoesNotApply(line, parsed.fibers)
     _check(parsed, program)
     calls = program.calls if vectors else {}
     state = State(parsed, program, Settings(tuple(blocks), vectors, program.known.impure, program.simple, program.own, choices, calls))
@@ -159,14 +161,20 @@ def _check(parsed: Function, program: Device) -> None:
     """Refuse what the loops would get wrong: unread functions that may synchronise, and code that relies on warps in lockstep."""
     syncing = program.syncing
     for expr in ir.expressions(parsed.body):
-        if expr.kind == "call" and expr.name in syncing and syncing[expr.name].problem:
-            raise DoesNotApply(expr.line, f"{expr.name} synchronises and was not understood: {syncing[expr.name].problem}")
+        if expr.kind == "call" and (problem := next((f.problem for f in syncing.get(expr.name, ()) if f.problem), "")):
+            raise DoesNotApply(expr.line, f"{expr.name} synchronises and was not understood: {problem}")
+        if expr.kind == "call" and expr.name in parsed.template and (syncing or program.known.impure):
+            raise DoesNotApply(expr.line, f"{expr.name}, a function that the template takes, may ask for the thread or synchronise")
+    if line := exchange(parsed):
+        raise DoesNotApply(line, "threads exchange values without a barrier: the kernel relies on warps that run in lockstep")
     for stmt in ir.walk(parsed.body):
         if isinstance(stmt, ir.Declare) and "volatile" in stmt.var.type and (stmt.var.space in ("shared", "dynamic") or "*" in stmt.var.type):
             raise DoesNotApply(stmt.line, f"{stmt.var.name} is volatile: the kernel may rely on warps that run in lockstep")
         if isinstance(stmt, ir.DoWhile) and may_wait(stmt, parsed.variables or {}):
             raise DoesNotApply(stmt.line, "a loop that reads volatile memory may wait for another thread")
-    by_name = {f.name: f for f in program.functions}
+    by_name: dict[str, list[Function]] = {}
+    for function in program.functions:
+        by_name.setdefault(function.name, []).append(function)
     seen: set[str] = set()
     todo = [parsed]
     while todo:  # what the kernel calls, and what that calls
@@ -174,6 +182,10 @@ def _check(parsed: Function, program: Device) -> None:
             if expr.kind != "call" or expr.name not in by_name or expr.name in seen:
                 continue
             seen.add(expr.name)
-            if relies_on_lockstep(by_name[expr.name]):
-                raise DoesNotApply(expr.line, f"{expr.name} uses volatile memory: it may rely on warps that run in lockstep")
-            todo.append(by_name[expr.name])
+            for function in by_name[expr.name]:
+                if function.fibers:
+                    raise DoesNotApply(expr.line, function.fibers)
+                if relies_on_lockstep(function):
+                    what = f"exchanges values at line {line} without a barrier" if (line := exchange(function)) else "uses volatile memory"
+                    raise DoesNotApply(expr.line, f"{expr.name} {what}: it may rely on warps that run in lockstep")
+            todo += by_name[expr.name]

@@ -7,7 +7,7 @@ import functools
 import gc
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -45,6 +45,15 @@ class Program:
     kernels: Mapping[str, KernelInfo]
     exports: Mapping[str, int] = field(default_factory=dict)
     """Kernel or template instance -> number of its entry in the library."""
+
+    marked: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+    """Makes the same with `#line` in front of each declaration, so that a compiler names places of the CUDA source."""
+
+    def check(self) -> None:
+        """Raise a Refusal, with the place in the CUDA source, for the first error that the C++ compiler sees in the output."""
+        if self.marked is not None and (error := launch.first_error(self.marked())) is not None:
+            file, line, column, reason = error
+            raise Refusal(file, line, "compiler", reason, "this is the C++ compiler's word on the translated source", column)
 
     def load(self, flags: Sequence[str] = launch.FLAGS) -> dict[str, launch.LoadedKernel]:
         """Build (cached) and return the kernels: `loaded["saxpy"][grid, block, shared_bytes](n, a, x, y)`."""
@@ -92,14 +101,33 @@ def compile_text(
     source = reading.read(text, name, defines, folders)
     if not source.kernels and not host:
         raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
-    refusals.refuse(source)
+    source, left_out = (source, {}) if host else refusals.reached(source)
+    if why := next((left_out[base] for one in instances if (base := one.partition("<")[0].strip()) in left_out), None):
+        raise why
+    if host:
+        refusals.refuse(source)
     wanted = Wanted("fibers" if lockstep else tier, blocks, MappingProxyType({}) if sanitize else choices.of_kernels(text), lockstep)
     translated = _sanitized(source) if sanitize else _translated(source, wanted)
     edits = [*translated.edits, *rewrite.launch_edits(source), *([] if host else host_code.host_edits(source))]
     body = text_edits.apply(source.text, edits)
     body = rewrite.with_linkage(body, source) if host and not sanitize else body
     exported = exports.exported(source, instances)
-    return Program(name, assemble(source, translated.kernels, body, exported, translated.runtime), translated.kernels, exported)
+    parameters = {k.name: tuple((p.name, p.text) for p in k.parameters) for k in source.kernels if k.defined}
+    kernels = {kernel: replace(info, parameters=parameters[kernel]) for kernel, info in translated.kernels.items()}
+    kernels |= {kernel: KernelInfo(kernel, why.line, "refused", why.reason) for kernel, why in left_out.items()}
+
+    def marked() -> str:
+        text = text_edits.apply(source.text, _with_lines(source, edits))
+        return assemble(source, kernels, rewrite.with_linkage(text, source) if host and not sanitize else text, exported, translated.runtime, False)
+
+    return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported, marked)
+
+
+def _with_lines(source: Source, edits: Sequence[Edit]) -> list[Edit]:
+    """Return the edits and, in front of each declaration, one that says where it comes from."""
+    lines = {start: '\n#line {1} "{0}"\n'.format(*source.place(start)) for start, _, _ in source.pieces}
+    moved = [replace(edit, text=lines.pop(edit.start, "") + edit.text) for edit in edits]
+    return [*moved, *(Edit(start, start, line) for start, line in lines.items())]
 
 
 @dataclass(frozen=True)
@@ -135,7 +163,7 @@ def _translated(source: Source, wanted: Wanted) -> Translated:
     """Return each kernel in the fastest tier that takes it."""
     read = functools.cache(functools.partial(parse.parse, source))  # once, and not at all where everything stays on fibers
     faster = _faster_tiers(source, read, wanted)
-    functions = read() if wanted.lockstep or re.search(r"\bvolatile\b", source.text) else []
+    functions = read() if wanted.lockstep or re.search(r"\bvolatile\b|\[\s*\w+\s*\^", source.text) else []
     edits = [
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
         *rewrite.value_edits(source),
@@ -165,7 +193,7 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
     defined = [k for k in source.kernels if k.defined]
     if wanted.tier == "fibers":
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined})
-    if "curandStatePhilox4_32_10" in source.text:  # each call moves a state through a pointer: it can neither be recomputed nor left out
+    if re.search(r"\bcurandState", source.text):  # each call moves a state through a pointer: it can neither be recomputed nor left out
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "random numbers that a state makes") for k in defined})
     functions = read()
     device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)])
@@ -181,11 +209,29 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
             continue
         texts[kernel.start] = written.text
         kernels[kernel.name] = KernelInfo(kernel.name, line, written.tier, written.reason)
-    syncing = device.syncing.values()
     all_left_fibers = texts.keys() == {k.start for k in defined}
-    dropped = {f.start for f in syncing} if all_left_fibers and not any(f.problem for f in syncing) else set()
+    syncing = [f for named in device.syncing.values() for f in named]
+    dropped = _unused(source, syncing, texts) if all_left_fibers and not any(f.problem for f in syncing) else set()
     inlined = inlined_edits(source, device) if any(k.tier == "vectors" for k in kernels.values()) else []
     return Faster(kernels, texts, frozenset(dropped), tuple(inlined))
+
+
+def _unused(source: Source, syncing: Sequence[Function], texts: Mapping[int, str]) -> set[int]:
+    """Return the offsets of the functions that nothing mentions once the kernels are replaced by `texts`."""
+    replaced = [(k.start, k.end) for k in source.kernels if k.start in texts]
+    pieces = [(start, end) for start, _, end in source.pieces if not any(low < end and start < high for low, high in replaced)]
+    of = {f.start: next(((start, end) for start, end in pieces if start <= f.start < end), None) for f in syncing}
+    candidates = {f.start: f.name for f in syncing}
+    if not candidates:
+        return set()
+    while True:
+        gone = {of[at] for at in candidates}
+        outside = [source.text[start:end] for start, end in pieces if (start, end) not in gone]
+        words = set(re.findall(r"\w+", " ".join([*outside, *texts.values()])))
+        kept = {at for at, name in candidates.items() if name in words}
+        if not kept:
+            return set(candidates)
+        candidates = {at: name for at, name in candidates.items() if at not in kept}
 
 
 def _in_loops(

@@ -12,7 +12,10 @@ from warpwright.domains.transpile.analysis.synchronisation import synchronising
 from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
 
-LOOKS_AT_THREAD = frozenset({*LAUNCH, "this_thread_block", "this_thread", "this_grid", "tiled_partition", "coalesced_threads", "__activemask"})
+LOOKS_AT_THREAD = frozenset({
+    *LAUNCH, "this_thread_block", "this_thread", "this_grid", "tiled_partition", "coalesced_threads", "__activemask", "grid_group",
+    "coalesced_group", "thread_group",
+})  # fmt: skip
 """Names by which a function learns which thread runs it."""
 
 
@@ -31,7 +34,9 @@ NO_CALLEES = Callees()
 def callees(functions: Sequence[Function]) -> Callees:
     """Return what the kernels have to know of the device functions."""
     impure: set[str] = set()
-    words = {f.name: _words(f) for f in functions}
+    words: dict[str, set[str]] = {}
+    for function in functions:
+        words.setdefault(function.name, set()).update(_words(function))
     grew = True
     while grew:
         grew = False
@@ -39,8 +44,11 @@ def callees(functions: Sequence[Function]) -> Callees:
             if function.name not in impure and (function.problem or words[function.name] & (LOOKS_AT_THREAD | impure)):
                 impure.add(function.name)
                 grew = True
-    references = {f.name: tuple(i for i, p in enumerate(f.parameters) if p.reference and not p.type.startswith("const")) for f in functions}
-    return Callees(frozenset(impure), references)
+    references: dict[str, set[int]] = {}
+    for function in functions:
+        changed = {i for i, p in enumerate(function.parameters) if p.reference and not p.type.startswith("const")}
+        references.setdefault(function.name, set()).update(changed)
+    return Callees(frozenset(impure), {name: tuple(sorted(places)) for name, places in references.items()})
 
 
 def _words(function: Function) -> set[str]:
@@ -54,7 +62,8 @@ def simple_functions(functions: Sequence[Function], known: Callees) -> frozenset
     simple: frozenset[str] = frozenset()
     own = frozenset(f.name for f in functions)
     for _ in range(4):  # functions that call simple functions, a few levels deep
-        simple = frozenset(f.name for f in functions if f.name not in known.impure and vectorise.is_simple(f, simple, own))
+        branched = {f.name for f in functions if f.name in known.impure or not vectorise.is_simple(f, simple, own)}
+        simple = own - branched  # of one name all
     return simple
 
 
@@ -64,8 +73,8 @@ class Device:
 
     functions: Sequence[Function]
     known: Callees
-    syncing: Mapping[str, Function]
-    """Those that synchronise."""
+    syncing: Mapping[str, tuple[Function, ...]]
+    """Those that synchronise, by name."""
     simple: frozenset[str]
     """Those that a loop over threads may call and still be vectorised."""
     calls: Mapping[str, str]

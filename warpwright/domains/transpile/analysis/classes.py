@@ -55,7 +55,11 @@ class Methods:
     @classmethod
     def of(cls, source: Source, device: Sequence[Function], impure: frozenset[str]) -> Methods:
         """Return them for a source; `impure`: device functions that depend on the thread."""
-        texts = {f.name: source.text[start:end] for start, _, end in source.pieces for f in device if start <= f.start < end}
+        texts: dict[str, str] = {}
+        for start, _, end in source.pieces:
+            for function in device:
+                if start <= function.start < end:
+                    texts[function.name] = texts.get(function.name, "") + "\n" + source.text[start:end]
         return cls(texts, aware(source, impure))
 
     def used(self, text: str) -> str:

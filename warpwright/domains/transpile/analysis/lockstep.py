@@ -1,4 +1,5 @@
-"""Code of the time when the threads of a warp ran in lockstep: it shows itself by its `volatile` memory."""
+"""Code of the time when the threads of a warp ran in lockstep: it shows itself by its `volatile` memory, or by threads that exchange values in one
+statement."""
 
 from __future__ import annotations
 
@@ -9,8 +10,26 @@ from warpwright.domains.transpile.ir import DoWhile, Function
 
 
 def relies_on_lockstep(function: Function) -> bool:
-    """Say whether a function has volatile memory that threads may share."""
-    return any("volatile" in v.type and (v.space in ("shared", "dynamic") or "*" in v.type) for v in (function.variables or {}).values())
+    """Say whether a function has volatile memory that threads may share, or exchanges values without a barrier."""
+    volatile = any("volatile" in v.type and (v.space in ("shared", "dynamic") or "*" in v.type) for v in (function.variables or {}).values())
+    return volatile or exchange(function) > 0
+
+
+def exchange(function: Function) -> int:
+    """Return the line of a statement such as `s[i] += s[i ^ 8]`, in which two threads read what the other writes; 0 if there is none.
+
+    Both have to read before one of them writes: no order of the threads gives that, only a warp in lockstep."""
+    for expr in ir.expressions(function.body):
+        if (place := ir.assigned(expr)) is None or expr.kind != "assign" or place.kind != "index" or len(place.children) != 2:
+            continue
+        array, index = (ir.text_of(child).strip() for child in place.children)
+        for read in expr.children[1].walk():
+            if read.kind != "index" or len(read.children) != 2 or ir.text_of(read.children[0]).strip() != array:
+                continue
+            other = ir.bare(read.children[1])
+            if other.kind == "binary" and other.name == "^" and index in (ir.text_of(child).strip() for child in other.children):
+                return expr.line
+    return 0
 
 
 def may_wait(loop: DoWhile, variables: Mapping[int, ir.Var]) -> bool:

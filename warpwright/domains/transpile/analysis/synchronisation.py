@@ -24,15 +24,18 @@ WARP_CALLS = frozenset(
 SYNC_CALLS = WARP_CALLS | frozenset([*BLOCK_VOTES, *OTHERS])
 
 
-def synchronising(functions: Sequence[Function]) -> dict[str, Function]:
-    """Return the functions that synchronise, directly or through others, by name."""
-    meeting: dict[str, Function] = {}
-    calls = {f.name: {e.name for e in ir.expressions(f.body) if e.kind == "call"} for f in functions}
+def synchronising(functions: Sequence[Function]) -> dict[str, tuple[Function, ...]]:
+    """Return the functions that synchronise, directly or through others, by name: of one name all, whichever of them does."""
+    overloads: dict[str, list[Function]] = {}
+    for function in functions:
+        overloads.setdefault(function.name, []).append(function)
+    calls = {name: {e.name for f in named for e in ir.expressions(f.body) if e.kind == "call"} for name, named in overloads.items()}
+    meeting: dict[str, tuple[Function, ...]] = {}
     grew = True
     while grew:
         grew = False
-        for function in functions:
-            if function.name not in meeting and calls[function.name] & (SYNC_CALLS | meeting.keys()):
-                meeting[function.name] = function
+        for name, named in overloads.items():
+            if name not in meeting and calls[name] & (SYNC_CALLS | meeting.keys()):
+                meeting[name] = tuple(named)
                 grew = True
     return meeting

@@ -21,12 +21,15 @@ class KernelInfo:
     """fibers, loops or vectors."""
     reason: str
     """Why this tier and not a faster one; empty for the fastest."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Name and text of each parameter."""
 
 
 def assemble(
-    source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], more: tuple[str, ...] = ()
-) -> str:
-    """Return the whole output: head, runtime, translated text, entries."""
+    source: Source, kernels: Mapping[str, KernelInfo], body: str, exports: Mapping[str, int], more: tuple[str, ...] = (),
+    tidied: bool = True,
+) -> str:  # fmt: skip
+    """Return the whole output: head, runtime, translated text, entries. `tidied`: without the blank lines that the preprocessor left."""
     body = re.sub(r"(?<!\()\b__noinline__\b", "__attribute__((noinline))", body)  # as a macro it would break the standard library's headers
     body = re.sub(r"\bstatic\s+__shared__|\b__shared__\s+static\b", "__shared__", body)
     head = [
@@ -38,7 +41,7 @@ def assemble(
     if {"assert.h", "cassert"} & set(source.includes) and re.search(r"\bassert\s*\(", body):
         includes += _ASSERT
     parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
-    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body), *entries(exports, source.kernels), ""])
+    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body) if tidied else body, *entries(exports, source.kernels), ""])
 
 
 _ASKED = (
@@ -58,12 +61,32 @@ _ASSERT = (
 )
 """One that fails in a kernel fails the launch, with cudaErrorAssert; the thread goes on."""
 
-_OPTIONAL = {"vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b", "vcalls": r"\bww::any_",
-             "complex": r"\bcu(Float|Double)?Complex\b", "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
-             "lanes": r"\bww::lanes_", "groups": r"\bcooperative_groups\b", "curand": r"\bcurandStatePhilox4_32_10",
-             "wmma": r"\bwmma\b", "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(",
-             "texture": r"\bcuda(TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b|\btex[123]D(fetch)?\b|\btexture\s*<|\btextureReference\b",
-             "texture_reference": r"\btexture\s*<|\btextureReference\b"}  # fmt: skip
+_OPTIONAL = {
+    "vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b",
+    "vcalls": r"\bww::any_",
+    "complex": r"\bcu(Float|Double)?Complex\b",
+    "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
+    "lanes": r"\bww::lanes_",
+    "values": r"\bww::(launch_any|value_of|go)\b|\bcudaLaunch(Cooperative)?Kernel|\bcudaGraph\w+",
+    "launch_calls": r"\bcudaLaunch(Cooperative)?Kernel",
+    "cooperative": r"\bcudaLaunchCooperativeKernel",
+    "cublas": r"\bcublas\w+|\bCUBLAS_|\bCUDA_R_\d",
+    "curand_host": r"\bcurand(Create|Generate|Status_t|Generator_t)",
+    "thrust": r"\bthrust\s*::|\bnamespace\s+thrust\b",
+    "nvtx": r"\bnvtx\w+",
+    "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel",
+    "groups": r"\bcooperative_groups\b",
+    "barriers": r"\bcuda\s*::\s*(barrier|pipeline|make_pipeline|memcpy_async|aligned_size_t|thread_scope\w*)\b|\bnamespace\s+cuda\b",
+    "pipeline_primitives": r"\b__pipeline_\w+",
+    "curand": r"\bcurandState(Philox4_32_10|XORWOW|MRG32k3a|_t|)\b|\bcurandState\w+_t\b|\bcurand(Create|Generate|Status_t|Generator_t)",
+    "wmma": r"\bwmma\b",
+    "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)",
+    "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|\bcu[A-Z]\w+\(|\bCU[a-z]\w+\b",
+    "graphs": r"\bcudaGraph\w+|\bcudaStream(BeginCapture|IsCapturing)\w*",
+    "texture": r"\bcuda(Graph\w+|Memcpy3D\w*|TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b"
+    r"|\btex[123]D(fetch)?\b|\btexture\s*<|\btextureReference\b",
+    "texture_reference": r"\btexture\s*<|\btextureReference\b",
+}  # fmt: skip
 """Parts of the runtime that are written only where the text matches."""
 
 

@@ -18,13 +18,19 @@ from warpwright.domains.transpile.frontend.source import Source
 def launch_edits(source: Source) -> list[Edit]:
     """Turn `k<T><<<grid, block>>>(` into `k_launch<T>(ww::Launch(grid, block), `; a callee that is no known kernel runs on fibers."""
     names = {kernel.name for kernel in source.kernels}
+    captures = "cudaStreamBeginCapture" in source.text
     edits = []
     for site in source.launches:
         base = site.callee.rpartition("::")[2]
         instance = f"<{site.template_arguments}>" if site.template_arguments else ""
         tail = source.text[site.end + 1 :].lstrip()
         comma = "" if tail.startswith(")") else ", "
-        if base in names:
+        if captures and not site.inside_kernel:  # kept if a stream is being captured, with its arguments as they are now
+            function = f"{site.callee}_launch{instance}(ww_launch" if base in names else f"ww::launch_any(ww_launch, {site.callee}{instance}"
+            kept = f"[](const ww::Launch& ww_launch, auto&... ww_arguments) {{ {function}, ww_arguments...); }}"
+            kept = kept if base in names else kept.replace("[]", "[=]", 1)
+            edits.append(Edit(site.start, site.end + 1, f"ww::go({kept}, ww::Launch({site.configuration}){comma}"))
+        elif base in names:
             edits.append(Edit(site.start, site.end + 1, f"{site.callee}_launch{instance}(ww::Launch({site.configuration}){comma}"))
         else:
             edits.append(Edit(site.start, site.end + 1, f"ww::launch_any(ww::Launch({site.configuration}), {site.callee}{instance}{comma}"))
@@ -35,9 +41,11 @@ _ABOUT_KERNEL = re.compile(r"cuda(Func|Occupancy)\w+$")
 
 
 def value_edits(source: Source) -> list[Edit]:
-    """Give calls such as `cudaFuncSetAttribute(k, ...)` the kernel's launch function: the kernel itself may not be in the output."""
+    """Give calls such as `cudaFuncSetAttribute(k, ...)` the kernel's launch function: the kernel itself may not be in the output.
+
+    Where a kernel is a value otherwise, as in `pointer = &k`, it is entered with its launch function."""
     names = {kernel.name for kernel in source.kernels if kernel.defined}
-    tokens, edits = source.tokens, []
+    tokens, edits, about = source.tokens, [], set()
     for index, token in enumerate(tokens):
         if not _ABOUT_KERNEL.match(token.text):
             continue
@@ -47,8 +55,56 @@ def value_edits(source: Source) -> list[Edit]:
             if depth <= 0 and tokens[at].text == ")":
                 break
             if tokens[at].text in names:
+                about.add(tokens[at].start)
                 edits.append(Edit(tokens[at].start, tokens[at].end, f"{tokens[at].text}_launch"))
+    for first, last in values(source):
+        if tokens[last].start not in about and tokens[first + (tokens[first].text == "&")].start not in about:
+            start, end = tokens[first].start, tokens[last].end
+            name = source.text[start:end].lstrip("& ")
+            base, angle, rest = name.partition("<")
+            edits.append(Edit(start, end, f"ww::value_of({name}, {base.rstrip()}_launch{angle}{rest})"))
     return edits
+
+
+_BEFORE_A_VALUE = {"(", ",", "=", "{", "return", "?", ":"}
+_AFTER_A_VALUE = {")", ",", ";", "}", ":"}
+
+
+def values(source: Source) -> list[tuple[int, int]]:
+    """Return the first and last token of each place where the host names a kernel as a value (`&copy<float>`), the `&` with it."""
+    names = {kernel.name for kernel in source.kernels}
+    tokens = source.tokens
+    if not any(token.text in names for token in tokens):
+        return []
+    kernels = [(kernel.start, kernel.end) for kernel in source.kernels]
+    found = []
+    for index, token in enumerate(tokens):
+        if token.text not in names or any(start <= token.start < end for start, end in kernels):
+            continue
+        last = index
+        if index + 1 < len(tokens) and tokens[index + 1].text == "<":
+            last = scan.angles(tokens, index + 1) or index
+        first = index
+        while first >= 2 and tokens[first - 1].text == "::" and tokens[first - 2].kind == "word":
+            first -= 2
+        first -= tokens[first - 1].text == "&" and tokens[first - 2].text in {*_BEFORE_A_VALUE, ")"}
+        before, after = tokens[first - 1].text, tokens[last + 1].text if last + 1 < len(tokens) else ""
+        cast = before == ")" and tokens[first - 2].text == "*"
+        if (before in _BEFORE_A_VALUE or cast) and after in _AFTER_A_VALUE and not _declares(source, token):
+            found.append((first, last))
+    return found
+
+
+def _declares(source: Source, name: Token) -> bool:
+    """Say whether a name may be a variable of the function, or a function of a device, that it stands in."""
+    piece = next((piece for piece in source.pieces if piece.start <= name.start < piece.end), None)
+    if piece is None:
+        return True
+    text = source.text[piece.start : piece.end]
+    head = source.text[piece.start : piece.brace] if piece.brace >= 0 else ""
+    if "__device__" in head and "__host__" not in head:
+        return True
+    return re.search(rf"[\w>](\s+|\s*[*&]+\s*){name.text}\s*[=;,)\[({{]", re.sub(r"\b(return|case|else|throw)\b", "(", text)) is not None
 
 
 def with_linkage(text: str, source: Source) -> str:
@@ -73,19 +129,23 @@ def dynamic_shared_edits(source: Source) -> list[Edit]:
         words = [t.text for t in tokens[index:end]]
         if end == len(tokens) or tokens[end].text != ";" or "__shared__" not in words or words[-1] != "]":
             continue
-        opening = max(i for i in range(index, end) if tokens[i].text == "[")
+        opening = min(i for i in range(index, end) if tokens[i].text == "[")
         kind = re.sub(
             r"\bextern\b|\b__shared__\b|\bvolatile\b|(?:__align__|alignas)\s*\([^)]*\)|__attribute__\s*\(\(.*?\)\)",
             "",
             text[token.start : tokens[opening - 1].start],
         )
         kind, name = " ".join(kind.split()), tokens[opening - 1].text
+        rows = text[tokens[scan.matching(tokens, opening, "[", "]")].end : tokens[end].start].strip()  # of `shared[][72]`
         inside = any(t.text == "{" for t in tokens[:index]) and _depth(tokens, index) > 0
         volatile = "volatile " if "volatile" in words else ""
-        if inside:
-            edits.append(Edit(token.start, tokens[end].end, f"{volatile}{kind}* const {name} = ({volatile}{kind}*)ww::dynamic_shared();"))
+        pointer = f"{volatile}{kind}*" if not rows else f"{volatile}{kind}(*){rows}"
+        if inside and rows:
+            edits.append(Edit(token.start, tokens[end].end, f"{volatile}{kind} (*const {name}){rows} = ({pointer})ww::dynamic_shared();"))
+        elif inside:
+            edits.append(Edit(token.start, tokens[end].end, f"{pointer} const {name} = ({pointer})ww::dynamic_shared();"))
         else:
-            edits.append(Edit(token.start, tokens[end].end, f"\n#define {name} (({volatile}{kind}*)ww::dynamic_shared())\n"))
+            edits.append(Edit(token.start, tokens[end].end, f"\n#define {name} (({pointer})ww::dynamic_shared())\n"))
     return edits
 
 
@@ -144,9 +204,12 @@ def device_edits(source: Source, replaced: Mapping[int, str]) -> list[Edit]:
     """Return the edits that give each kernel its launch function. `replaced`: start of a kernel -> text of a better tier."""
     edits = []
     blocks = scan.c_blocks(source.tokens)
+    named = {source.tokens[at].text for span in values(source) for at in range(span[0], span[1] + 1)}
     for kernel in source.kernels:
         better = replaced.get(kernel.start)
         replacement = launch_function(kernel) if better is None else better
+        if better is not None and kernel.name in named:  # a pointer to it says which kernel is meant
+            replacement = f"{source.text[kernel.start : kernel.head_end]} {{}}\n{better}"
         if any(start < kernel.start < end for start, end in blocks):  # templates have no C linkage
             replacement = f'\nextern "C++" {{\n{replacement}\n}}\n'
         if better is not None:

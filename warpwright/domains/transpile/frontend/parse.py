@@ -28,6 +28,7 @@ from warpwright.domains.transpile.ir import (
     Stmt,
     Var,
     plain,
+    text_of,
 )
 from warpwright.errors import MissingExtra
 
@@ -97,6 +98,8 @@ class _Reader:
         self.source = source
         start, end = cursors.extent(cursor)
         self.problem = next((f"line {source.line(at)}: {what}" for at, what in problems if start <= at < end), "")
+        self.fibers = ""
+        self.groups = "cooperative_groups" in source.text
         self.vars: dict[int, Var] = {}
         self.names: set[str] = set(RESERVED)
 
@@ -113,8 +116,9 @@ class _Reader:
             self.problem = self.problem or str(error)
         start, _ = self.cursors.extent(cursor)
         return Function(
-            cursor.spelling, parameters, body, cursor.result_type.spelling, self.source.line(start), start, template, self.problem, dict(self.vars)
-        )
+            cursor.spelling, parameters, body, cursor.result_type.spelling, self.source.line(start), start, template, self.problem,
+            dict(self.vars), self.fibers,
+        )  # fmt: skip
 
     def parameter(self, cursor: Any) -> Var:
         spelled = cursor.type.spelling
@@ -319,6 +323,8 @@ class _Reader:
         if read.name == "by" and self.text.startswith("ww::by(", start):
             return shifts.amount(read)
         called = cursor.referenced
+        if not self.fibers and self.groups and (name := _asks_group(read, called)):
+            self.fibers = f"line {read.line}: `{name}` of a cooperative group"
         if _is_of_runtime(called):
             shift = shifts.plain(replace(read, name="", type=spelled))
             if shift.kind != "call":
@@ -370,6 +376,27 @@ def _sign(parts: Sequence[str | Expr]) -> str:
 def _is_of_runtime(called: Any) -> bool:
     """Say whether what is called is the runtime's own, or open."""
     return called is None or called.semantic_parent is None or called.semantic_parent.spelling == "ww"
+
+
+_GROUP = frozenset(
+    ["sync", "thread_rank", "num_threads", "size", "shfl", "shfl_up", "shfl_down", "shfl_xor", "any", "all", "ballot", "match_any", "match_all",
+     "meta_group_rank", "meta_group_size", "block_rank", "is_valid", "reduce", "inclusive_scan", "exclusive_scan", "wait", "tiled_partition",
+     "coalesced_threads", "labeled_partition", "binary_partition", "invoke_one", "memcpy_async"]
+)  # fmt: skip
+"""Operations of cooperative groups: one on an object of open type may be such."""
+
+
+def _asks_group(call: Expr, called: Any) -> str:
+    """Return which operation of a cooperative group a call is, or may be; else nothing."""
+    words = re.findall(r"\w+", re.sub(r"<.*>", "", text_of(call.children[0]))) if call.children else []
+    name = call.name or (words[-1] if words else "")
+    if called is None:
+        return name if name in _GROUP else ""
+    parent = called.semantic_parent
+    while parent is not None and kind(parent) not in ("NAMESPACE", "TRANSLATION_UNIT"):
+        parent = parent.semantic_parent
+    known = parent is not None and parent.spelling == "cooperative_groups" and name not in ("this_thread_block", "this_grid")
+    return name if known else ""
 
 
 def _callee(text: str) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.frontend.source import Source
 
 _REFUSED: Mapping[str, re.Pattern[str]] = {
     "library-call": re.compile(
-        r"\b(cub|thrust|cutlass|cute)\s*::|\b(?!curand(_init|_uniform|_uniform4|4)?\s*\(|curandStatePhilox4_32_10(_t)?\b)"
+        r"\b(cub|cutlass|cute)\s*::|\bthrust\s*::\s*(?!(tuple|get|make_tuple|pair|make_pair|tie|swap|unary_function|binary_function|plus|minus|multiplies|maximum"
+        r"|minimum|less|greater|identity|\w+_iterator|raw_pointer_cast)\b)|\b(?!curand(_init|_uniform|_uniform4|4|_uniform_double|_normal[24]?|_normal_double|_log_normal)?\s*\("
+        r"|curandState(_t|XORWOW(_t)?|MRG32k3a(_t)?|Philox4_32_10(_t)?)?\b)"
         r"(cublas|cudnn|cufft|curand|cusparse|cusolver)\w*"
     ),
-    "tma": re.compile(r"\b(cp_async_bulk\w*|wgmma\w*|mbarrier\w*|CUtensorMap)\b|\bcuda\s*::\s*(barrier|pipeline|ptx)\b"),
+    "tma": re.compile(r"\b(cp_async_bulk\w*|wgmma\w*|mbarrier\w*|CUtensorMap)\b|\bcuda\s*::\s*(ptx|device)\s*::"),
     "texture": re.compile(r"\b(tex\dD(Layered|Lod|Grad|gather)\w*|texCubemap\w*|surf\dD\w*|cudaSurfaceObject_t)\b"),
     "cluster": re.compile(r"\b(cluster_group|this_cluster|cluster_dims)\b"),
     "ptx": re.compile(r"\b(asm|__asm__|__asm)\b"),
@@ -30,10 +33,18 @@ _WHAT: Mapping[str, str] = {
 
 def refuse(source: Source) -> None:
     """Raise for what no tier translates."""
+    for refusal in found(source).values():
+        raise refusal
+
+
+def found(source: Source) -> dict[tuple[int, int], Refusal]:
+    """Return why each piece of device code that no tier translates is refused, by its place."""
+    refused: dict[tuple[int, int], Refusal] = {}
     for site in source.launches:
-        if site.inside_kernel:
+        if site.inside_kernel and (kernel := source.kernel_of(site.start)) is not None:
             file, line = source.place(site.start)
-            raise Refusal(file, line, "dynamic-parallelism", f"a kernel launches {site.callee}", "launch it from the host")
+            why = Refusal(file, line, "dynamic-parallelism", f"a kernel launches {site.callee}", "launch it from the host")
+            refused.setdefault((kernel.start, kernel.end), why)
     for start, _, end in source.pieces:
         text = re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\\\.|[^\"\\\\])*\"", lambda m: re.sub(r"[^\n]", " ", m[0]), source.text[start:end], flags=re.S)
         if not re.search(r"\b__(global|device)__\b", text):
@@ -41,4 +52,51 @@ def refuse(source: Source) -> None:
         for code, pattern in _REFUSED.items():
             if match := pattern.search(text):
                 file, line = source.place(start + match.start())
-                raise Refusal(file, line, code, _WHAT[code].format(match[0]), "rewrite that part in CUDA C++")
+                refused.setdefault((start, end), Refusal(file, line, code, _WHAT[code].format(match[0]), "rewrite that part in CUDA C++"))
+    return refused
+
+
+def reached(source: Source) -> tuple[Source, dict[str, Refusal]]:
+    """Return a source for its kernels alone without those that reach what is refused, and why each of these is left out.
+
+    Raises the refusal if no kernel is left."""
+    refused = found(source)
+    if not refused:
+        return source, {}
+    kernels = {kernel.start: kernel.name for kernel in source.kernels if kernel.defined}
+    gone = dict(refused)
+    names = {name: why for (start, end), why in gone.items() for name in _named(source, start, end)}
+    pieces = [(start, end, words_of(source.text[start:end])) for start, _, end in source.pieces]
+    grew = True
+    while grew:
+        grew = False
+        for start, end, words in pieces:
+            if (start, end) not in gone and (hit := next(iter(words & names.keys()), None)) is not None:
+                gone[start, end] = names[hit]
+                names |= {name: names[hit] for name in _named(source, start, end)}
+                grew = True
+    left_out = {name: why for (start, end), why in gone.items() for at, name in kernels.items() if start <= at < end}
+    if left_out.keys() >= set(kernels.values()):
+        raise next(iter(refused.values()))
+    text = list(source.text)
+    for start, end in gone:
+        text[start:end] = re.sub(r"[^\n]", " ", source.text[start:end])
+    return replace(source, text="".join(text)), left_out
+
+
+def _named(source: Source, start: int, end: int) -> list[str]:
+    """Return the name of the function or the class that a piece defines."""
+    kernel = next((k for k in source.kernels if start <= k.start < end), None)
+    if kernel is not None:
+        return [kernel.name]
+    head = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source.text[start:end], flags=re.S).partition("{")[0]
+    head = re.sub(r"__(launch_bounds|align)__\s*\([^()]*\)|__attribute__\s*\(\([^()]*\)\)", " ", head)
+    if match := re.search(r"\b(?:struct|class|union)\s+(\w+)", head.partition("(")[0]):
+        return [match[1]]
+    match = re.search(r"(\w+)\s*\(", head) or re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|;|$)", head)
+    return [match[1]] if match else []
+
+
+def words_of(text: str) -> set[str]:
+    """Return the words of a text, those of its comments left out."""
+    return set(re.findall(r"\w+", re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)))

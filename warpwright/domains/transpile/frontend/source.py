@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import os
 import re
 import subprocess
 import tempfile
@@ -13,24 +14,32 @@ from pathlib import Path
 
 from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.frontend import ptx, scan, shifts
+from warpwright.domains.transpile.frontend import groups, ptx, scan, shifts
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
 
-DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12")
-"""What nvcc 12 for sm_80 defines, as far as sources ask for it."""
+DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12",
+           "__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__", "__cuda_cuda_h__")  # fmt: skip
+"""What nvcc 12 for sm_80 defines, as far as sources ask for it, and the guards of the headers that it includes by itself."""
 
 PROVIDED = re.compile(
     r"^(cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|vector_types|vector_functions|math_functions|device_functions|math_constants"
     r"|cuda_fp16|cuComplex|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|cuda_gl_interop|sm_\w+"
-    r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives)(\.h|\.hpp)?$"
+    r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives"
+    r"|builtin_types|host_defines|host_config|device_atomic_functions|vector_functions|surface_types|texture_types|channel_descriptor|library_types|cuda_fp8|cuda_fp4"
+    r"|cudaTypedefs|cooperative_groups/\w+)(\.h|\.hpp)?$"
 )
 """CUDA headers whose content the runtime gives (or whose absence the C++ compiler reports)."""
+
+_HELPER = re.compile(r"\bhelper_\w+\.h$")
+"""The CUDA samples' own helpers: taken where they are there, whatever the runtime has of them."""
 
 _TIMER = Path(__file__).parents[1] / "runtime" / "helper" / "helper_timer.h"
 HELPERS = {"helper_timer.h": _TIMER, "helper_functions.h": _TIMER}
 """Headers of the CUDA samples that programs leave out -> ours."""
 
-LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvtx|cuda/|nv/|npp)")
+LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvtx|nvToolsExt|cuda/|nv/|npp)")
+GUARDS = {"cublas": "CUBLAS_API_H_", "curand": "CURAND_H_"}
+"""Beginning of a library's header -> what helper_cuda.h asks for before it names that library's errors: those that the runtime has."""
 TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
 
 _APART = re.compile(r"<<(\s+)<([^;{}]*?)>>(\s+)>(\s*\()")
@@ -123,7 +132,8 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     marked = includes_of.replaced(text, name, tuple(folders))
     expanded = _expand(marked, name, [*DEFINES, *defines])
     includes = [match[1] for match in _KEPT.finditer(expanded)]
-    body, starts, places = _strip_markers(ptx.translate(_shared_addresses(_KEPT.sub("", expanded))))
+    _refuse_missing(expanded, name)
+    body, starts, places = _strip_markers(ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded)))))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     inserted = shifts.insertions(body)
@@ -161,7 +171,7 @@ class _Includes:
             header, line = match[2], text.count("\n", 0, match.start()) + 1
             path = self.found(header, folders)
             ours = path is not None and path in HELPERS.values()
-            if path is not None and (ours or not PROVIDED.match(header) or header.endswith("helper_math.h")):  # its operators are not the runtime's
+            if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
                 resolved, own, once = self.file(path)
                 if resolved in self.seen:
                     return ""
@@ -173,6 +183,8 @@ class _Includes:
                 return f'# 1 "{path}"\n{inner}\n# {line + 1} "{name}"'
             if LIBRARY.match(header) or TORCH.match(header):
                 self.aside.append((header, line))
+                if guard := next((guard for name, guard in GUARDS.items() if header.startswith(name)), ""):
+                    return f"#define {guard}"
             elif not PROVIDED.match(header):
                 return f"#pragma ww_include {header}"
             return ""
@@ -207,6 +219,25 @@ def _expand(text: str, name: str, defines: Sequence[str]) -> str:
         file, line, reason = (error[1], int(error[2]), error[3]) if error else (name, 1, first)
         raise Refusal(file, line, "front-end", f"the preprocessor does not accept it: {reason}", "give missing macros with --define NAME=VALUE")
     return done.stdout
+
+
+def _refuse_missing(expanded: str, name: str) -> None:
+    """Raise for a header that is neither beside the source nor the compiler's."""
+    for match in _KEPT.finditer(expanded):
+        if any((folder / match[1]).is_file() for folder in _system_folders()):
+            continue
+        before = list(_MARKER.finditer(expanded, 0, match.start()))
+        file, line = (before[-1][2], int(before[-1][1]) - 1 + expanded.count("\n", before[-1].end(), match.start())) if before else (name, 1)
+        raise Refusal(file, line, "front-end", f"expected the header {match[1]}, saw none", "give its folder with --include")
+
+
+@functools.cache
+def _system_folders() -> tuple[Path, ...]:
+    """Return where the C++ compiler looks for headers."""
+    path, _ = native.compiler()
+    done = subprocess.run([path, "-E", "-v", "-x", "c++", os.devnull], capture_output=True, text=True, timeout=60, errors="replace")
+    listed = done.stderr.partition("search starts here:\n#include <")[2].partition("End of search list")[0]
+    return tuple(Path(line.strip()) for line in listed.splitlines()[1:] if line.strip())
 
 
 def _strip_markers(text: str) -> tuple[str, list[int], list[tuple[str, int]]]:

@@ -1,6 +1,7 @@
 """Build a translated program and launch its kernels from Python."""
 
+from warpwright.domains.transpile.launch.compiler_errors import first_error
 from warpwright.domains.transpile.launch.findings import Finding
 from warpwright.domains.transpile.launch.library import FLAGS, LoadedKernel, load
 
-__all__ = ["FLAGS", "Finding", "LoadedKernel", "load"]
+__all__ = ["FLAGS", "Finding", "LoadedKernel", "first_error", "load"]

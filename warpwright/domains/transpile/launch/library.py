@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from warpwright import native
-from warpwright.domains.transpile.errors import LaunchFailed
+from warpwright.domains.transpile.errors import BadArgument, BadValue, LaunchFailed
 from warpwright.domains.transpile.launch.findings import Finding, findings
 from warpwright.errors import UsageError
 
@@ -20,6 +21,9 @@ FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math", "-fno-strict-al
 """errno and floating-point exceptions are nobody's business here, and they keep loops from being vectorised; Inf and NaN stay what they are."""
 
 Shape = int | Sequence[int]
+
+_MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+_MOST_THREADS = (1024, 1024, 64)
 
 _SCALARS: Mapping[str, type[Any]] = {
     "b1": ctypes.c_bool, "i1": ctypes.c_int8, "u1": ctypes.c_uint8, "i2": ctypes.c_int16, "u2": ctypes.c_uint16, "i4": ctypes.c_int32,
@@ -51,7 +55,7 @@ class LoadedKernel:
         """Give the launch shape: `[grid, block]` or `[grid, block, shared_bytes]`; grid and block are a number or up to three."""
         if not isinstance(shape, tuple) or len(shape) not in (2, 3):
             raise UsageError(f"expected {self.name}[grid, block] or {self.name}[grid, block, shared_bytes], saw {shape!r}")
-        return Launcher(self, (*_three(shape[0]), *_three(shape[1])), int(shape[2]) if len(shape) == 3 else 0)
+        return Launcher(self, _checked(_three(shape[0]), _three(shape[1]), self.name), int(shape[2]) if len(shape) == 3 else 0)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Launcher:
         """Run the kernel; arrays are changed in place."""
         kernel = self.kernel
         if len(arguments) != len(kernel.codes):
-            raise UsageError(f"expected {len(kernel.codes)} arguments of {kernel.name}, saw {len(arguments)}")
+            raise BadArgument(f"expected {len(kernel.codes)} arguments of {kernel.name}, saw {len(arguments)}")
         try:
             frame = self.spare.pop()  # a frame of its own for each thread that calls
         except IndexError:
@@ -123,27 +127,66 @@ def _watch(library: Any, arguments: Sequence[Any]) -> None:
 def _three(shape: Shape) -> tuple[int, int, int]:
     numbers = [int(shape)] if isinstance(shape, int | np.integer) else [int(n) for n in shape]
     if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
-        raise UsageError(f"expected one to three numbers above 0 for grid and block, saw {shape!r}")
+        raise BadValue(f"expected one to three numbers above 0 for grid and block, saw {shape!r}")
     x, y, z = [*numbers, 1, 1][:3]
     return x, y, z
+
+
+def _checked(grid: tuple[int, int, int], block: tuple[int, int, int], kernel: str) -> tuple[int, ...]:
+    """Return a launch's shape; raise BadValue for one that no GPU takes."""
+    for what, shape, most in (("grid", grid, _MOST_BLOCKS), ("block", block, _MOST_THREADS)):
+        if any(number > limit for number, limit in zip(shape, most, strict=True)):
+            raise BadValue(f"expected a {what} of {kernel} of at most {most}, saw {shape}")
+    if block[0] * block[1] * block[2] > 1024:
+        raise BadValue(f"expected at most 1024 threads a block of {kernel}, saw {block}: {block[0] * block[1] * block[2]}")
+    return (*grid, *block)
 
 
 def _scalar(value: Any, code: str, kernel: str, index: int) -> Any:
     """Return the argument, a number or a struct, as the place for it takes it."""
     if code in _SCALARS:
-        return value if code[0] == "f" else int(value)
+        return _number(value, code, kernel, index)
     size = int(code[1:])
     raw = bytes(value) if isinstance(value, bytes | bytearray) else np.asarray(value).tobytes()
     if len(raw) != size:
-        raise UsageError(f"expected {size} bytes for argument {index} of {kernel}, a struct, saw {len(raw)}", "give bytes or a numpy record")
+        raise BadValue(f"expected {size} bytes for argument {index} of {kernel}, a struct, saw {len(raw)}", "give bytes or a numpy record")
     return raw
+
+
+def _number(value: Any, code: str, kernel: str, index: int) -> Any:
+    """Return a number that the parameter can hold; raise BadArgument for another kind, BadValue for one out of range."""
+    if code[0] == "f":
+        if isinstance(value, float | int | np.number | np.bool_):
+            return float(value)
+    elif code == "b1":
+        if isinstance(value, bool | int | np.bool_ | np.integer):
+            return bool(value)
+    else:
+        try:
+            whole = operator.index(value)
+        except TypeError:
+            whole = None
+        if whole is not None:
+            low, high = _ranges()[code]
+            if low <= whole <= high:
+                return whole
+            raise BadValue(f"expected {low} to {high} for argument {index} of {kernel}, saw {whole}")
+    what = "a number" if code[0] == "f" else "a truth value" if code == "b1" else "a whole number"
+    raise BadArgument(f"expected {what} for argument {index} of {kernel}, saw {value!r:.60}")
+
+
+@functools.cache
+def _ranges() -> Mapping[str, tuple[int, int]]:
+    """Return what each kind of whole number holds."""
+    bits = {code: 8 * int(code[1:]) for code in _SCALARS if code[0] in "iu"}
+    return {code: (-(1 << n - 1), (1 << n - 1) - 1) if code[0] == "i" else (0, (1 << n) - 1) for code, n in bits.items()}
 
 
 def _pointer(value: Any, element: str, kernel: str, index: int) -> int:
     """Return the address of the argument's first element."""
     if isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
-            raise UsageError(
+            raise BadValue(
                 f"expected a contiguous array for argument {index} of {kernel}, saw strides {value.strides}", "pass np.ascontiguousarray(...)"
             )
         if not _fits(value.dtype, element):
@@ -154,9 +197,11 @@ def _pointer(value: Any, element: str, kernel: str, index: int) -> int:
     if isinstance(value, int):
         return value
     if not hasattr(value, "data_ptr"):
-        raise UsageError(f"expected an array, a tensor, an address or None for argument {index} of {kernel}, a pointer, saw {type(value).__name__}")
+        if hasattr(value, "__dlpack__"):
+            return _pointer(np.from_dlpack(value), element, kernel, index)
+        raise BadArgument(f"expected an array, a tensor, an address or None for argument {index} of {kernel}, a pointer, saw {type(value).__name__}")
     if not value.is_cpu or not value.is_contiguous():
-        raise UsageError(f"expected a contiguous tensor on the CPU for argument {index} of {kernel}, saw {value.device}, strides {value.stride()}")
+        raise BadValue(f"expected a contiguous tensor on the CPU for argument {index} of {kernel}, saw {value.device}, strides {value.stride()}")
     if not _fits(value.dtype, element):
         raise _other_element("f" if value.is_floating_point() else "i", value.element_size(), element, kernel, index)
     return int(value.data_ptr())
@@ -179,8 +224,8 @@ def _fits(kind: Any, element: str) -> bool:
     return int(element[1:]) == kind.itemsize and (element[0] == "f") == real
 
 
-def _other_element(kind: str, size: int, element: str, kernel: str, index: int) -> UsageError:
-    return UsageError(f"expected an array of {element} (kind and bytes) for argument {index} of {kernel}, saw {kind}{size}")
+def _other_element(kind: str, size: int, element: str, kernel: str, index: int) -> BadArgument:
+    return BadArgument(f"expected an array of {element} (kind and bytes) for argument {index} of {kernel}, saw {kind}{size}")
 
 
 def load(source: str, exports: Mapping[str, int], flags: Sequence[str] = FLAGS) -> dict[str, LoadedKernel]:

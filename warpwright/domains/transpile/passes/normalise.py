@@ -21,7 +21,7 @@ from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare,
 from warpwright.domains.transpile.passes import counted
 
 
-def normalise(kernel: Function, syncing: Mapping[str, Function]) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
+def normalise(kernel: Function, syncing: Mapping[str, tuple[Function, ...]]) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
     """Return the kernel's body in normal form, and its variables by key. `syncing`: the device functions that synchronise."""
     worker = _Normaliser(kernel, syncing)
     body = worker.parameters(kernel) + worker.block(kernel.body)
@@ -30,7 +30,7 @@ def normalise(kernel: Function, syncing: Mapping[str, Function]) -> tuple[tuple[
 
 
 class _Normaliser:
-    def __init__(self, kernel: Function, syncing: Mapping[str, Function]) -> None:
+    def __init__(self, kernel: Function, syncing: Mapping[str, tuple[Function, ...]]) -> None:
         self.vars: dict[int, Var] = dict(kernel.variables or {})
         self.names = {v.name for v in self.vars.values()}
         self.syncing = syncing
@@ -134,6 +134,8 @@ class _Normaliser:
         """Return the expression with what synchronises moved into statements `before`; empty parts when nothing is left."""
         if expr.kind == "name" and expr.var in self.renamed:
             return ir.name_of(self.renamed[expr.var], expr.line)
+        if expr.kind == "name" and expr.var is None and expr.name in self.syncing:
+            raise DoesNotApply(expr.line, f"{expr.name}, which synchronises, is handed to a function")
         if not any(isinstance(p, Expr) for p in expr.parts) and expr.kind != "call":
             return expr
         if expr.kind == "lambda" and self.in_expression(expr):
@@ -143,6 +145,8 @@ class _Normaliser:
                 raise DoesNotApply(expr.line, "a synchronisation in one branch of an expression")
         if expr.kind == "call" and (expr.name in SYNC_CALLS or expr.name in self.syncing):
             return self.call(expr, before, statement)
+        if expr.kind == "call" and expr.children and set(re.findall(r"\w+", ir.text_of(expr.children[0]))) & self.syncing.keys():
+            raise DoesNotApply(expr.line, f"a call through `{ir.text_of(expr.children[0])}`, which synchronises")
         taken = [self.take(c, before) for c in expr.children]
         return expr.with_children(taken)
 
@@ -157,7 +161,7 @@ class _Normaliser:
             before.append(Barrier("warp", line))
             return empty
         if name in self.syncing:
-            return self.inline(expr, self.syncing[name], arguments, before, statement)
+            return self.inline(expr, self.overload(expr, arguments), arguments, before, statement)
         if name in BLOCK_VOTES:
             return self.vote(arguments[0], BLOCK_VOTES[name], "block", line, before)
         plain = name.removesuffix("_sync")
@@ -191,6 +195,14 @@ class _Normaliser:
         own = self.fresh("answer", result.type, line)
         before.append(Declare(own, ir.name_of(result, line), False, line))
         return ir.name_of(own, line)
+
+    def overload(self, expr: Expr, arguments: Sequence[Expr]) -> Function:
+        """Return which of the functions of one name is called, by the number of arguments."""
+        named = self.syncing[expr.name]
+        fitting = [function for function in named if len(function.parameters) == len(arguments)] if len(named) > 1 else named
+        if len(fitting) != 1:
+            raise DoesNotApply(expr.line, f"{expr.name} synchronises, and {len(fitting)} functions of this name take {len(arguments)} arguments")
+        return fitting[0]
 
     def inline(self, expr: Expr, function: Function, arguments: Sequence[Expr], before: list[Stmt], statement: bool) -> Expr:
         """Put the body of a device function in place of its call."""
@@ -250,7 +262,8 @@ class _Normaliser:
             from warpwright.domains.transpile.frontend.scan import split_commas
 
             arguments_of_template = split_commas(callee[callee.index("<") + 1 : callee.rindex(">")])
-        bound = dict(zip(function.template, arguments_of_template, strict=False))
+        plain_names = [re.sub(r"^\((\w+)\)$", r"\1", argument.strip()) for argument in arguments_of_template]
+        bound = dict(zip(function.template, plain_names, strict=False))
         for parameter, argument in zip(function.parameters, arguments, strict=False):
             core = re.sub(r"\bconst\b|\bvolatile\b|\b__restrict(__)?\b|[*&\s]", "", parameter.type)
             if core in function.template and core not in bound:
@@ -374,7 +387,7 @@ def _type_of_array(expr: Expr, variables: Mapping[int, Var]) -> str:
 
 
 def _substitute(text: str, types: Mapping[str, str]) -> str:
-    return re.sub(r"\b[A-Za-z_]\w*\b", lambda m: types.get(m[0], m[0]), text) if types else text
+    return re.sub(r"(?<![\w.])(?<!->)[A-Za-z_]\w*\b", lambda m: types.get(m[0], m[0]), text) if types else text
 
 
 def _with_another(stmts: Sequence[Stmt], old: Var, new: Var) -> tuple[Stmt, ...]:
@@ -392,8 +405,9 @@ def renamer(names: Mapping[int, Var | Expr], types: Mapping[str, str]):  # type:
         if expr.kind == "name" and expr.name in types and expr.var is None:
             return replace(expr, parts=(f"({types[expr.name]})",), name="", kind="literal")
         if types and any(isinstance(p, str) for p in expr.parts):
+            name = types.get(expr.name, expr.name) if expr.kind == "call" else expr.name  # a function that a template takes
             parts = tuple(_substitute(p, types) if isinstance(p, str) else p.map(change) for p in expr.parts)
-            return replace(expr, parts=parts, type=_substitute(expr.type, types))
+            return replace(expr, parts=parts, name=name, type=_substitute(expr.type, types))
         return None
 
     return change

@@ -179,7 +179,7 @@ static inline void __nanosleep(unsigned) {}
 static inline void __brkpt() {}
 static inline long long clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 static inline clock_t ww_clock() { return (clock_t)clock64(); }
-static inline unsigned long long __globaltimer() { return (unsigned long long)clock64(); }
+template <class = void> static inline unsigned long long __globaltimer() { return (unsigned long long)clock64(); }
 static inline void __prof_trigger(int) {}
 static inline bool __isShared(const void*) { return true; }
 template <class T> static inline size_t __cvta_generic_to_shared(T* p) { return (size_t)p; }

@@ -1,14 +1,48 @@
 // The CUDA runtime's host functions on the CPU: memory is memory, a launch has ended when it returns, streams and events are order only.
 #include <map>
 #include <thread>
-typedef int cudaError_t;
-typedef int CUresult;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorLaunchFailure = 719, cudaErrorNotReady = 600, cudaErrorNoDevice = 100, cudaErrorPeerAccessAlreadyEnabled = 704, cudaErrorPeerAccessNotEnabled = 705, cudaErrorAssert = 710, cudaErrorInvalidConfiguration = 9, cudaErrorInvalidDevice = 101, cudaErrorIllegalAddress = 700, cudaErrorLaunchOutOfResources = 701, cudaErrorLaunchTimeout = 702, cudaErrorNotSupported = 801, cudaErrorInitializationError = 3, cudaErrorInvalidDevicePointer = 17, cudaErrorUnknown = 999 };
-typedef cudaError_t cudaError;
+#define WW_ERRORS(X) \
+  X(Success, 0) X(ErrorInvalidValue, 1) X(ErrorMemoryAllocation, 2) X(ErrorInitializationError, 3) X(ErrorCudartUnloading, 4) \
+  X(ErrorProfilerDisabled, 5) X(ErrorInvalidConfiguration, 9) X(ErrorInvalidPitchValue, 12) X(ErrorInvalidSymbol, 13) X(ErrorInvalidHostPointer, 16) \
+  X(ErrorInvalidDevicePointer, 17) X(ErrorInvalidTexture, 18) X(ErrorInvalidTextureBinding, 19) X(ErrorInvalidChannelDescriptor, 20) \
+  X(ErrorInvalidMemcpyDirection, 21) X(ErrorInvalidFilterSetting, 26) X(ErrorInvalidNormSetting, 27) X(ErrorInsufficientDriver, 35) \
+  X(ErrorDuplicateVariableName, 43) X(ErrorDevicesUnavailable, 46) X(ErrorMissingConfiguration, 52) X(ErrorLaunchMaxDepthExceeded, 65) \
+  X(ErrorInvalidDeviceFunction, 98) X(ErrorNoDevice, 100) X(ErrorInvalidDevice, 101) X(ErrorStartupFailure, 127) X(ErrorInvalidKernelImage, 200) \
+  X(ErrorDeviceUninitialized, 201) X(ErrorMapBufferObjectFailed, 205) X(ErrorNoKernelImageForDevice, 209) X(ErrorECCUncorrectable, 214) \
+  X(ErrorPeerAccessUnsupported, 217) X(ErrorInvalidPtx, 218) X(ErrorInvalidSource, 300) X(ErrorFileNotFound, 301) X(ErrorOperatingSystem, 304) \
+  X(ErrorInvalidResourceHandle, 400) X(ErrorIllegalState, 401) X(ErrorSymbolNotFound, 500) X(ErrorNotReady, 600) X(ErrorIllegalAddress, 700) \
+  X(ErrorLaunchOutOfResources, 701) X(ErrorLaunchTimeout, 702) X(ErrorPeerAccessAlreadyEnabled, 704) X(ErrorPeerAccessNotEnabled, 705) \
+  X(ErrorSetOnActiveProcess, 708) X(ErrorContextIsDestroyed, 709) X(ErrorAssert, 710) X(ErrorTooManyPeers, 711) \
+  X(ErrorHostMemoryAlreadyRegistered, 712) X(ErrorHostMemoryNotRegistered, 713) X(ErrorHardwareStackError, 714) X(ErrorIllegalInstruction, 715) \
+  X(ErrorMisalignedAddress, 716) X(ErrorInvalidAddressSpace, 717) X(ErrorInvalidPc, 718) X(ErrorLaunchFailure, 719) \
+  X(ErrorCooperativeLaunchTooLarge, 720) X(ErrorNotPermitted, 800) X(ErrorNotSupported, 801) X(ErrorSystemNotReady, 802) \
+  X(ErrorStreamCaptureUnsupported, 900) X(ErrorStreamCaptureInvalidated, 901) X(ErrorGraphExecUpdateFailure, 910) X(ErrorUnknown, 999)
+#define WW_ERROR(NAME, CODE) cuda##NAME = CODE,
+enum cudaError { WW_ERRORS(WW_ERROR) };
+#undef WW_ERROR
+typedef enum cudaError cudaError_t;
+enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NOT_INITIALIZED = 3, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_NOT_SUPPORTED = 801 };
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaDevAttrClockRate = 13, cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrComputeMode = 20, cudaDevAttrConcurrentKernels = 31, cudaDevAttrManagedMemory = 83, cudaDevAttrConcurrentManagedAccess = 89, cudaDevAttrCooperativeLaunch = 95, cudaDevAttrMemoryPoolsSupported = 115, cudaDevAttrMaxThreadsPerMultiProcessor = 39 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9, cudaFuncAttributeNonPortableClusterSizeAllowed = 13 };
+enum cudaSharedCarveout { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxL1 = 0, cudaSharedmemCarveoutMaxShared = 100 };
+#define WW_ATTRIBUTES(X) \
+  X(MaxThreadsPerBlock, 1, 1024) X(MaxBlockDimX, 2, 1024) X(MaxBlockDimY, 3, 1024) X(MaxBlockDimZ, 4, 64) X(MaxGridDimX, 5, 2147483647) \
+  X(MaxGridDimY, 6, 65535) X(MaxGridDimZ, 7, 65535) X(MaxSharedMemoryPerBlock, 8, 49152) X(TotalConstantMemory, 9, 65536) X(WarpSize, 10, 32) \
+  X(MaxPitch, 11, 2147483647) X(MaxRegistersPerBlock, 12, 65536) X(ClockRate, 13, 1000000) X(TextureAlignment, 14, 512) X(GpuOverlap, 15, 1) \
+  X(MultiProcessorCount, 16, 16) X(KernelExecTimeout, 17, 0) X(Integrated, 18, 0) X(CanMapHostMemory, 19, 1) X(ComputeMode, 20, 0) \
+  X(ConcurrentKernels, 31, 1) X(EccEnabled, 32, 0) X(PciBusId, 33, 0) X(PciDeviceId, 34, 0) X(TccDriver, 35, 0) X(MemoryClockRate, 36, 1000000) \
+  X(GlobalMemoryBusWidth, 37, 128) X(L2CacheSize, 38, 1048576) X(MaxThreadsPerMultiProcessor, 39, 2048) X(AsyncEngineCount, 40, 1) \
+  X(UnifiedAddressing, 41, 1) X(ComputeCapabilityMajor, 75, 8) X(ComputeCapabilityMinor, 76, 0) X(StreamPrioritiesSupported, 78, 1) \
+  X(GlobalL1CacheSupported, 79, 1) X(LocalL1CacheSupported, 80, 1) X(MaxSharedMemoryPerMultiprocessor, 81, 167936) \
+  X(MaxRegistersPerMultiprocessor, 82, 65536) X(ManagedMemory, 83, 1) X(IsMultiGpuBoard, 84, 0) X(HostNativeAtomicSupported, 86, 1) \
+  X(PageableMemoryAccess, 88, 1) X(ConcurrentManagedAccess, 89, 1) X(ComputePreemptionSupported, 90, 0) X(CanUseHostPointerForRegisteredMem, 91, 1) \
+  X(CooperativeLaunch, 95, 1) X(CooperativeMultiDeviceLaunch, 96, 0) X(MaxSharedMemoryPerBlockOptin, 97, 166912) X(HostRegisterSupported, 99, 1) \
+  X(DirectManagedMemAccessFromHost, 101, 1) X(MaxBlocksPerMultiprocessor, 106, 32) X(MaxPersistingL2CacheSize, 108, 0) \
+  X(MaxAccessPolicyWindowSize, 109, 0) X(ReservedSharedMemoryPerBlock, 111, 1024) X(MemoryPoolsSupported, 115, 1)
+#define WW_ATTRIBUTE(NAME, NUMBER, VALUE) cudaDevAttr##NAME = NUMBER,
+enum cudaDeviceAttr { WW_ATTRIBUTES(WW_ATTRIBUTE) };
+#undef WW_ATTRIBUTE
 enum { cudaComputeModeDefault = 0, cudaComputeModeExclusive = 1, cudaComputeModeProhibited = 2 };
 enum cudaMemLocationType { cudaMemLocationTypeInvalid, cudaMemLocationTypeDevice, cudaMemLocationTypeHost };
 struct cudaMemLocation { cudaMemLocationType type; int id; };
@@ -18,7 +52,7 @@ struct cudaExtent { size_t width, height, depth; };
 struct cudaPos { size_t x, y, z; };
 struct cudaPitchedPtr { void* ptr; size_t pitch, xsize, ysize; };
 enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseUnsetReadMostly, cudaMemAdviseSetPreferredLocation, cudaMemAdviseUnsetPreferredLocation, cudaMemAdviseSetAccessedBy, cudaMemAdviseUnsetAccessedBy };
-enum { cudaMemAttachGlobal = 1, cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4, cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2, cudaMemAttachHost = 2, cudaMemAttachSingle = 4, cudaStreamNonBlocking = 1, cudaStreamDefault = 0, cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaDeviceScheduleAuto = 0, cudaDeviceMapHost = 8, cudaCpuDeviceId = -1 };
+enum { cudaMemAttachGlobal = 1, cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4, cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2, cudaMemAttachHost = 2, cudaMemAttachSingle = 4, cudaStreamNonBlocking = 1, cudaStreamDefault = 0, cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1, cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4, cudaDeviceBlockingSync = 4, cudaDeviceScheduleMask = 7, cudaDeviceMapHost = 8, cudaDeviceLmemResizeToMax = 16, cudaEventInterprocess = 4, cudaEventRecordDefault = 0, cudaEventWaitDefault = 0, cudaHostRegisterIoMemory = 4, cudaHostRegisterReadOnly = 8, cudaOccupancyDefault = 0, cudaCpuDeviceId = -1 };
 struct CUstream_st { int unused; };
 struct CUevent_st { double when = 0; };
 typedef CUstream_st* cudaStream_t;
@@ -28,14 +62,20 @@ struct cudaDeviceProp {
   size_t totalGlobalMem, sharedMemPerBlock, totalConstMem, sharedMemPerMultiprocessor, sharedMemPerBlockOptin, memPitch, textureAlignment, texturePitchAlignment, surfaceAlignment;
   int regsPerBlock, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], clockRate, major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, memoryClockRate, memoryBusWidth,
       l2CacheSize, concurrentKernels, integrated, canMapHostMemory, computeMode, ECCEnabled, asyncEngineCount, unifiedAddressing, managedMemory, cooperativeLaunch, regsPerMultiprocessor, deviceOverlap, kernelExecTimeoutEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver, streamPrioritiesSupported,
-      concurrentManagedAccess, pageableMemoryAccess, isMultiGpuBoard, maxTexture1D, maxTexture2D[2], maxTexture3D[3];
+      concurrentManagedAccess, pageableMemoryAccess, isMultiGpuBoard, maxTexture1D, maxTexture2D[2], maxTexture3D[3], maxTexture1DLayered[2], maxTexture2DLayered[3], maxTextureCubemap,
+      cooperativeMultiDeviceLaunch, computePreemptionSupported, hostNativeAtomicSupported, localL1CacheSupported, globalL1CacheSupported, maxBlocksPerMultiProcessor, singleToDoublePrecisionPerfRatio,
+      persistingL2CacheMaxSize, accessPolicyMaxWindowSize, memoryPoolsSupported, multiGpuBoardGroupID, canUseHostPointerForRegisteredMem, directManagedMemAccessFromHost, hostRegisterSupported,
+      pageableMemoryAccessUsesHostPageTables, clusterLaunch, maxTexture1DLinear, maxSurface1D, maxSurface2D[2], maxSurface3D[3];
+  size_t reservedSharedMemPerBlock;
+  struct { char bytes[16]; } uuid;
+  char luid[8];
 };
 struct cudaFuncAttributes { size_t sharedSizeBytes, constSizeBytes, localSizeBytes; int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, maxDynamicSharedSizeBytes; };
 
 namespace ww {
-inline int& last_error() { static int code = cudaSuccess; return code; }
-inline int& refused() { static int code = cudaSuccess; return code; }  // of a call that did nothing: told once, by cudaGetLastError
-static inline int status() {
+inline cudaError_t& last_error() { static cudaError_t code = cudaSuccess; return code; }
+inline cudaError_t& refused() { static cudaError_t code = cudaSuccess; return code; }  // of a call that did nothing: told once, by cudaGetLastError
+static inline cudaError_t status() {
   if (failed()) {
     std::fprintf(stderr, "kernel failed: %s\n", error_text().c_str());
     last_error() = error_text().rfind("assertion", 0) == 0 ? cudaErrorAssert : cudaErrorLaunchFailure;
@@ -44,7 +84,7 @@ static inline int status() {
   return last_error();
 }
 static inline double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-static inline int allocate(void** p, size_t bytes) {
+static inline cudaError_t allocate(void** p, size_t bytes) {
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
   if (*p) return cudaSuccess;
   std::fprintf(stderr, "out of memory: %zu bytes are not to be had\n", bytes);
@@ -83,14 +123,14 @@ WW_C cudaError_t cudaMemset(void* p, int v, size_t n) { if (n) std::memset(p, v,
 static inline cudaError_t cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t = nullptr) { return cudaMemset(p, v, n); }
 static inline cudaError_t cudaMemset2D(void* p, size_t pitch, int v, size_t w, size_t h) { for (size_t r = 0; r < h; ++r) std::memset((char*)p + r * pitch, v, w); return cudaSuccess; }
 template <class T> static inline cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t n, size_t offset = 0, int = 1) { std::memcpy((char*)&symbol + offset, from, n); return cudaSuccess; }
-template <class T> static inline cudaError_t cudaMemcpyToSymbol(T*&&, const void*, size_t, size_t = 0, int = 1) { return 13; }  // an address that was computed is no symbol
-template <size_t N> static inline cudaError_t cudaMemcpyToSymbol(const char (&)[N], const void*, size_t, size_t = 0, int = 1) { return ww::refused() = 13; }  // nor is a name, since CUDA 5
+template <class T> static inline cudaError_t cudaMemcpyToSymbol(T*&&, const void*, size_t, size_t = 0, int = 1) { return cudaErrorInvalidSymbol; }  // an address that was computed is no symbol
+template <size_t N> static inline cudaError_t cudaMemcpyToSymbol(const char (&)[N], const void*, size_t, size_t = 0, int = 1) { return ww::refused() = cudaErrorInvalidSymbol; }  // nor is a name, since CUDA 5
 template <class T> static inline cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t n, size_t offset = 0, int = 2) { std::memcpy(to, (const char*)&symbol + offset, n); return ww::status(); }
 template <class T> static inline cudaError_t cudaMemcpyToSymbolAsync(T& s, const void* f, size_t n, size_t o = 0, int k = 1, cudaStream_t = nullptr) { return cudaMemcpyToSymbol(s, f, n, o, k); }
 template <class T> static inline cudaError_t cudaMemcpyFromSymbolAsync(void* t, const T& s, size_t n, size_t o = 0, int k = 2, cudaStream_t = nullptr) { return cudaMemcpyFromSymbol(t, s, n, o, k); }
 template <class P, class T> static inline cudaError_t cudaGetSymbolAddress(P** p, T& symbol) { *p = (P*)&symbol; return cudaSuccess; }
 WW_C cudaError_t cudaMemGetInfo(size_t* available, size_t* total) { *available = *total = (size_t)8 << 30; return cudaSuccess; }
-enum { CUDA_SUCCESS = 0 };  // of the driver's interface: what programs on the runtime's ask beside it
+// Of the driver's interface: what programs on the runtime's ask beside it.
 static inline CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 template <class T> static inline CUresult cuMemGetInfo(T* available, T* total) {  // words of 32 bits until CUDA 3
   size_t a, t;
@@ -122,22 +162,37 @@ WW_C cudaError_t cudaDeviceSynchronize() { return ww::status(); }
 WW_C cudaError_t cudaThreadSynchronize() { return ww::status(); }
 WW_C cudaError_t cudaDeviceReset() { return cudaSuccess; }
 WW_C cudaError_t cudaGetLastError() {
-  const int code = ww::status() ? ww::status() : ww::refused();
+  const cudaError_t code = ww::status() ? ww::status() : ww::refused();
   ww::last_error() = ww::refused() = cudaSuccess;
   return code;
 }
 WW_C cudaError_t cudaPeekAtLastError() { return ww::status(); }
-WW_C const char* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorLaunchFailure ? "unspecified launch failure" : e == cudaErrorAssert ? "device-side assert triggered" : "invalid argument"; }
-static inline const char* cudaGetErrorName(cudaError_t e) { return e == cudaSuccess ? "cudaSuccess" : "cudaError"; }
+#define WW_ERROR(NAME, CODE) case CODE: return "cuda" #NAME;
+WW_C const char* cudaGetErrorName(cudaError_t e) { switch ((int)e) { WW_ERRORS(WW_ERROR) } return "unrecognized error code"; }
+#undef WW_ERROR
+WW_C const char* cudaGetErrorString(cudaError_t e) {
+  switch ((int)e) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorLaunchFailure: return "unspecified launch failure";
+    case cudaErrorAssert: return "device-side assert triggered";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorNotSupported: return "operation not supported";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorCooperativeLaunchTooLarge: return "too many blocks in cooperative launch";
+    default: return cudaGetErrorName(e);
+  }
+}
 WW_C cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 WW_C cudaError_t cudaGetDevice(int* d) { *d = 0; return cudaSuccess; }
 WW_C cudaError_t cudaGetDeviceCount(int* n) { *n = 1; return cudaSuccess; }
 WW_C cudaError_t cudaThreadExit() { return cudaSuccess; }
 static inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
-static inline cudaError_t cudaDeviceSetLimit(int, size_t) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceSetCacheConfig(int) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceSetSharedMemConfig(int) { return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetCacheConfig(F, int) { return cudaSuccess; }
+template <class F> static inline cudaError_t cudaFuncSetSharedMemConfig(F, int) { return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetAttribute(F, int attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (value < 0 || (size_t)value > ww::most_shared) return ww::refused() = cudaErrorInvalidValue;
@@ -145,9 +200,12 @@ template <class F> static inline cudaError_t cudaFuncSetAttribute(F, int attribu
   return cudaSuccess;
 }
 static inline cudaError_t cudaDeviceGetAttribute(int* v, int a, int) {
-  static const std::map<int, int> known = {{16, 16}, {1, 1024}, {8, 49152}, {10, 32}, {75, 8}, {76, 0}, {97, 166912}, {13, 1000000}, {38, 1 << 20}, {81, 167936}, {31, 1}, {83, 1}, {89, 1}, {39, 2048}, {115, 1}};
-  const auto at = known.find(a);
-  *v = at == known.end() ? 0 : at->second;
+  switch (a) {
+#define WW_ATTRIBUTE(NAME, NUMBER, VALUE) case NUMBER: *v = VALUE; break;
+    WW_ATTRIBUTES(WW_ATTRIBUTE)
+#undef WW_ATTRIBUTE
+    default: *v = 0;
+  }
   return cudaSuccess;
 }
 static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
@@ -157,6 +215,9 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   p->regsPerBlock = p->regsPerMultiprocessor = 65536; p->warpSize = 32; p->maxThreadsPerBlock = 1024; p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024; p->maxThreadsDim[2] = 64;
   p->maxGridSize[0] = 2147483647; p->maxGridSize[1] = p->maxGridSize[2] = 65535; p->clockRate = 1000000; p->major = 8; p->minor = 0; p->multiProcessorCount = 16;
   p->maxThreadsPerMultiProcessor = 2048; p->memoryClockRate = 1000000; p->memoryBusWidth = 128; p->l2CacheSize = 1 << 20; p->concurrentKernels = 1; p->unifiedAddressing = p->managedMemory = 1;
+  p->canMapHostMemory = p->cooperativeLaunch = p->concurrentManagedAccess = p->pageableMemoryAccess = p->hostNativeAtomicSupported = p->memoryPoolsSupported = p->streamPrioritiesSupported = 1;
+  p->maxBlocksPerMultiProcessor = 32; p->singleToDoublePrecisionPerfRatio = 2; p->maxTexture1DLayered[0] = 32768; p->maxTexture2DLayered[0] = p->maxTexture2DLayered[1] = 32768;
+  p->maxTexture1DLayered[1] = p->maxTexture2DLayered[2] = 2048; p->globalL1CacheSupported = p->localL1CacheSupported = 1;
   p->deviceOverlap = p->asyncEngineCount = 1;  // as every GPU of sm_80 says; programs end without
   p->memPitch = 2147483647; p->textureAlignment = 512; p->texturePitchAlignment = 32; p->maxTexture1D = p->maxTexture2D[0] = 131072; p->maxTexture2D[1] = 65536;
   p->maxTexture3D[0] = p->maxTexture3D[1] = p->maxTexture3D[2] = 16384;
@@ -164,6 +225,9 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
 }
 template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F) { std::memset(a, 0, sizeof *a); a->maxThreadsPerBlock = 1024; return cudaSuccess; }
 template <class F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, F, int, size_t) { *n = 2; return cudaSuccess; }
+template <class F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, F, int, size_t, unsigned) { *n = 2; return cudaSuccess; }
+template <class F> static inline cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* n, F, int, int) { *n = 49152; return cudaSuccess; }
+template <class F, class S> static inline cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, F, S, int = 0) { *grid = 32; *block = 256; return cudaSuccess; }
 template <class F> static inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F, size_t = 0, int = 0) { *grid = 32; *block = 256; return cudaSuccess; }
 static inline cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaErrorInvalidDevice; }
 static inline cudaError_t cudaDeviceDisablePeerAccess(int) { return cudaErrorPeerAccessNotEnabled; }
@@ -182,6 +246,7 @@ static inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return ww::statu
 static inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 static inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
 static inline cudaError_t cudaEventCreate(cudaEvent_t* e) { *e = new CUevent_st{}; return cudaSuccess; }
+static inline cudaError_t cudaEventCreate(cudaEvent_t* e, unsigned) { return cudaEventCreate(e); }
 static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) { return cudaEventCreate(e); }
 static inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t = nullptr) { e->when = ww::now_ms(); return cudaSuccess; }
 static inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return ww::status(); }

@@ -43,6 +43,8 @@ HD uint2 make_uint2(unsigned, unsigned); HD uint3 make_uint3(unsigned, unsigned,
 struct curandStatePhilox4_32_10 { uint4 ctr, output; uint2 key; unsigned used; }; typedef curandStatePhilox4_32_10 curandStatePhilox4_32_10_t;
 __device__ void curand_init(unsigned long long, unsigned long long, unsigned long long, curandStatePhilox4_32_10*); __device__ unsigned curand(curandStatePhilox4_32_10*);
 __device__ uint4 curand4(curandStatePhilox4_32_10*); __device__ float curand_uniform(curandStatePhilox4_32_10*); __device__ float4 curand_uniform4(curandStatePhilox4_32_10*);
+__device__ double curand_uniform_double(curandStatePhilox4_32_10*); __device__ float2 curand_normal2(curandStatePhilox4_32_10*); __device__ float curand_normal(curandStatePhilox4_32_10*); __device__ double curand_normal_double(curandStatePhilox4_32_10*);
+struct curandStateXORWOW : curandStatePhilox4_32_10 {}; struct curandStateMRG32k3a : curandStatePhilox4_32_10 {}; typedef curandStateXORWOW curandState; typedef curandStateXORWOW curandState_t;
 
 typedef unsigned long long cudaTextureObject_t;
 template <class T> __device__ T tex1Dfetch(cudaTextureObject_t, int); template <class T> __device__ T tex1D(cudaTextureObject_t, float);
@@ -190,3 +192,20 @@ struct cudaExtent { size_t width, height, depth; }; struct cudaPitchedPtr { void
 typedef struct CUstream_st* cudaStream_t; typedef struct CUevent_st* cudaEvent_t; typedef int cudaError_t;
 extern "C" HD cudaError_t cudaConfigureCall(dim3, dim3, size_t = 0, cudaStream_t = 0); extern "C" unsigned __cudaPushCallConfiguration(dim3, dim3, size_t = 0, void* = 0);
 extern "C" cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t);
+namespace cooperative_groups {  // what groups.py leaves; kernels that use it stay on fibers
+struct ww_group { HD unsigned num_threads() const; HD unsigned size() const; HD unsigned thread_rank() const; HD void sync() const;
+  template <class T> HD T shfl(T, int) const; template <class T> HD T shfl_down(T, unsigned) const; template <class T> HD T shfl_up(T, unsigned) const; template <class T> HD T shfl_xor(T, unsigned) const;
+  HD int any(int) const; HD int all(int) const; HD unsigned ballot(int) const; template <class T> HD unsigned match_any(T) const; template <class T> HD unsigned match_all(T, int&) const;
+  HD unsigned meta_group_rank() const; HD unsigned meta_group_size() const; HD unsigned long long block_rank() const; HD unsigned long long num_blocks() const; HD bool is_valid() const;
+  HD dim3 group_index() const; HD dim3 thread_index() const; HD dim3 group_dim() const; HD dim3 dim_threads() const; HD dim3 dim_blocks() const; HD dim3 block_index() const; };
+struct thread_block : ww_group {}; struct grid_group : ww_group {}; struct coalesced_group : ww_group {}; template <unsigned N, class P = void> struct thread_block_tile : ww_group {};
+struct thread_group : ww_group { HD thread_group(); HD thread_group(const ww_group&); }; template <unsigned N, class P = void> struct block_tile_memory {};
+HD thread_block this_thread_block(); template <class M> HD thread_block this_thread_block(M&); HD grid_group this_grid(); HD coalesced_group coalesced_threads();
+template <unsigned N, class G> HD thread_block_tile<N> tiled_partition(const G&); template <class G> HD thread_group tiled_partition(const G&, unsigned);
+template <class G, class L> HD coalesced_group labeled_partition(const G&, L); template <class G> HD coalesced_group binary_partition(const G&, bool); template <class G> HD void sync(const G&); template <class G> HD void wait(const G&);
+template <class T> struct plus { HD T operator()(T, T) const; }; template <class T> struct less { HD T operator()(T, T) const; }; template <class T> struct greater { HD T operator()(T, T) const; };
+template <class T> struct bit_and { HD T operator()(T, T) const; }; template <class T> struct bit_or { HD T operator()(T, T) const; }; template <class T> struct bit_xor { HD T operator()(T, T) const; };
+template <class G, class T, class F> HD T reduce(const G&, T, F); template <class G, class T> HD T inclusive_scan(const G&, T); template <class G, class T, class F> HD T inclusive_scan(const G&, T, F);
+template <class G, class T> HD T exclusive_scan(const G&, T); template <class G, class T, class F> HD T exclusive_scan(const G&, T, F); template <class G, class F> HD void invoke_one(const G&, F);
+template <class G, class T, class N> HD void memcpy_async(const G&, T*, const T*, N); template <unsigned N = 0, class G> HD void wait_prior(const G&); }
+HD void __pipeline_memcpy_async(void*, const void*, size_t, size_t = 0); HD void __pipeline_commit(); HD void __pipeline_wait_prior(size_t);

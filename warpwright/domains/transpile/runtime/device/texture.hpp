@@ -128,19 +128,19 @@ WW_CHANNEL(char, 8, 1, cudaChannelFormatKindSigned) WW_CHANNEL(short, 16, 1, cud
 #undef WW_CHANNEL
 }  // namespace ww
 template <class T> static inline cudaChannelFormatDesc cudaCreateChannelDesc() { return ww::Channel<T>::get(); }
-static inline int cudaMalloc3DArray(cudaArray_t* a, const cudaChannelFormatDesc* d, cudaExtent e, unsigned = 0) {
+static inline cudaError_t cudaMalloc3DArray(cudaArray_t* a, const cudaChannelFormatDesc* d, cudaExtent e, unsigned = 0) {
   *a = new cudaArray{nullptr, e.width, e.height, e.depth, *d};
   (*a)->data = (char*)std::calloc(e.width * (e.height ? e.height : 1) * (e.depth ? e.depth : 1), (*a)->texel());
-  return (*a)->data ? 0 : 2;
+  return (*a)->data ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-static inline int cudaMallocArray(cudaArray_t* a, const cudaChannelFormatDesc* d, size_t w, size_t h = 0, unsigned = 0) { return cudaMalloc3DArray(a, d, {w, h, 0}); }
-static inline int cudaFreeArray(cudaArray_t a) { if (a) std::free(a->data); delete a; return 0; }
-static inline int cudaMemcpyToArray(cudaArray_t a, size_t x, size_t y, const void* from, size_t n, int) { std::memcpy(a->data + y * a->width * a->texel() + x, from, n); return 0; }
-static inline int cudaMemcpy2DToArray(cudaArray_t a, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height, int) {
+static inline cudaError_t cudaMallocArray(cudaArray_t* a, const cudaChannelFormatDesc* d, size_t w, size_t h = 0, unsigned = 0) { return cudaMalloc3DArray(a, d, {w, h, 0}); }
+static inline cudaError_t cudaFreeArray(cudaArray_t a) { if (a) std::free(a->data); delete a; return cudaSuccess; }
+static inline cudaError_t cudaMemcpyToArray(cudaArray_t a, size_t x, size_t y, const void* from, size_t n, int) { std::memcpy(a->data + y * a->width * a->texel() + x, from, n); return cudaSuccess; }
+static inline cudaError_t cudaMemcpy2DToArray(cudaArray_t a, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height, int) {
   for (size_t r = 0; r < height; ++r) std::memcpy(a->data + (y + r) * a->width * a->texel() + x, (const char*)from + r * pitch, width);
-  return 0;
+  return cudaSuccess;
 }
-static inline int cudaCreateTextureObject(cudaTextureObject_t* o, const cudaResourceDesc* r, const cudaTextureDesc* d, const void*) {
+static inline cudaError_t cudaCreateTextureObject(cudaTextureObject_t* o, const cudaResourceDesc* r, const cudaTextureDesc* d, const void*) {
   ww::Texture* t = new ww::Texture{};
   t->how = *d;
   if (r->resType == cudaResourceTypeArray) {
@@ -155,8 +155,30 @@ static inline int cudaCreateTextureObject(cudaTextureObject_t* o, const cudaReso
     t->data = (const char*)r->res.pitch2D.devPtr; t->desc = r->res.pitch2D.desc;
     t->size[0] = (long)r->res.pitch2D.width; t->size[1] = (long)r->res.pitch2D.height; t->size[2] = 1;
     t->pitch = r->res.pitch2D.pitchInBytes;
-  } else { delete t; return 1; }
+  } else { delete t; return cudaErrorInvalidValue; }
   *o = (cudaTextureObject_t)t;
-  return 0;
+  return cudaSuccess;
 }
-static inline int cudaDestroyTextureObject(cudaTextureObject_t o) { delete (ww::Texture*)o; return 0; }
+static inline cudaError_t cudaDestroyTextureObject(cudaTextureObject_t o) { delete (ww::Texture*)o; return cudaSuccess; }
+struct cudaMemcpy3DParms {
+  cudaArray_t srcArray; cudaPos srcPos; cudaPitchedPtr srcPtr;
+  cudaArray_t dstArray; cudaPos dstPos; cudaPitchedPtr dstPtr;
+  cudaExtent extent; cudaMemcpyKind kind;
+};
+static inline cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) {  // with an array, widths and positions count its elements
+  const size_t unit = p->srcArray ? p->srcArray->texel() : p->dstArray ? p->dstArray->texel() : 1;
+  const auto row = [](const cudaArray* a, const cudaPitchedPtr& q, const cudaPos& at, size_t unit, size_t y, size_t z) {
+    if (a) return a->data + (((z + at.z) * std::max(a->height, (size_t)1) + y + at.y) * a->width + at.x) * unit;
+    return (char*)q.ptr + ((z + at.z) * q.ysize + y + at.y) * q.pitch + at.x * (unit > 1 ? 1 : unit);
+  };
+  for (size_t z = 0; z < std::max(p->extent.depth, (size_t)1); ++z)
+    for (size_t y = 0; y < std::max(p->extent.height, (size_t)1); ++y)
+      std::memcpy(row(p->dstArray, p->dstPtr, p->dstPos, unit, y, z), row(p->srcArray, p->srcPtr, p->srcPos, unit, y, z), p->extent.width * unit);
+  return ww::status();
+}
+static inline cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t = nullptr) { return cudaMemcpy3D(p); }
+static inline cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t a, size_t x, size_t y, size_t n, int) { std::memcpy(to, a->data + y * a->width * a->texel() + x, n); return ww::status(); }
+static inline cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_const_t a, size_t x, size_t y, size_t width, size_t height, int) {
+  for (size_t r = 0; r < height; ++r) std::memcpy((char*)to + r * pitch, a->data + (y + r) * a->width * a->texel() + x, width);
+  return ww::status();
+}

@@ -47,25 +47,25 @@ static inline int bind_array(const textureReference& r, const cudaArray* a, cons
 static inline unsigned long long object(const textureReference& r) { return (unsigned long long)&r.bound; }
 }  // namespace ww
 
-static inline int cudaBindTexture(size_t* o, const textureReference* r, const void* p, const cudaChannelFormatDesc* d, size_t n = 0xffffffffu) { return ww::bind_line(*r, o, p, *d, n); }
-static inline int cudaBindTexture(size_t* o, const textureReference& r, const void* p, const cudaChannelFormatDesc& d, size_t n = 0xffffffffu) { return ww::bind_line(r, o, p, d, n); }
-template <class T, int axes, cudaTextureReadMode mode> static inline int cudaBindTexture(size_t* o, const texture<T, axes, mode>& r, const void* p, size_t n = 0xffffffffu) {
+static inline cudaError_t cudaBindTexture(size_t* o, const textureReference* r, const void* p, const cudaChannelFormatDesc* d, size_t n = 0xffffffffu) { return ww::bind_line(*r, o, p, *d, n); }
+static inline cudaError_t cudaBindTexture(size_t* o, const textureReference& r, const void* p, const cudaChannelFormatDesc& d, size_t n = 0xffffffffu) { return ww::bind_line(r, o, p, d, n); }
+template <class T, int axes, cudaTextureReadMode mode> static inline cudaError_t cudaBindTexture(size_t* o, const texture<T, axes, mode>& r, const void* p, size_t n = 0xffffffffu) {
   return ww::bind_line(r, o, p, cudaCreateChannelDesc<T>(), n);
 }
-static inline int cudaBindTexture2D(size_t* o, const textureReference& r, const void* p, const cudaChannelFormatDesc& d, size_t w, size_t h, size_t pitch) {
+static inline cudaError_t cudaBindTexture2D(size_t* o, const textureReference& r, const void* p, const cudaChannelFormatDesc& d, size_t w, size_t h, size_t pitch) {
   if (o) *o = 0;
   return ww::bind(r, p, d, (long)w, (long)h, 1, pitch);
 }
-static inline int cudaBindTexture2D(size_t* o, const textureReference* r, const void* p, const cudaChannelFormatDesc* d, size_t w, size_t h, size_t pitch) { return cudaBindTexture2D(o, *r, p, *d, w, h, pitch); }
-template <class T, int axes, cudaTextureReadMode mode> static inline int cudaBindTexture2D(size_t* o, const texture<T, axes, mode>& r, const void* p, size_t w, size_t h, size_t pitch) {
+static inline cudaError_t cudaBindTexture2D(size_t* o, const textureReference* r, const void* p, const cudaChannelFormatDesc* d, size_t w, size_t h, size_t pitch) { return cudaBindTexture2D(o, *r, p, *d, w, h, pitch); }
+template <class T, int axes, cudaTextureReadMode mode> static inline cudaError_t cudaBindTexture2D(size_t* o, const texture<T, axes, mode>& r, const void* p, size_t w, size_t h, size_t pitch) {
   return cudaBindTexture2D(o, r, p, cudaCreateChannelDesc<T>(), w, h, pitch);
 }
-static inline int cudaBindTextureToArray(const textureReference& r, const cudaArray* a, const cudaChannelFormatDesc& d) { return ww::bind_array(r, a, d); }
-static inline int cudaBindTextureToArray(const textureReference& r, const cudaArray* a) { return ww::bind_array(r, a, a->desc); }
-static inline int cudaBindTextureToArray(const textureReference* r, const cudaArray* a, const cudaChannelFormatDesc* d) { return ww::bind_array(*r, a, *d); }
-static inline int cudaUnbindTexture(const textureReference&) { return cudaSuccess; }
-static inline int cudaUnbindTexture(const textureReference*) { return cudaSuccess; }
-static inline int cudaGetTextureAlignmentOffset(size_t* o, const textureReference&) { *o = 0; return cudaSuccess; }
+static inline cudaError_t cudaBindTextureToArray(const textureReference& r, const cudaArray* a, const cudaChannelFormatDesc& d) { return ww::bind_array(r, a, d); }
+static inline cudaError_t cudaBindTextureToArray(const textureReference& r, const cudaArray* a) { return ww::bind_array(r, a, a->desc); }
+static inline cudaError_t cudaBindTextureToArray(const textureReference* r, const cudaArray* a, const cudaChannelFormatDesc* d) { return ww::bind_array(*r, a, *d); }
+static inline cudaError_t cudaUnbindTexture(const textureReference&) { return cudaSuccess; }
+static inline cudaError_t cudaUnbindTexture(const textureReference*) { return cudaSuccess; }
+static inline cudaError_t cudaGetTextureAlignmentOffset(size_t* o, const textureReference&) { *o = 0; return cudaSuccess; }
 #define WW_READ template <class T, int axes, cudaTextureReadMode mode> static inline typename ww::Read<T, mode>::type
 WW_READ tex1Dfetch(const texture<T, axes, mode>& r, int i) { return tex1Dfetch<typename ww::Read<T, mode>::type>(ww::object(r), i); }
 WW_READ tex1D(const texture<T, axes, mode>& r, float x) { return tex1D<typename ww::Read<T, mode>::type>(ww::object(r), x); }

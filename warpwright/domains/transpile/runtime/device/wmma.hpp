@@ -33,8 +33,9 @@ static inline void store_matrix_sync(P* p, const fragment<accumulator, M, N, K, 
 template <class D, class A, class B, class C> static inline void mma_sync(D& d, const A& a, const B& b, const C& c) {
   D r;
   for (int m = 0; m < D::rows; ++m) for (int n = 0; n < D::columns; ++n) {
-    float sum = (float)c.x[m * D::columns + n];
-    for (int k = 0; k < A::columns; ++k) sum += (float)a.x[m * A::columns + k] * (float)b.x[k * B::columns + n];
+    using Sum = std::conditional_t<std::is_integral_v<typename D::element_type> || std::is_same_v<typename D::element_type, double>, typename D::element_type, float>;
+    Sum sum = (Sum)c.x[m * D::columns + n];
+    for (int k = 0; k < A::columns; ++k) sum += (Sum)a.x[m * A::columns + k] * (Sum)b.x[k * B::columns + n];
     r.x[m * D::columns + n] = (typename D::element_type)sum;
   }
   d = r;

@@ -36,3 +36,33 @@ static inline float4 curand_uniform4(curandStatePhilox4_32_10* s) {
   const uint4 x = curand4(s);
   return make_float4(ww::uniform(x.x), ww::uniform(x.y), ww::uniform(x.z), ww::uniform(x.w));
 }
+static inline double curand_uniform_double(curandStatePhilox4_32_10* s) {
+  const unsigned long long a = curand(s), b = curand(s);
+  return ((a << 21 ^ b >> 11) + 1) * 1.1102230246251565e-16;
+}
+namespace ww {
+static inline float2 box_muller(unsigned x, unsigned y) {
+  const float radius = std::sqrt(-2.0f * std::log(uniform(x))), angle = 6.2831855f * uniform(y);
+  return {radius * std::sin(angle), radius * std::cos(angle)};
+}
+}  // namespace ww
+static inline float2 curand_normal2(curandStatePhilox4_32_10* s) { const unsigned x = curand(s), y = curand(s); return ww::box_muller(x, y); }
+static inline float curand_normal(curandStatePhilox4_32_10* s) { return curand_normal2(s).x; }
+static inline float4 curand_normal4(curandStatePhilox4_32_10* s) { const float2 a = curand_normal2(s), b = curand_normal2(s); return {a.x, a.y, b.x, b.y}; }
+static inline double curand_normal_double(curandStatePhilox4_32_10* s) {
+  const double a = curand_uniform_double(s), b = curand_uniform_double(s);
+  return std::sqrt(-2 * std::log(a)) * std::sin(6.283185307179586 * b);
+}
+static inline float curand_log_normal(curandStatePhilox4_32_10* s, float mean, float deviation) { return std::exp(mean + deviation * curand_normal(s)); }
+static inline void skipahead(unsigned long long n, curandStatePhilox4_32_10* s) {
+  const unsigned long long all = s->used + n;
+  ww::philox_skip(s->ctr, all / 4);
+  s->used = (unsigned)(all % 4), s->output = ww::philox(s->ctr, s->key);
+}
+// XORWOW, MRG32k3a and MTGP32 states are Philox under their names: numbers of the right distribution, in another order than NVIDIA's.
+struct curandStateXORWOW : curandStatePhilox4_32_10 {};
+struct curandStateMRG32k3a : curandStatePhilox4_32_10 {};
+typedef curandStateXORWOW curandState;
+typedef curandStateXORWOW curandState_t;
+typedef curandStateXORWOW curandStateXORWOW_t;
+typedef curandStateMRG32k3a curandStateMRG32k3a_t;

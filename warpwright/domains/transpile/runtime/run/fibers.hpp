@@ -1,6 +1,6 @@
 // Tier F: one fiber for each CUDA thread of a block; a block runs on one thread of the machine. The definition that the other tiers are compared with.
 namespace ww {
-enum class Wait { none, block, warp, step };
+enum class Wait { none, block, warp, step, meeting };
 struct Fiber {
   void* stack_pointer;
   uint3 thread;
@@ -9,7 +9,7 @@ struct Fiber {
   int line;                   // of the call that it waits in
   int place;                  // of the step that it waits at, in the source's order
   unsigned mask;              // lanes that the awaited warp operation names
-  unsigned long long value;   // what it offers to its warp
+  unsigned long long value;   // what it offers to its warp: up to 8 bytes, or where they are
   unsigned long long count;   // warp operations so far
   int predicate;
   bool done;
@@ -164,17 +164,23 @@ static inline void sync_warp(unsigned mask) {
 }
 // Each lane offers a value; after two meetings every lane has read what it wanted.
 template <class T, class Take> static inline auto exchange(unsigned mask, T value, Take take) {
-  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "a warp exchanges values of at most 8 bytes");
+  static_assert(std::is_trivially_copyable_v<T>, "a warp exchanges values that can be copied as bytes");
   Fiber& f = *self;
   f.value = 0;
-  std::memcpy(&f.value, &value, sizeof value);
+  if constexpr (sizeof(T) <= 8) std::memcpy(&f.value, &value, sizeof value);
+  else f.value = (unsigned long long)&value;  // stays where it is until all have read it
   sync_warp(mask);
   const Fiber* const lanes = &the_block->fibers[f.warp * 32];
   const auto taken = take(lanes, mask & the_block->warps[f.warp].live);
   sync_warp(mask);
   return taken;
 }
-template <class T> static inline T offered(const Fiber& f) { T v; std::memcpy(&v, &f.value, sizeof v); return v; }
+template <class T> static inline T offered(const Fiber& f) {
+  T v;
+  if constexpr (sizeof(T) <= 8) std::memcpy(&v, &f.value, sizeof v);
+  else std::memcpy(&v, (const void*)f.value, sizeof v);
+  return v;
+}
 static inline unsigned lanes_of_warp() { const unsigned left = (unsigned)the_block->launch->threads() - self->warp * 32; return left < 32 ? left : 32; }
 template <class T> static inline T shuffle(unsigned mask, T v, unsigned source) {
   return exchange(mask, v, [=](const Fiber* lanes, unsigned) { return source < lanes_of_warp() ? offered<T>(lanes[source]) : v; });
@@ -266,6 +272,26 @@ static bool release_steps(Block& b) {
   for (Fiber& f : b.fibers) if (!f.done && f.wait == Wait::step && f.place == place) f.wait = Wait::none;
   return true;
 }
+// The lanes of its warp that a thread is together with: those that call this from the same place before no thread of the block can go on otherwise.
+static __attribute__((noinline)) unsigned converged() {
+  Fiber& f = *self;
+  f.wait = Wait::meeting;
+  f.value = (unsigned long long)__builtin_return_address(0);
+  yield();
+  return f.mask;
+}
+static bool release_meeting(Block& b) {
+  bool any = false;
+  for (size_t w = 0; w < b.warps.size(); ++w) {
+    Fiber* const lanes = &b.fibers[w * 32];
+    unsigned here = 0;
+    for (unsigned l = 0; l < 32; ++l)
+      if (!lanes[l].done && lanes[l].wait == Wait::meeting && (!here || lanes[l].value == lanes[__builtin_ctz(here)].value)) here |= 1u << l;
+    for (unsigned l = 0; l < 32; ++l) if (here >> l & 1) lanes[l].wait = Wait::none, lanes[l].mask = here;
+    any = any || here;
+  }
+  return any;
+}
 constexpr int spins = 2147483647;  // the place of a turn of a loop that waits: after all others
 static inline void step(int place) {
   self->wait = Wait::step;
@@ -282,7 +308,7 @@ static void run_block(Block& b, const std::vector<int>& order) {
       threadIdx = f.thread;
       switch_context(&b.scheduler, f.stack_pointer);
     }
-    if (b.progress == before && !release_steps(b)) { report_stuck(b); return; }
+    if (b.progress == before && !release_meeting(b) && !release_steps(b)) { report_stuck(b); return; }
   }
 }
 static std::vector<int> thread_order(int n) {
@@ -308,10 +334,25 @@ template <class F> static Block block_of(const Launch& launch, F& body) {
   b.stacks = (char*)std::aligned_alloc(64, stack_bytes * n);
   return b;
 }
+// What runs all blocks of the next launch at once, if they wait for one another (grid.hpp): it calls block(argument, i) for each.
+typedef void (*Together)(const Launch&, void (*block)(void*, long), void* argument);
+inline Together& together() { static thread_local Together run = nullptr; return run; }
 // Runs body() once for each thread of each block.
 template <class F> static void run_fibers(const Launch& launch, F body) {
+  const Together at_once = std::exchange(together(), nullptr);
   if (failed() || !acceptable(launch)) return;
   const std::vector<int> order = thread_order(launch.threads());
+  if (at_once) {
+    auto block = [&](long i) {
+      const Inside kernel(launch);
+      Block b = block_of(launch, body);
+      the_block = &b;
+      start_block(b, launch.block_index(i));
+      run_block(b, order);
+      std::free(b.stacks);
+    };
+    return at_once(launch, [](void* p, long i) { (*(decltype(block)*)p)(i); }, &block);
+  }
 #pragma omp parallel if (launch.worth_threads())
   {
     const Inside kernel(launch);
@@ -330,7 +371,6 @@ template <class F> static void run_fibers(const Launch& launch, F body) {
     std::free(b.stacks);
   }
 }
-template <class K, class... A> static void launch_any(const Launch& launch, K kernel, A... a) { run_fibers(launch, [&] { kernel(a...); }); }
 }  // namespace ww
 
 namespace ww {

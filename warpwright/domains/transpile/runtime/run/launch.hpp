@@ -48,7 +48,12 @@ static inline bool failed() { return !error_text().empty(); }
 // Bytes of dynamic shared memory that a launch may ask for: 48 KiB unless cudaFuncSetAttribute allows more; at most what a block has on compute capability 9.0.
 constexpr size_t most_shared = 232448;
 inline size_t& shared_limit() { static size_t limit = 49152; return limit; }
+inline bool& being_captured() { static bool is = false; return is; }  // into a graph: launches that can be kept do not come here
 static inline bool acceptable(const Launch& launch) {
+  if (being_captured()) {
+    fail("a launch in a source that does not capture streams itself cannot be captured into a graph");
+    return false;
+  }
   if (launch.threads() < 1 || launch.threads() > 1024 || launch.blocks() < 1) {
     fail("expected 1 to 1024 threads a block and at least one block, saw " + std::to_string(launch.threads()) + " and " + std::to_string(launch.blocks()));
     return false;

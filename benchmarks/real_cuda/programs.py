@@ -1,0 +1,140 @@
+"""What the programs of a folder of CUDA code consist of: read from CMakeLists.txt, from a Makefile's dry run, or else one a source with a main."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.hecbench import load
+
+SOURCES = (".cu", ".cpp", ".cc", ".cxx", ".c")
+
+SCOPE = {
+    "graphics": r"^(GL|GLES\d|EGL|GLUT|GLFW|X11|OpenGL|vulkan|directx|d3d\w*|dxgi\w*)\b"
+    r"|^(helper_gl|cudaEGL|cuda_gl_interop|rendercheck_gl|glut|d3dx12)\.h",
+    "a library without a CPU meaning here": r"^(cufft\w*|npp\w*|nvjpeg\w*|cusolver\w*|cusparse\w*|cudnn\w*|nccl|nvsci\w*|cudla|nvmedia\w*|nvJitLink"
+    r"|nvvm|mpi|cublasXt|FreeImage|cutensor\w*|cusolverdx\w*|nvml)(\.h|\.hpp)?$",
+    "code made for a GPU at run time": r"^(nvrtc\w*|nvPTXCompiler)\.h",
+}
+"""Why a program is out of scope -> the headers that show it."""
+
+CALLS = {
+    "code made for a GPU at run time": r"\bcuModuleLoad\w*\s*\(|\bcuLinkCreate\s*\(",
+    "more than one process": r"\bcuda(Ipc\w+Handle|MemPoolExport\w+)\s*\(",
+}
+"""The same, by calls in the sources."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """How one program is built."""
+
+    name: str
+    folder: Path
+    sources: tuple[Path, ...]
+    folders: tuple[Path, ...]
+    """Where its own headers are looked for."""
+    defines: tuple[str, ...]
+
+    @property
+    def third(self) -> int:
+        """Which third of the programs it belongs to, by its name alone: 0 is the one that is looked at last."""
+        return int(hashlib.sha256(self.name.encode()).hexdigest(), 16) % 3
+
+    def closure(self) -> dict[Path, str]:
+        """Return the texts of the sources and of the own headers that they include, and that those include."""
+        texts: dict[Path, str] = {}
+        todo = list(self.sources)
+        while todo:
+            path = todo.pop()
+            texts[path] = path.read_text(errors="replace")
+            for name in _INCLUDE.findall(texts[path]):
+                found = next((f for f in ((folder / name).resolve() for folder in (path.parent, *self.folders)) if f.is_file()), None)
+                todo += [found] if found is not None and found not in texts else []
+        return texts
+
+    def outside(self) -> str:
+        """Return why a CPU cannot be asked to run it; empty where it can."""
+        texts = self.closure()
+        headers = {name for text in texts.values() for name in _INCLUDE.findall(text)}
+        for why, pattern in SCOPE.items():
+            if hit := next((one for one in sorted(headers) if re.search(pattern, one)), ""):
+                return f"{why} ({hit})"
+        bare = "\n".join(re.sub(r"//[^\n]*|/\*.*?\*/", "", texts[one], flags=re.S) for one in self.sources)
+        return next((f"{why} ({hit[0].rstrip('( ')})" for why, pattern in CALLS.items() if (hit := re.search(pattern, bare))), "")
+
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
+
+
+def find(root: Path) -> list[Program]:
+    """Return the programs of a folder, by name."""
+    root = root.resolve()
+    found: dict[str, Program] = {}
+    for file in sorted(root.rglob("CMakeLists.txt")):
+        for program in _of_cmake(file, root):
+            found.setdefault(program.name, program)
+    known = {source for program in found.values() for source in program.sources}
+    for file in sorted(root.rglob("Makefile")):
+        for program in _of_make(file):
+            if not known.issuperset(program.sources):
+                found.setdefault(program.name, program)
+    known |= {source for program in found.values() for source in program.sources}
+    if not found:
+        for source in sorted(root.rglob("*.cu")):
+            if source not in known and re.search(r"\bmain\s*\(", source.read_text(errors="replace")):
+                found.setdefault(str(source.relative_to(root).with_suffix("")), Program(source.stem, source.parent, (source,), (source.parent,), ()))
+    return [found[name] for name in sorted(found)]
+
+
+def _of_cmake(file: Path, root: Path) -> list[Program]:
+    """Return the executables of one CMakeLists.txt: literal sources, `aux_source_directory`, include folders and definitions."""
+    text = re.sub(r"#[^\n]*", "", file.read_text(errors="replace"))
+    here = file.parent
+    sets = {name: value.split() for name, value in re.findall(r"\bset\s*\(\s*(\w+)\s+([^()]*?)\)", text)}
+    for folder, name in re.findall(r"\baux_source_directory\s*\(\s*(\S+)\s+(\w+)\s*\)", text):
+        sets[name] = [str(one) for one in sorted(_path(folder, here, root).glob("*")) if one.suffix in SOURCES]
+    common = _paths(re.findall(r"\binclude_directories\s*\(([^()]*)\)", text), here, root)
+    programs = []
+    for name, rest in re.findall(r"\badd_executable\s*\(\s*([\w${}.+-]+)\s+([^()]*)\)", text):
+        words = [one for word in rest.split() for one in sets.get(word.strip("${}"), [word])]
+        sources = [path for word in words if word.endswith(SOURCES) and (path := _path(word, here, root)).is_file()]
+        project = re.search(r"\bproject\s*\(\s*(\w+)", text)
+        name = project[1] if "$" in name and project else name
+        own = re.findall(rf"\btarget_include_directories\s*\(\s*{re.escape(name)}\s+([^()]*)\)", text)
+        defines = [d for line in re.findall(rf"\btarget_compile_definitions\s*\(\s*{re.escape(name)}\s+([^()]*)\)", text) for d in line.split()]
+        kept = tuple(one.removeprefix("-D") for one in defines if one not in ("PUBLIC", "PRIVATE", "INTERFACE") and "$" not in one)
+        if sources:
+            programs.append(Program(name, here, tuple(dict.fromkeys(sources)), (here, *common, *_paths(own, here, root)), kept))
+    return programs
+
+
+def _path(word: str, here: Path, root: Path) -> Path:
+    word = re.sub(r"\$\{(CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_CURRENT_LIST_DIR)\}", str(here), word.strip('"'))
+    return (here / re.sub(r"\$\{CMAKE_SOURCE_DIR\}", str(root), word)).resolve()
+
+
+def _paths(lines: list[str], here: Path, root: Path) -> tuple[Path, ...]:
+    found = [_path(word, here, root) for line in lines for word in line.split()]
+    return tuple(one for one in found if one.is_dir())
+
+
+def _of_make(file: Path) -> list[Program]:
+    """Return what a Makefile links from CUDA sources, by its dry run (`make -n`); compilers are replaced by their names."""
+    try:
+        command = ["make", "-n", "-B", "-k", "-f", file.name, "NVCC=nvcc", "CC=nvcc", "all"]
+        done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, timeout=30, errors="replace")
+    except subprocess.TimeoutExpired:
+        return []
+    programs = []
+    for words in load.commands(done.stdout):
+        if not load.COMPILERS.match(Path(words[0]).name) or "-o" not in words[:-1] or "-c" in words:
+            continue
+        units = load.compiled(words, file.parent)
+        if any(unit.path.suffix == ".cu" for unit in units):
+            name, folders = Path(words[words.index("-o") + 1]).stem, tuple(dict.fromkeys(f for u in units for f in u.folders))
+            programs.append(Program(name, file.parent, tuple(u.path for u in units), folders, units[0].defines))
+    return programs

@@ -1,0 +1,189 @@
+"""How many programs of a folder of CUDA code, as it is shipped, run on a CPU and pass their own check; each miss with its place and cause.
+
+    python -m benchmarks.real_cuda.run FOLDER --out rows.jsonl [--third 0] [--only REGEX] [--until translate|check] [--arguments FILE]
+
+The folder is the user's; nothing is downloaded, nothing in it is changed, and no list of programs is kept here. Programs write into their own
+folders, so give a copy. What is a program, of which sources, with which include folders and definitions, is read from its own CMakeLists.txt or
+Makefile (programs.py). Each goes this way; the first step that fails is its status:
+
+- `out of scope`: it needs graphics, a library without a CPU meaning, code made for a GPU at run time, or a second process.
+- `refused`: `warpwright transpile` does not take a source. `failed` is an error of the translator's own.
+- `not compiled`: g++ does not take its output (`--optimise`, -march=native -std=c++17 -fopenmp). `--until check` has it read only.
+- `crashed`, `timeout`, `wrong` (it says so, or exits with another code than 0), `waived` (exit code 2), `needs data`: it was run, with arguments
+  from `--arguments` (JSON: program -> {"args": [...]}), in its own folder.
+- `passed`: it exits with 0 and says that its answers are right. `checked`: it said so before the limit ended it, in its timing as a rule. `ran`: it
+  exits with 0 and has nothing to say.
+
+`--third N` takes the programs whose name's hash is N modulo 3; 0 is the third that is kept for the end. Lines are added to --out as programs end;
+what is in the file already is left out (`--redo` does those statuses again; the last line of a program counts).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.hecbench import judge
+from benchmarks.hecbench.run import run
+from benchmarks.real_cuda import programs
+from warpwright.domains import transpile
+from warpwright.errors import WarpwrightError
+
+COMPILE = ["g++", "-march=native", "-std=c++17", "-fopenmp", "-w"]
+CUDA = re.compile(r"cuda_runtime|<cuda\.h>|\bcuda[A-Z]\w+\(|<<<|__global__|__device__|\bdim3\b|\bcublas|\bcurand")
+LINES = ("-lpthread", "-lm", "-ldl", "-lrt")
+
+
+class Ended(Exception):
+    """A program's way ends here."""
+
+    def __init__(self, status: str, cause: str) -> None:
+        super().__init__(cause)
+        self.status, self.cause = status, cause
+
+
+def attempt(program: programs.Program, until: str, optimise: str, limit: float, arguments: list[str], keep: Path | None) -> dict[str, Any]:
+    """Return the row of one program."""
+    row: dict[str, Any] = {"program": program.name, "third": program.third, "sources": len(program.sources), "kernels": 0, "tiers": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        into = Path(folder)
+        try:
+            if why := program.outside():
+                raise Ended("out of scope", why)
+            binary = build(program, into, until, optimise, row)
+            row["status"], row["cause"] = ("compiles", "") if binary is None else tried(program, binary, limit, arguments, row)
+        except Ended as ended:
+            row["status"], row["cause"] = ended.status, ended.cause.replace(str(program.folder) + "/", "")[:400]
+        if keep is not None:
+            shutil.copytree(into, keep / program.name.replace("/", "_"), dirs_exist_ok=True)
+    return row
+
+
+def build(program: programs.Program, into: Path, until: str, optimise: str, row: dict[str, Any]) -> Path | None:
+    """Translate, compile and link; None where it was only to be read."""
+    begun = time.perf_counter()
+    files = [(source, translated(program, source, number, into, row)) for number, source in enumerate(program.sources)]
+    row["translate_s"] = round(time.perf_counter() - begun, 2)
+    if until == "translate":
+        return None
+    begun = time.perf_counter()
+    objects = []
+    for number, (source, file) in enumerate(files):
+        flags = ["-fsyntax-only"] if until == "check" else ["-c", "-o", str(into / f"{number}.o")]
+        language = ["gcc", "-O2", "-w"] if source.suffix == ".c" and file == source else [*COMPILE, optimise, "-x", "c++"]
+        folders = [f"-I{one}" for one in dict.fromkeys([source.parent, *program.folders])]
+        compiled([*language, *folders, *(f"-D{one}" for one in program.defines), *flags, str(file)], into)
+        objects.append(str(into / f"{number}.o"))
+    if until == "check":
+        return None
+    binary = into / "program"
+    compiled([*COMPILE, *objects, "-o", str(binary), *LINES], into)
+    row["compile_s"] = round(time.perf_counter() - begun, 2)
+    return binary
+
+
+def translated(program: programs.Program, source: Path, number: int, into: Path, row: dict[str, Any]) -> Path:
+    """Return the file to compile in place of a source."""
+    text = source.read_text(errors="replace")
+    whole = programs.Program(program.name, program.folder, (source,), program.folders, program.defines).closure()
+    if source.suffix != ".cu" and not any(CUDA.search(one) for one in whole.values()):
+        return source
+    folders = tuple(dict.fromkeys([source.parent, *program.folders]))
+    signal.signal(signal.SIGALRM, slow)
+    signal.alarm(180)
+    try:
+        made = transpile.compile_text(text, str(source), program.defines, folders=folders, host=True)
+    except WarpwrightError as error:
+        raise Ended("refused", str(error).splitlines()[0]) from error
+    except Exception as error:
+        raise Ended("failed", f"{source.name}: {type(error).__name__}: {error}") from error
+    finally:
+        signal.alarm(0)
+    for kernel in made.kernels.values():
+        row["kernels"] += 1
+        row["tiers"][kernel.tier] = row["tiers"].get(kernel.tier, 0) + 1
+        if kernel.tier == "fibers":
+            row.setdefault("fibers", []).append(f"{kernel.name}: {kernel.reason}"[:160])
+    file = into / f"{number}_{source.stem}.cpp"
+    file.write_text(made.source)
+    return file
+
+
+def slow(*_: object) -> None:
+    raise TimeoutError("over 180 s")
+
+
+def compiled(command: list[str], into: Path) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=400, errors="replace")
+    except subprocess.TimeoutExpired:
+        raise Ended("not compiled", "the compiler took over 400 s") from None
+    if done.returncode:
+        lines = done.stderr.splitlines()
+        first = next((line for line in lines if re.search(r"error|undefined reference|multiple definition", line)), done.stderr[:200])
+        raise Ended("not compiled", first.replace(str(into) + "/", ""))
+
+
+def tried(program: programs.Program, binary: Path, limit: float, arguments: list[str], row: dict[str, Any]) -> tuple[str, str]:
+    """Run the program and return its status and the cause."""
+    begun = time.perf_counter()
+    code, said = run(["stdbuf", "-oL", str(binary), *arguments], program.folder, limit)
+    row["run_s"], row["said"] = round(time.perf_counter() - begun, 2), said[-400:]
+    last = (said.strip().splitlines() or [""])[-1][:200]
+    own = judge.own_check(said)
+    if code is None:
+        return ("checked" if own == "pass" else "timeout"), f"over {limit:g} s; last line: {last}"
+    if code < 0:
+        return "crashed", f"signal {signal.Signals(-code).name}; last line: {last}"
+    if code == 2 and re.search(r"waiv|not support|requires?", said, re.I):
+        return "waived", last
+    if judge.NO_FILE.search(said):
+        return "needs data", (judge.NO_FILE.search(said) or [""])[0] + "; " + last
+    if code or own == "fail":
+        wrong = next((line for line in said.splitlines() if judge.FAIL.search(line)), last)
+        return "wrong", f"exit code {code}; {wrong[:200]}"
+    return ("passed", "") if own == "pass" or judge.own_errors(said) else ("ran", "")
+
+
+def main() -> None:
+    """Add a row a program."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--name", help="what the rows call the folder (its name)")
+    parser.add_argument("--only", default="", help="a regular expression of programs' names")
+    parser.add_argument("--third", type=int, action="append", help="0, 1 or 2; may be given again (all)")
+    parser.add_argument("--until", choices=("translate", "check", "run"), default="run")
+    parser.add_argument("--arguments", type=Path, help='JSON: program -> {"args": [...]}')
+    parser.add_argument("--limit", type=float, default=60, help="seconds of a processor for each run (%(default)s)")
+    parser.add_argument("--optimise", default="-O2", help="g++'s level (%(default)s)")
+    parser.add_argument("--redo", default="", help="statuses to do again, with commas")
+    parser.add_argument("--keep", type=Path, help="keep what was translated here")
+    options = parser.parse_args()
+    given = json.loads(options.arguments.read_text()) if options.arguments else {}
+    done = {row["program"]: row["status"] for row in map(json.loads, options.out.read_text().splitlines())} if options.out.is_file() else {}
+    redo = set(options.redo.split(","))
+    for program in programs.find(options.folder):
+        if program.third not in (options.third or (0, 1, 2)) or not re.search(options.only, program.name):
+            continue
+        if program.name in done and done[program.name] not in redo:
+            continue
+        known = given.get(program.name, {})
+        first = known.get("args") or (known.get("runs") or [{}])[0].get("args", [])
+        row = attempt(program, options.until, options.optimise, options.limit, first, options.keep)
+        row = {"table": "programs", "from": options.name or options.folder.resolve().name, **row}
+        print(f"{row['status']:13} {program.name:36} {row['cause'][:170]}", flush=True)
+        with options.out.open("a") as out:
+            out.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+// Thrust's common algorithms on vectors and pointers, through the standard library: host and device memory are one.
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <new>
+#include <random>
+#include <system_error>
+namespace thrust {
+namespace details {
+struct Policy { template <class S> Policy on(S) const { return {}; } template <class A> Policy operator()(A&&...) const { return {}; } };
+template <class T> constexpr bool is_policy = std::is_base_of_v<Policy, std::decay_t<T>>;
+}  // namespace details
+static constexpr details::Policy host{}, device{}, seq{};
+namespace cuda { static constexpr details::Policy par{}, par_nosync{}; }
+namespace omp { static constexpr details::Policy par{}; }
+template <class T> struct device_ptr {
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = std::remove_cv_t<T>;
+  using difference_type = std::ptrdiff_t;
+  using pointer = T*;
+  using reference = std::add_lvalue_reference_t<T>;
+  T* at = nullptr;
+  device_ptr() = default;
+  explicit device_ptr(T* p) : at(p) {}
+  template <class U, class = std::enable_if_t<std::is_void_v<U> && !std::is_void_v<T>>, class = void> explicit device_ptr(const device_ptr<U>& p) : at((T*)p.get()) {}
+  template <class U, class = std::enable_if_t<std::is_convertible_v<U*, T*>>> device_ptr(const device_ptr<U>& p) : at(p.get()) {}
+  T* get() const { return at; }
+  reference operator*() const { return *at; }
+  reference operator[](difference_type i) const { return at[i]; }
+  T* operator->() const { return at; }
+  device_ptr& operator++() { ++at; return *this; }
+  device_ptr& operator--() { --at; return *this; }
+  device_ptr operator++(int) { return device_ptr(at++); }
+  device_ptr operator--(int) { return device_ptr(at--); }
+  device_ptr& operator+=(difference_type n) { at += n; return *this; }
+  device_ptr& operator-=(difference_type n) { at -= n; return *this; }
+  friend device_ptr operator+(device_ptr p, difference_type n) { return device_ptr(p.at + n); }
+  friend device_ptr operator+(difference_type n, device_ptr p) { return device_ptr(p.at + n); }
+  friend device_ptr operator-(device_ptr p, difference_type n) { return device_ptr(p.at - n); }
+  friend difference_type operator-(device_ptr a, device_ptr b) { return a.at - b.at; }
+  friend bool operator==(device_ptr a, device_ptr b) { return a.at == b.at; }
+  friend bool operator!=(device_ptr a, device_ptr b) { return a.at != b.at; }
+  friend bool operator<(device_ptr a, device_ptr b) { return a.at < b.at; }
+};
+template <class T> static inline device_ptr<T> device_pointer_cast(T* p) { return device_ptr<T>(p); }
+template <class T> static inline device_ptr<T> device_pointer_cast(device_ptr<T> p) { return p; }
+template <class T> static inline T* raw_pointer_cast(device_ptr<T> p) { return p.get(); }
+template <class T> static inline T* raw_pointer_cast(T* p) { return p; }
+using std::bad_alloc, std::system_error;
+static inline device_ptr<void> device_malloc(size_t n) { return device_ptr<void>(std::malloc(n)); }
+template <class T> static inline device_ptr<T> device_malloc(size_t n) { return device_ptr<T>((T*)std::malloc(n * sizeof(T))); }
+template <class T> static inline void device_free(device_ptr<T> p) { std::free(p.get()); }
+namespace details {
+template <class T, class Pointer> struct vector : std::vector<std::conditional_t<std::is_same_v<T, bool>, char, T>> {
+  using Base = std::vector<std::conditional_t<std::is_same_v<T, bool>, char, T>>;
+  using Base::Base;
+  vector() = default;
+  vector(const Base& other) : Base(other) {}
+  template <class P> vector(const vector<T, P>& other) : Base(other.begin(), other.end()) {}
+  template <class U, class P> vector(const vector<U, P>& other) : Base(other.begin(), other.end()) {}
+  template <class P> vector& operator=(const vector<T, P>& other) { this->assign(other.begin(), other.end()); return *this; }
+  vector& operator=(const Base& other) { this->assign(other.begin(), other.end()); return *this; }
+  Pointer data() { return Pointer(Base::data()); }
+  const T* data() const { return Base::data(); }
+};
+}  // namespace details
+template <class T, class A = void> using device_vector = details::vector<T, device_ptr<T>>;
+template <class T, class A = void> using host_vector = details::vector<T, T*>;
+template <class T, class A = void> using universal_vector = details::vector<T, T*>;
+
+using default_random_engine = std::minstd_rand;
+using std::minstd_rand, std::uniform_int_distribution, std::uniform_real_distribution, std::normal_distribution;
+namespace random { using thrust::default_random_engine; using std::uniform_int_distribution, std::uniform_real_distribution, std::normal_distribution; }
+using std::get, std::make_pair, std::make_tuple, std::pair, std::tie, std::tuple, std::swap;
+template <class T = void> struct plus : std::plus<T> {};
+template <class T = void> struct minus : std::minus<T> {};
+template <class T = void> struct multiplies : std::multiplies<T> {};
+template <class T = void> struct divides : std::divides<T> {};
+template <class T = void> struct less : std::less<T> {};
+template <class T = void> struct greater : std::greater<T> {};
+template <class T = void> struct less_equal : std::less_equal<T> {};
+template <class T = void> struct greater_equal : std::greater_equal<T> {};
+template <class T = void> struct equal_to : std::equal_to<T> {};
+template <class T = void> struct not_equal_to : std::not_equal_to<T> {};
+template <class T = void> struct negate : std::negate<T> {};
+template <class T = void> struct logical_and : std::logical_and<T> {};
+template <class T = void> struct logical_or : std::logical_or<T> {};
+template <class T = void> struct maximum { template <class A, class B> std::common_type_t<A, B> operator()(const A& a, const B& b) const { return a < b ? b : a; } };
+template <class T = void> struct minimum { template <class A, class B> std::common_type_t<A, B> operator()(const A& a, const B& b) const { return b < a ? b : a; } };
+template <class T = void> struct identity { template <class A> const A& operator()(const A& a) const { return a; } };
+template <class T = void> struct square { template <class A> A operator()(const A& a) const { return a * a; } };
+template <class A, class R> struct unary_function { typedef A argument_type; typedef R result_type; };
+template <class A, class B, class R> struct binary_function { typedef A first_argument_type; typedef B second_argument_type; typedef R result_type; };
+
+namespace details {
+template <class Self, class Value> struct counted {  // a random-access iterator over what Self::at(i) says
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = std::decay_t<Value>;
+  using difference_type = std::ptrdiff_t;
+  using pointer = void;
+  using reference = Value;
+  difference_type i = 0;
+  const Self& self() const { return static_cast<const Self&>(*this); }
+  Self moved(difference_type n) const { Self r = self(); r.i += n; return r; }
+  Value operator*() const { return self().at(i); }
+  Value operator[](difference_type n) const { return self().at(i + n); }
+  Self& operator++() { ++i; return static_cast<Self&>(*this); }
+  Self& operator--() { --i; return static_cast<Self&>(*this); }
+  Self operator++(int) { Self r = self(); ++i; return r; }
+  Self& operator+=(difference_type n) { i += n; return static_cast<Self&>(*this); }
+  friend Self operator+(const Self& a, difference_type n) { return a.moved(n); }
+  friend Self operator-(const Self& a, difference_type n) { return a.moved(-n); }
+  friend difference_type operator-(const Self& a, const Self& b) { return a.i - b.i; }
+  friend bool operator==(const Self& a, const Self& b) { return a.i == b.i; }
+  friend bool operator!=(const Self& a, const Self& b) { return a.i != b.i; }
+  friend bool operator<(const Self& a, const Self& b) { return a.i < b.i; }
+};
+}  // namespace details
+template <class T> struct counting_iterator : details::counted<counting_iterator<T>, T> {
+  T first;
+  counting_iterator(T v = T()) : first(v) {}
+  T at(std::ptrdiff_t n) const { return (T)(first + (T)n); }
+};
+template <class T> struct constant_iterator : details::counted<constant_iterator<T>, T> {
+  T value;
+  constant_iterator(T v = T()) : value(v) {}
+  T at(std::ptrdiff_t) const { return value; }
+};
+template <class F, class I> struct transform_iterator : details::counted<transform_iterator<F, I>, decltype(std::declval<F>()(*std::declval<I>()))> {
+  I from; F f;
+  transform_iterator(I it, F g) : from(it), f(g) {}
+  auto at(std::ptrdiff_t n) const { return f(*(from + n)); }
+};
+template <class E, class I> struct permutation_iterator : details::counted<permutation_iterator<E, I>, decltype(*std::declval<E>())> {
+  E elements; I order;
+  permutation_iterator(E e, I o) : elements(e), order(o) {}
+  decltype(auto) at(std::ptrdiff_t n) const { return *(elements + *(order + n)); }
+};
+template <class Tuple> struct zip_iterator;
+template <class... I> struct zip_iterator<std::tuple<I...>> : details::counted<zip_iterator<std::tuple<I...>>, std::tuple<decltype(*std::declval<I>())...>> {
+  std::tuple<I...> from;
+  zip_iterator(std::tuple<I...> t) : from(t) {}
+  auto at(std::ptrdiff_t n) const { return std::apply([=](auto... it) { return std::tuple<decltype(*it)...>(*(it + n)...); }, from); }
+};
+template <class T> static inline counting_iterator<T> make_counting_iterator(T v) { return {v}; }
+template <class T> static inline constant_iterator<T> make_constant_iterator(T v) { return {v}; }
+template <class F, class I> static inline transform_iterator<F, I> make_transform_iterator(I it, F f) { return {it, f}; }
+template <class E, class I> static inline permutation_iterator<E, I> make_permutation_iterator(E e, I o) { return {e, o}; }
+template <class... I> static inline zip_iterator<std::tuple<I...>> make_zip_iterator(std::tuple<I...> t) { return {t}; }
+
+#define WW_ALGORITHM(NAME, ...) \
+  namespace details { struct do_##NAME { __VA_ARGS__ }; } \
+  template <class P, class... A> static inline auto NAME(P&& first, A&&... rest) { \
+    if constexpr (details::is_policy<P>) return details::do_##NAME()(std::forward<A>(rest)...); \
+    else return details::do_##NAME()(std::forward<P>(first), std::forward<A>(rest)...); }
+WW_ALGORITHM(copy, template <class I, class O> auto operator()(I a, I b, O to) const { for (; a != b; ++a, ++to) *to = *a; return to; })
+WW_ALGORITHM(copy_n, template <class I, class N, class O> auto operator()(I a, N n, O to) const { for (; n > 0; --n, ++a, ++to) *to = *a; return to; })
+WW_ALGORITHM(copy_if, template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { for (; a != b; ++a) if (f(*a)) { *to = *a; ++to; } return to; }
+                      template <class I, class S, class O, class F> auto operator()(I a, I b, S s, O to, F f) const { for (; a != b; ++a, ++s) if (f(*s)) { *to = *a; ++to; } return to; })
+WW_ALGORITHM(fill, template <class I, class T> void operator()(I a, I b, const T& v) const { for (; a != b; ++a) *a = v; })
+WW_ALGORITHM(fill_n, template <class I, class N, class T> auto operator()(I a, N n, const T& v) const { for (; n > 0; --n, ++a) *a = v; return a; })
+WW_ALGORITHM(sequence, template <class I> void operator()(I a, I b) const { for (long v = 0; a != b; ++a, ++v) *a = (std::decay_t<decltype(*a)>)v; }
+                       template <class I, class T> void operator()(I a, I b, T v) const { for (; a != b; ++a, v = v + 1) *a = v; }
+                       template <class I, class T> void operator()(I a, I b, T v, T by) const { for (; a != b; ++a, v = v + by) *a = v; })
+WW_ALGORITHM(generate, template <class I, class F> void operator()(I a, I b, F f) const { for (; a != b; ++a) *a = f(); })
+WW_ALGORITHM(for_each, template <class I, class F> auto operator()(I a, I b, F f) const { for (; a != b; ++a) { auto&& v = *a; f(v); } return a; })
+WW_ALGORITHM(for_each_n, template <class I, class N, class F> auto operator()(I a, N n, F f) const { for (; n > 0; --n, ++a) { auto&& v = *a; f(v); } return a; })
+WW_ALGORITHM(transform, template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { for (; a != b; ++a, ++to) *to = f(*a); return to; }
+                        template <class I, class J, class O, class F> auto operator()(I a, I b, J c, O to, F f) const { for (; a != b; ++a, ++c, ++to) *to = f(*a, *c); return to; })
+WW_ALGORITHM(transform_if, template <class I, class O, class F, class Q> auto operator()(I a, I b, O to, F f, Q q) const { for (; a != b; ++a, ++to) if (q(*a)) *to = f(*a); return to; })
+WW_ALGORITHM(reduce, template <class I> auto operator()(I a, I b) const { std::decay_t<decltype(*a)> r{}; for (; a != b; ++a) r = r + *a; return r; }
+                     template <class I, class T> T operator()(I a, I b, T r) const { for (; a != b; ++a) r = r + *a; return r; }
+                     template <class I, class T, class F> T operator()(I a, I b, T r, F f) const { for (; a != b; ++a) r = f(r, *a); return r; })
+WW_ALGORITHM(transform_reduce, template <class I, class G, class T, class F> T operator()(I a, I b, G g, T r, F f) const { for (; a != b; ++a) r = f(r, g(*a)); return r; })
+WW_ALGORITHM(inner_product, template <class I, class J, class T> T operator()(I a, I b, J c, T r) const { for (; a != b; ++a, ++c) r = r + *a * *c; return r; }
+                            template <class I, class J, class T, class F, class G> T operator()(I a, I b, J c, T r, F f, G g) const { for (; a != b; ++a, ++c) r = f(r, g(*a, *c)); return r; })
+WW_ALGORITHM(inclusive_scan, template <class I, class O> auto operator()(I a, I b, O to) const { return (*this)(a, b, to, std::plus<>()); }
+  template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { if (a == b) return to; std::decay_t<decltype(*a)> r = *a; *to = r; for (++a, ++to; a != b; ++a, ++to) { r = f(r, *a); *to = r; } return to; })
+WW_ALGORITHM(exclusive_scan, template <class I, class O> auto operator()(I a, I b, O to) const { return (*this)(a, b, to, std::decay_t<decltype(*a)>{}, std::plus<>()); }
+  template <class I, class O, class T> auto operator()(I a, I b, O to, T r) const { return (*this)(a, b, to, r, std::plus<>()); }
+  template <class I, class O, class T, class F> auto operator()(I a, I b, O to, T r, F f) const { for (; a != b; ++a, ++to) { const T v = *a; *to = r; r = f(r, v); } return to; })
+WW_ALGORITHM(sort, template <class I> void operator()(I a, I b) const { std::stable_sort(a, b); } template <class I, class F> void operator()(I a, I b, F f) const { std::stable_sort(a, b, f); })
+WW_ALGORITHM(stable_sort, template <class I> void operator()(I a, I b) const { std::stable_sort(a, b); } template <class I, class F> void operator()(I a, I b, F f) const { std::stable_sort(a, b, f); })
+WW_ALGORITHM(sort_by_key, template <class I, class J> void operator()(I a, I b, J v) const { (*this)(a, b, v, std::less<>()); }
+  template <class I, class J, class F> void operator()(I a, I b, J v, F f) const {
+    const size_t n = (size_t)(b - a);
+    std::vector<size_t> order(n);
+    std::iota(order.begin(), order.end(), (size_t)0);
+    std::vector<std::decay_t<decltype(*a)>> keys(a, b);
+    std::vector<std::decay_t<decltype(*v)>> values(v, v + n);
+    std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) { return f(keys[i], keys[j]); });
+    for (size_t i = 0; i < n; ++i, ++a, ++v) { *a = keys[order[i]]; *v = values[order[i]]; }
+  })
+template <class... A> static inline void stable_sort_by_key(A&&... a) { sort_by_key(std::forward<A>(a)...); }
+WW_ALGORITHM(reduce_by_key, template <class I, class J, class K, class L> auto operator()(I a, I b, J v, K keys, L sums) const { return (*this)(a, b, v, keys, sums, std::equal_to<>(), std::plus<>()); }
+  template <class I, class J, class K, class L, class E> auto operator()(I a, I b, J v, K keys, L sums, E e) const { return (*this)(a, b, v, keys, sums, e, std::plus<>()); }
+  template <class I, class J, class K, class L, class E, class F> auto operator()(I a, I b, J v, K keys, L sums, E e, F f) const {
+    while (a != b) {
+      std::decay_t<decltype(*a)> key = *a;
+      std::decay_t<decltype(*v)> sum = *v;
+      for (++a, ++v; a != b && e(key, *a); ++a, ++v) sum = f(sum, *v);
+      *keys = key; *sums = sum; ++keys; ++sums;
+    }
+    return std::make_pair(keys, sums);
+  })
+WW_ALGORITHM(count, template <class I, class T> long operator()(I a, I b, const T& v) const { long n = 0; for (; a != b; ++a) n += *a == v; return n; })
+WW_ALGORITHM(count_if, template <class I, class F> long operator()(I a, I b, F f) const { long n = 0; for (; a != b; ++a) n += (bool)f(*a); return n; })
+WW_ALGORITHM(all_of, template <class I, class F> bool operator()(I a, I b, F f) const { for (; a != b; ++a) if (!f(*a)) return false; return true; })
+WW_ALGORITHM(any_of, template <class I, class F> bool operator()(I a, I b, F f) const { for (; a != b; ++a) if (f(*a)) return true; return false; })
+WW_ALGORITHM(equal, template <class I, class J> bool operator()(I a, I b, J c) const { for (; a != b; ++a, ++c) if (!(*a == *c)) return false; return true; })
+WW_ALGORITHM(is_sorted, template <class I> bool operator()(I a, I b) const { return std::is_sorted(a, b); } template <class I, class F> bool operator()(I a, I b, F f) const { return std::is_sorted(a, b, f); })
+WW_ALGORITHM(max_element, template <class I> auto operator()(I a, I b) const { return std::max_element(a, b); } template <class I, class F> auto operator()(I a, I b, F f) const { return std::max_element(a, b, f); })
+WW_ALGORITHM(min_element, template <class I> auto operator()(I a, I b) const { return std::min_element(a, b); } template <class I, class F> auto operator()(I a, I b, F f) const { return std::min_element(a, b, f); })
+WW_ALGORITHM(find, template <class I, class T> auto operator()(I a, I b, const T& v) const { for (; a != b && !(*a == v); ++a) {} return a; })
+WW_ALGORITHM(find_if, template <class I, class F> auto operator()(I a, I b, F f) const { for (; a != b && !f(*a); ++a) {} return a; })
+WW_ALGORITHM(lower_bound, template <class I, class T, class = std::enable_if_t<!std::is_same_v<I, T>>> auto operator()(I a, I b, const T& v) const { return std::lower_bound(a, b, v); }
+  template <class I, class J, class O> auto operator()(I a, I b, J c, J d, O to) const { for (; c != d; ++c, ++to) *to = std::lower_bound(a, b, *c) - a; return to; })
+WW_ALGORITHM(upper_bound, template <class I, class T, class = std::enable_if_t<!std::is_same_v<I, T>>> auto operator()(I a, I b, const T& v) const { return std::upper_bound(a, b, v); }
+  template <class I, class J, class O> auto operator()(I a, I b, J c, J d, O to) const { for (; c != d; ++c, ++to) *to = std::upper_bound(a, b, *c) - a; return to; })
+WW_ALGORITHM(unique, template <class I> auto operator()(I a, I b) const { return std::unique(a, b); } template <class I, class F> auto operator()(I a, I b, F f) const { return std::unique(a, b, f); })
+WW_ALGORITHM(remove_if, template <class I, class F> auto operator()(I a, I b, F f) const { return std::remove_if(a, b, f); })
+WW_ALGORITHM(remove, template <class I, class T> auto operator()(I a, I b, const T& v) const { return std::remove(a, b, v); })
+WW_ALGORITHM(replace, template <class I, class T> void operator()(I a, I b, const T& v, const T& w) const { std::replace(a, b, v, w); })
+WW_ALGORITHM(reverse, template <class I> void operator()(I a, I b) const { std::reverse(a, b); })
+WW_ALGORITHM(gather, template <class I, class J, class O> auto operator()(I a, I b, J from, O to) const { for (; a != b; ++a, ++to) *to = *(from + *a); return to; })
+WW_ALGORITHM(scatter, template <class I, class J, class O> void operator()(I a, I b, J order, O to) const { for (; a != b; ++a, ++order) *(to + *order) = *a; })
+WW_ALGORITHM(adjacent_difference, template <class I, class O> auto operator()(I a, I b, O to) const { return std::adjacent_difference(a, b, to); } template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { return std::adjacent_difference(a, b, to, f); })
+template <class I> static inline auto distance(I a, I b) { return b - a; }
+template <class I, class N> static inline void advance(I& a, N n) { a += n; }
+namespace system { namespace cuda { namespace detail {} } }
+}  // namespace thrust

@@ -1,0 +1,140 @@
+"""CUDA kernels as functions of Python, on the CPU (docs/transpile.md).
+
+    import warpwright.transpile
+
+    kernels = warpwright.transpile.load("kernels.cu")           # or loads(text); instances=["scale<float, 256>"] for templates
+    kernels.saxpy[(n + 255) // 256, 256](n, 2.0, x, y)          # numpy arrays, torch tensors, whatever has __dlpack__: in place
+    print(kernels.saxpy.signature, kernels.saxpy.tier)
+
+    @warpwright.transpile.kernel
+    def twice():
+        '''__global__ void twice(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }'''
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from warpwright.domains import transpile
+from warpwright.domains.transpile import BadArgument, BadValue, Finding, LaunchFailed, Refusal
+from warpwright.errors import UsageError
+from warpwright.native import BuildError
+
+__all__ = ["BadArgument", "BadValue", "Finding", "Kernel", "Kernels", "LaunchFailed", "Refusal", "kernel", "load", "loads"]
+
+
+class Kernel:
+    """A kernel: `kernel[grid, block, shared_bytes](*arguments)`; arrays are changed in place.
+
+    A call raises BadArgument (a TypeError) for an argument of another type than its parameter, BadValue (a ValueError) for a number or a shape out
+    of range and for an array that is not contiguous or, where the kernel writes, read-only; LaunchFailed for a kernel that stopped.
+    """
+
+    def __init__(self, loaded: transpile.LoadedKernel, info: transpile.KernelInfo) -> None:
+        self._loaded = loaded
+        self.name = loaded.name
+        self.tier = info.tier
+        """fibers, loops or vectors."""
+        self.reason = info.reason
+        """Why no faster tier took it, or empty."""
+        self.line = info.line
+        self.parameters = tuple(name for name, _ in info.parameters)
+        self.signature = f"void {self.name}({', '.join(text for _, text in info.parameters)})"
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        self.__signature__ = inspect.Signature([inspect.Parameter(name, kind, annotation=text) for name, text in info.parameters])
+        self._written = tuple(i for i, (_, text) in enumerate(info.parameters) if "*" in text and not text.lstrip().startswith("const "))
+
+    def __getitem__(self, shape: tuple[Any, ...]) -> Callable[..., None]:
+        """Give the launch shape: `[grid, block]` or `[grid, block, shared_bytes]`; grid and block are a number or up to three."""
+        launcher = self._loaded[shape]
+
+        def launch(*arguments: Any) -> None:
+            for index in self._written:
+                if index < len(arguments) and (flags := getattr(arguments[index], "flags", None)) is not None and not getattr(flags, "writeable", True):
+                    raise BadValue(f"expected an array that can be written for argument {index} of {self.name}, saw a read-only one")
+            launcher(*arguments)
+
+        return launch
+
+    def __call__(self, *_: Any) -> None:
+        """Say how a kernel is launched."""
+        raise BadArgument(f"expected {self.name}[grid, block](...), saw a call without a launch shape")
+
+    def __repr__(self) -> str:
+        return f"<{self.signature}, tier {self.tier}>"
+
+    def findings(self) -> list[Finding]:
+        """Return what the sanitizer saw in the last launch of a program that was loaded with sanitize=True."""
+        return self._loaded.findings()
+
+
+class Kernels(Mapping[str, Kernel]):
+    """The kernels of a program, by name and as attributes; instances of templates by name, as `kernels["scale<float>"]`."""
+
+    def __init__(self, program: transpile.Program) -> None:
+        self.source = program.source
+        """The C++."""
+        try:
+            loaded = program.load()
+        except BuildError:
+            program.check()  # the same error, at its place in the CUDA source
+            raise
+        self._kernels = {name: Kernel(one, program.kernels[name.partition("<")[0].strip()]) for name, one in loaded.items()}
+
+    def __getitem__(self, name: str) -> Kernel:
+        return self._kernels[name]
+
+    def __getattr__(self, name: str) -> Kernel:
+        try:
+            return self.__dict__["_kernels"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            known = ", ".join(self.__dict__.get("_kernels", {})) or "none"
+            raise AttributeError(f"expected one of the kernels {known}, saw {name!r}; a template needs instances=[...]") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kernels)
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self._kernels.values()))
+
+
+def load(
+    path: str | Path, *, instances: Sequence[str] = (), include: Sequence[str | Path] = (), define: Sequence[str] = (), tier: str | None = None,
+    sanitize: bool = False,
+) -> Kernels:  # fmt: skip
+    """Translate a CUDA file and build its kernels (cached by content); what only its host code needs is left out.
+
+    instances: template kernels to offer, as `scale<float, 256>`; those that the file launches are found by themselves.
+    include, define: folders of its own headers beside its own, and macros as NAME=VALUE.
+    tier: the fastest tier to use: fibers, loops or vectors.
+    sanitize: check every access when it runs (`Kernel.findings`).
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise UsageError(f"expected a CUDA source, saw no file {str(path)!r}")
+    folders = [file.parent, *(Path(one) for one in include)]
+    text = file.read_text(errors="replace")
+    return Kernels(transpile.compile_text(text, str(file), define, tier, instances, folders, sanitize=sanitize))
+
+
+def loads(
+    text: str, *, name: str = "input.cu", instances: Sequence[str] = (), include: Sequence[str | Path] = (), define: Sequence[str] = (),
+    tier: str | None = None, sanitize: bool = False,
+) -> Kernels:  # fmt: skip
+    """The same for a text."""
+    return Kernels(transpile.compile_text(text, name, define, tier, instances, [Path(one) for one in include], sanitize=sanitize))
+
+
+def kernel(text: str | Callable[..., Any]) -> Kernel:
+    """Return the one kernel of a text, or of the docstring of the function that this decorates."""
+    cuda = text if isinstance(text, str) else inspect.getdoc(text) or ""
+    kernels = loads(cuda, name="input.cu" if isinstance(text, str) else f"{text.__name__}.cu")
+    if len(kernels) != 1:
+        raise UsageError(f"expected one kernel, saw {', '.join(kernels) or 'none'}", "loads(text) offers several")
+    return next(iter(kernels.values()))
