@@ -48,7 +48,7 @@ def test_a_rewrite_writes_its_golden_text(technique: Any, golden: Callable[[str,
     golden(f"cuda/{technique.name}.cu", f"// {action}\n{flags}{made.text.strip()}\n")
 
 
-RECIPES = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RECIPES = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @RECIPES
