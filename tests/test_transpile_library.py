@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 import shutil
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +109,13 @@ def test_a_docstring_is_a_kernel() -> None:
     assert x.tolist() == [2, 2, 2]
 
 
+def test_the_example_of_the_page_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    section = (Path(__file__).parents[1] / "docs" / "transpile.md").read_text().partition("## Kernels as functions of Python")[2]
+    code, _, said = section.partition("It prints `")
+    exec(textwrap.dedent(code))
+    assert capsys.readouterr().out.strip() == said.partition("`")[0]
+
+
 BROKEN = {
     "#include <cstdio>\n\nstatic_assert(sizeof(int) == 8, \"ints are wide\");\n__global__ void k() {}":
         "app.cu:3:27: static assertion failed: ints are wide",
@@ -117,8 +126,6 @@ BROKEN = {
 
 @pytest.mark.parametrize("text", BROKEN)
 def test_the_verb_names_the_place_and_fails(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    import re
-
     monkeypatch.chdir(tmp_path)
     Path("app.cu").write_text(text)
     assert main(["transpile", "app.cu"]) != 0
