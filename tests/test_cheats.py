@@ -20,7 +20,7 @@ from warpwright.space import Measuring
 from warpwright.targets.local import LocalEvaluator
 from warpwright.verifier import verify
 from warpwright.workers import fork_server
-from warpwright.workers.sandbox import Limits
+from warpwright.workers.limits import Limits
 
 torch = pytest.importorskip("torch")
 

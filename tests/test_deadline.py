@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from warpwright import deadline
 from warpwright.base import Budget
 from warpwright.deadline import Deadline, out_of_time, process_start
 from warpwright.errors import OutOfTime, UsageError
@@ -85,6 +86,28 @@ def test_imports_are_not_cut_in_two(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
         busy()
     assert slow_to_import.ready
+
+
+def test_a_long_import_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slower_to_import.py").write_text("import time\nfor _ in range(20): time.sleep(0.1)\nready = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", sys.modules.get("torch", sys))
+    began = time.monotonic()
+    with pytest.raises(OutOfTime), Deadline(0.3, began).enforced():
+        deadline.load("slower_to_import")
+    assert time.monotonic() - began < 1.5
+    deadline.load("slower_to_import", "no_such_module_at_all")
+    assert sys.modules["slower_to_import"].ready  # the import that nobody waited for went on
+
+
+def test_what_tidies_up_is_not_stopped_at_once() -> None:
+    with pytest.raises(OutOfTime), Deadline(0.2, time.monotonic()).enforced():
+        try:
+            time.sleep(30)
+        finally:
+            time.sleep(0.5)
+            tidied = time.monotonic()
+    assert tidied
 
 
 def test_an_error_while_tidying_up_is_told_apart() -> None:

@@ -19,8 +19,9 @@ from warpwright.targets.local import ORIGINAL, LocalEvaluator
 from warpwright.targets.trusted import add_baselines
 from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
+from warpwright.workers.limits import Limits
 from warpwright.workers.procfs import state_of
-from warpwright.workers.sandbox import Limits, Worker
+from warpwright.workers.sandbox import Worker
 
 TASK = """
 import torch

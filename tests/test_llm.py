@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from warpwright import llm
 from warpwright.errors import UsageError
 from warpwright.llm import ChatError, OpenAI, Replay, open_chat
 
@@ -39,8 +40,12 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
+@pytest.fixture(params=["sdk", "library"])
+def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server, asked by either way of posting."""
+    if request.param == "sdk":
+        pytest.importorskip("openai")
+    monkeypatch.setattr(llm, "usual_post", lambda: {"sdk": llm.by_sdk, "library": llm.by_library}[request.param])
     made = Server(("127.0.0.1", 0), Handler)
     made.replies, made.seen = [], []
     threading.Thread(target=made.serve_forever, daemon=True).start()

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from warpwright.tasks.mark import task
@@ -60,11 +61,12 @@ def optimize(
         progress: show what is being done, on standard error.
         callback: is given each record as soon as there is one.
     """
+    began = time.monotonic()  # what is imported next is part of the budget
     from warpwright import front
 
     return front.optimize(
         module, args, kwargs, budget=budget, search=search, target=target, precision=precision, mode=mode, baselines=baselines, seed=seed, out=out,
-        archive=archive, again=again, calibrate=calibrate, progress=progress, callback=callback,
+        archive=archive, again=again, calibrate=calibrate, progress=progress, callback=callback, began=began,
     )  # fmt: skip
 
 

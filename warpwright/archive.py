@@ -167,6 +167,10 @@ class Archive:
         clause = f" WHERE {' AND '.join(where)}" if where else ""
         return [self._unpack(body) for (body,) in self._rows(f"SELECT body FROM records{clause} ORDER BY id", *values)]
 
+    def since(self, number: int) -> list[tuple[int, Mapping[str, Any]]]:
+        """Return the rows that were written after row `number`, as (number, the record's JSON form): texts and samples are left in their blobs."""
+        return [(row, json.loads(body)) for row, body in self._rows("SELECT id, body FROM records WHERE id > ? ORDER BY id", number)]
+
     def best(self, task: Task | str, device: str | None = None) -> Record | None:
         """Return the record with the greatest speed-up over the task's best baseline, the earliest of equals; None when none passed."""
         return max(self.records(task, "ok", device), key=lambda record: record.speedup, default=None)

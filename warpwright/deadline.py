@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import signal
 import sys
@@ -74,6 +75,25 @@ class Deadline:
             watch.stop()
 
 
+def load(*modules: str) -> None:
+    """Import modules in a thread of their own: a deadline then ends the wait for them, and does not cut their import in two.
+
+    What cannot be imported is left to whoever imports it next.
+    """
+
+    def work() -> None:
+        for name in modules:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+    if all(name in sys.modules for name in modules):
+        return
+    thread = threading.Thread(target=work, name="warpwright imports", daemon=True)
+    thread.start()
+    while thread.is_alive():  # in small steps: outside of the main thread no exception ends a longer one
+        thread.join(SOON_SECONDS)
+
+
 def process_start() -> float:
     """Return when this process began (`time.monotonic()`), or now where the system does not say: its own start-up is part of a command's time."""
     now = time.monotonic()
@@ -119,6 +139,9 @@ class _Watch:
     def _run(self) -> None:
         wait = max(0.0, self.at - time.monotonic())
         while not self.done.wait(wait):
+            if self.raised:  # leave it time to tidy up
+                self.raised, wait = False, AGAIN_SECONDS
+                continue
             with self.lock:
                 if self.over:
                     return
@@ -127,8 +150,7 @@ class _Watch:
                 elif not (self.spares_imports and _importing(sys._current_frames().get(self.thread))):
                     self.raised = True
                     _raise_in(self.thread, OutOfTime)
-            wait = AGAIN_SECONDS if self.raised else SOON_SECONDS
-            self.raised = False
+            wait = SOON_SECONDS  # for the signal to come to the thread, which may be in a C library or in an import
 
 
 def _importing(frame: FrameType | None) -> bool:

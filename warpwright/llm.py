@@ -8,6 +8,7 @@ chat = Metered(chat, Limits(tokens=200_000))             # counts tokens and dol
 from __future__ import annotations
 
 import http.client
+import importlib.util
 import json
 import os
 import re
@@ -73,6 +74,57 @@ def prompt_digest(model: str, messages: Sequence[Message]) -> str:
     return digest(model, json.dumps([dict(message) for message in messages], sort_keys=True, ensure_ascii=False))
 
 
+class Refused(Exception):
+    """An endpoint answered with an HTTP status that is no success."""
+
+    def __init__(self, code: int, words: str, retry_after: str | None) -> None:
+        super().__init__(code)
+        self.code, self.words, self.retry_after = code, words, retry_after
+
+
+class Broken(Exception):
+    """A connection could not be made, or ended in the middle."""
+
+
+Post = Callable[[str, str, Mapping[str, Any], float], bytes]
+"""post(url, key, body, timeout) -> the answer's bytes; raises Refused or Broken. Nothing is tried twice."""
+
+
+def by_sdk(url: str, key: str, body: Mapping[str, Any], timeout: float) -> bytes:
+    """Post by the openai SDK."""
+    import openai
+
+    with openai.OpenAI(base_url=url, api_key=key or "none", timeout=timeout, max_retries=0) as client:
+        headers = {} if key else {"Authorization": openai.Omit()}
+        try:
+            return client.chat.completions.with_raw_response.create(**body, extra_headers=headers).http_response.content
+        except openai.APIStatusError as error:
+            raise Refused(error.status_code, error.response.text[:2000], error.response.headers.get("Retry-After")) from error
+        except openai.APIConnectionError as error:  # timeouts are some
+            raise Broken(str(error.__cause__ or error) or type(error).__name__) from error
+
+
+def by_library(url: str, key: str, body: Mapping[str, Any], timeout: float) -> bytes:
+    """Post by Python's own library, where the SDK is not installed."""
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+    request = urllib.request.Request(f"{url.rstrip('/')}/chat/completions", json.dumps(body).encode(), headers, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            data = bytes(answer.read(ANSWER_BYTES))
+            if answer.length and len(data) < ANSWER_BYTES:  # a read of so many bytes at most does not tell that the rest never came
+                raise http.client.IncompleteRead(data, answer.length)
+            return data
+    except urllib.error.HTTPError as error:
+        raise Refused(error.code, error.read(2000).decode(errors="replace"), error.headers.get("Retry-After")) from error
+    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:  # the last: it hung up in the middle
+        raise Broken(str(getattr(error, "reason", error)) or type(error).__name__) from error
+
+
+def usual_post() -> Post:
+    """Return the SDK's way of posting where it is installed (the extra `llm`), else the library's."""
+    return by_sdk if importlib.util.find_spec("openai") is not None else by_library
+
+
 @dataclass
 class OpenAI:
     """A client of POST {url}/chat/completions. It retries what may pass (429, 5xx, broken connections), waiting longer each time."""
@@ -87,44 +139,32 @@ class OpenAI:
     wait: float = 1.0
     """Seconds before the second attempt; doubled for each one after, unless the server says how long."""
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    post: Post = field(default_factory=lambda: usual_post(), repr=False)  # by its name, so that tests may exchange it
     usage: Usage | None = None
     """Of the last answer, where the endpoint tells."""
 
     def ask(self, messages: Sequence[Message]) -> str:
         """Return the model's answer. Raises ChatError."""
-        body = json.dumps(
-            {"model": self.name, "messages": [dict(m) for m in messages], "temperature": self.temperature, "max_tokens": self.most_tokens}
-        ).encode()
+        if not self.url.startswith(("http://", "https://")):
+            raise UsageError(f"expected an address that begins with http:// or https://, saw {self.url!r}", "as in https://host/v1")
+        body = {"model": self.name, "messages": [dict(m) for m in messages], "temperature": self.temperature, "max_tokens": self.most_tokens}
         said = ""
         for attempt in range(self.attempts):
             pause = self.wait * 2**attempt
             try:
-                return self._content(self._post(body))
-            except urllib.error.HTTPError as error:
-                said = f"HTTP status {error.code}: {self._clean(error.read(2000).decode(errors='replace'))}"
+                return self._content(self.post(self.url, _key(), body, self.timeout))
+            except Refused as error:
+                said = f"HTTP status {error.code}: {self._clean(error.words)}"
                 if error.code not in RETRIED:
                     raise ChatError(f"expected an answer from {self.url}, saw {said}", _advice(error.code)) from None
-                pause = _retry_after(error.headers.get("Retry-After"), pause)
-            except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:  # the last: it hung up in the middle
-                said = self._clean(str(getattr(error, "reason", error)) or type(error).__name__)
+                pause = _retry_after(error.retry_after, pause)
+            except Broken as error:
+                said = self._clean(str(error))
             if attempt + 1 < self.attempts:
                 self.sleep(pause)
         raise ChatError(
             f"expected an answer from {self.url} in {self.attempts} attempts, saw at last: {said}", "is the address right and the server up?"
         )
-
-    def _post(self, body: bytes) -> bytes:
-        if not self.url.startswith(("http://", "https://")):
-            raise UsageError(f"expected an address that begins with http:// or https://, saw {self.url!r}", "as in https://host/v1")
-        headers = {"Content-Type": "application/json"}
-        if _key():
-            headers["Authorization"] = f"Bearer {_key()}"
-        request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers, method="POST")
-        with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-            data = bytes(answer.read(ANSWER_BYTES))
-            if answer.length and len(data) < ANSWER_BYTES:  # a read of so many bytes at most does not tell that the rest never came
-                raise http.client.IncompleteRead(data, answer.length)
-            return data
 
     def _content(self, data: bytes) -> str:
         self.usage = None

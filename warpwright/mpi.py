@@ -6,6 +6,8 @@
     warpwright.mpi.layout(datatype)          # its canonical layout: .bytes, .span, .runs(), .pack(), .unpack()
     warpwright.mpi.plan(layout)              # the kernel that serves it on a GPU, and its words
     warpwright.mpi.pack_group(layouts, bases, packed)       # many objects of one GPU in one launch
+    warpwright.mpi.message(array[1:-1, :3])  # a strided NumPy, CuPy or torch array as mpi4py sends it
+    warpwright.mpi.HaloPlan.grid(array, width, comm)        # a halo exchange planned once; .exchange()
     warpwright.mpi.counts()                  # calls served and forwarded, by function
 """
 
@@ -16,12 +18,14 @@ from typing import Any
 
 from warpwright.domains.mpi.activate import activate
 from warpwright.domains.mpi.explain import plan
+from warpwright.domains.mpi.halo import HaloPlan
 from warpwright.domains.mpi.layout import Layout, pack_group, unpack_group
+from warpwright.domains.mpi.views import message, view
 from warpwright.errors import UsageError
 
-__all__ = ["Layout", "activate", "counts", "layout", "pack_group", "plan", "unpack_group"]
+__all__ = ["HaloPlan", "Layout", "activate", "counts", "layout", "message", "pack_group", "plan", "unpack_group", "view"]
 
-_COUNTED = ("MPI_Pack", "MPI_Unpack", "send", "receive", "persistent")
+_COUNTED = ("MPI_Pack", "MPI_Unpack", "send", "receive", "persistent", "all-to-all", "neighbour")
 """All kinds of sends are one counter; so are receives, and persistent requests."""
 
 activate()

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from warpwright import domains, targets
+from warpwright import domains, live, targets
 from warpwright.archive import Archive
 from warpwright.base import Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
 from warpwright.deadline import Deadline, out_of_time
@@ -124,14 +124,15 @@ def run_task(
     plan = replace(deadline, kept=kept or 0.0) if deadline is not None else None
     doing = "the start"
     run = Run(Outcome(task, None, (), "nothing was measured"), "")
+    listed = live.begin(task.name, settings.device, settings.search, budget.seconds)
 
     def now_doing(text: str) -> None:
         nonlocal doing
         doing = text
-        tell(text)
+        show(text)
 
     try:
-        with deadline.enforced() if deadline is not None else nullcontext():
+        with live.told(archive.path, listed, tell) as show, deadline.enforced() if deadline is not None else nullcontext():
             opened = evaluators(settings, task) if evaluators else open_evaluator(settings, task, deadline, now_doing)
             with opened as evaluator:
                 now_doing("reading the program")

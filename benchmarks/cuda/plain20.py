@@ -323,13 +323,13 @@ def audited(order: dict[str, Any]) -> dict[str, Any]:
     return {**said, "seconds": round(time.monotonic() - began, 1)}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the suite and write its rows."""
+def main(arguments: Sequence[str] | None = None, kernels: Sequence[Plain] = KERNELS, prepared: Path = PREPARED) -> int:
+    """Run a suite of kernels and write its rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--out", help="folder for rows.jsonl")
     parser.add_argument("--prepare", action="store_true", help="write the programs, and run none of them")
-    parser.add_argument("--prepared", metavar="FILE", default=str(PREPARED), help="what --prepare writes (%(default)s)")
+    parser.add_argument("--prepared", metavar="FILE", default=str(prepared), help="what --prepare writes (%(default)s)")
     parser.add_argument("--regime", default="", help="the verdict's regime: single or stream (the target's own)")
     parser.add_argument("--seconds", type=float, default=125.0, help="nothing is begun after that many (%(default)s)")
     parser.add_argument("--proposals", type=int, default=14, help="candidates of a task (%(default)s)")
@@ -341,7 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dry", action="store_true", help="on the CPU at its small sizes")
     options = parser.parse_args(arguments)
     target = "cpu" if options.dry else options.target
-    chosen = [kernel for kernel in KERNELS if not options.kernels or kernel.name in options.kernels.split(",")]
+    chosen = [kernel for kernel in kernels if not options.kernels or kernel.name in options.kernels.split(",")]
     with tempfile.TemporaryDirectory() as folder:
         if options.prepare:
             prepare(write(Path(folder), chosen, target), Path(options.prepared))

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from warpwright.domains.graph import kernels
-from warpwright.domains.graph.techniques.direct_convolution import DIRECT_CONVOLUTION
+from warpwright.domains.graph.techniques.convolutions.direct_convolution import DIRECT_CONVOLUTION
 
 CASES: dict[str, tuple[Any, ...]] = {  # x, weight, stride, padding, places, outer, axis, op
     "l2_58": ((128, 3, 16, 32, 32), (128, 3, 2, 2, 2), [1, 1, 1], [0, 0, 0], [16, 32, 32], 8, 2, "logsumexp"),

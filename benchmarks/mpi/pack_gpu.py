@@ -21,6 +21,7 @@ import os
 import time
 import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,10 @@ class Gpu:
         target.as_strided((*case.counts, case.block), (*case.steps, 1), case.offset).copy_(packed.view(*case.counts, case.block))
         return target
 
+    def picked(self, source: Any, where: Any) -> Any:
+        """Return the bytes at these places."""
+        return source[self.torch.from_numpy(where).cuda()]
+
     def equal(self, a: Any, b: Any) -> bool:
         """Compare bytes."""
         self.torch.cuda.synchronize()
@@ -104,69 +109,100 @@ class Gpu:
         return float(start.elapsed_time(end)) * 1000 / repeats
 
 
+def fake_driver() -> str:
+    """Return the path of the tests' driver, built."""
+    from warpwright import native
+
+    root = Path(__file__).parents[2]
+    text, kernels = (root / "tests/domains/mpi/fake_cuda.cpp").read_text(), root / "warpwright/domains/mpi/native/kernels.cu"
+    flags = ("-O1", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1")
+    return str(native.build(text, (f'KERNELS="{kernels}"',), flags))
+
+
+@dataclass(frozen=True)
+class DryMemory:
+    """Memory of the fake GPU, which only its driver may touch."""
+
+    address: int
+    size: int
+
+
 class DryGpu:
-    """The fake driver's memory: host memory that it calls a GPU's."""
+    """The tests' driver in place of a GPU."""
 
     name = "dry"
     own = None
     count = 0
 
     def __init__(self) -> None:
-        from warpwright import native
-
-        root = Path(__file__).parents[2]
-        text, kernels = (root / "tests/domains/mpi/fake_cuda.cpp").read_text(), root / "warpwright/domains/mpi/native/kernels.cu"
-        flags = ("-O1", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1")
-        path = native.build(text, (f'KERNELS="{kernels}"',), flags)
-        os.environ["WARPWRIGHT_NVRTC"] = str(path)
-        self.driver = ctypes.CDLL(str(path))
+        path = fake_driver()
+        os.environ["WARPWRIGHT_NVRTC"] = path
+        self.driver = ctypes.CDLL(path)
+        context = ctypes.c_void_p()
+        self.driver.cuInit(0), self.driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), self.driver.cuCtxSetCurrent(context)
         self.rng = np.random.default_rng(0)
 
-    def empty(self, size: int) -> Any:
-        """Return bytes of the fake GPU."""
-        where = ctypes.c_void_p()
-        self.driver.cuMemAlloc_v2(ctypes.byref(where), ctypes.c_size_t(size))
-        memory = np.frombuffer((ctypes.c_uint8 * size).from_address(where.value or 0), np.uint8)
-        memory[:] = 0
-        return memory
+    def put(self, content: Any) -> DryMemory:
+        """Return memory of the fake GPU with these bytes."""
+        where, content = ctypes.c_void_p(), np.ascontiguousarray(content)
+        self.driver.cuMemAlloc_v2(ctypes.byref(where), ctypes.c_size_t(len(content)))
+        self.driver.cuMemcpy(where, ctypes.c_void_p(content.ctypes.data), ctypes.c_size_t(len(content)))
+        return DryMemory(where.value or 0, len(content))
 
-    def random(self, size: int) -> Any:
-        """Return random bytes of the fake GPU."""
-        memory = self.empty(size)
-        memory[:] = self.rng.integers(0, 256, size, dtype=np.uint8)
-        return memory
+    def empty(self, size: int) -> DryMemory:
+        """Return bytes of the fake GPU."""
+        return self.put(np.zeros(size, np.uint8))
+
+    def random(self, size: int) -> DryMemory:
+        """Return random bytes."""
+        return self.put(self.rng.integers(0, 256, size, dtype=np.uint8))
 
     def gathered(self, case: Case, source: Any) -> Any:
-        """Return the packed bytes by views of strides."""
-        return np.lib.stride_tricks.as_strided(source[case.offset :], (*case.counts, case.block), (*case.steps, 1)).reshape(-1)
+        """Return the packed bytes by an independent way."""
+        return self.host(source)[case_places(case)]
 
     def scattered(self, case: Case, packed: Any, size: int) -> Any:
         """Return an object of zeros with the packed bytes in their places."""
         target = np.zeros(size, np.uint8)
-        places = np.lib.stride_tricks.as_strided(target[case.offset :], (*case.counts, case.block), (*case.steps, 1))
-        places[...] = packed.reshape(places.shape)
+        target[case_places(case)] = self.host(packed)
         return target
+
+    def picked(self, source: Any, where: Any) -> Any:
+        """Return the bytes at these places."""
+        return self.host(source)[where]
 
     def equal(self, a: Any, b: Any) -> bool:
         """Compare bytes."""
-        return bool(np.array_equal(a, b))
+        return bool(np.array_equal(self.host(a), self.host(b)))
 
     def pinned(self, size: int) -> Any:
         """Return bytes of the host."""
         return np.zeros(size, np.uint8)
 
     def host(self, memory: Any) -> Any:
-        """Return them."""
-        return memory
+        """Return bytes as a numpy array."""
+        if not isinstance(memory, DryMemory):
+            return memory
+        content = np.empty(memory.size, np.uint8)
+        self.driver.cuMemcpy(ctypes.c_void_p(content.ctypes.data), ctypes.c_void_p(memory.address), ctypes.c_size_t(memory.size))
+        return content
 
     def pointer(self, memory: Any) -> int:
         """Return the address."""
-        return int(memory.ctypes.data)
+        return memory.address if isinstance(memory, DryMemory) else int(memory.ctypes.data)
 
     def device_us(self, enqueue: Any, repeats: int) -> float:
         """Run it once."""
         enqueue()
         return 0.0
+
+
+def case_places(case: Case) -> Any:
+    """Return the place of every packed byte."""
+    places = np.arange(case.block)
+    for count, step in zip(reversed(case.counts), reversed(case.steps), strict=True):
+        places = (np.arange(count)[:, None] * step + places[None, :]).reshape(-1)
+    return places + case.offset
 
 
 def packing(gpu: Any, case: Case, repeats: int) -> Iterator[dict[str, Any]]:
@@ -254,8 +290,7 @@ def irregular(gpu: Any, parts: int, repeats: int) -> Iterator[dict[str, Any]]:
         source, packed = gpu.random(128 * parts), gpu.empty(layout.bytes)
         layout.pack_to(gpu.pointer(source), gpu.pointer(packed))
         where = np.concatenate([np.arange(place, place + size) for place, size in zip(places, lengths, strict=True)])
-        expected = source[gpu.torch.from_numpy(where).cuda()] if gpu.name != "dry" else source[where]
-        exact = gpu.equal(packed, expected)
+        exact = gpu.equal(packed, gpu.picked(source, where))
         calls = Calls(core.library().warpwright_copy_anywhere, (layout._handle, gpu.pointer(source), gpu.pointer(packed), 0))
         calls.time(repeats)
         case = f"{parts} blocks of {name} length"

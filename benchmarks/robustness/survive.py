@@ -27,8 +27,8 @@ from warpwright.base import Source
 from warpwright.timing.facts import device_facts
 from warpwright.verifier import verify
 from warpwright.workers.leftovers import OPEN_FOLDERS
+from warpwright.workers.limits import Limits
 from warpwright.workers.procfs import stat_fields
-from warpwright.workers.sandbox import Limits
 
 LIMITS = Limits(
     build_seconds=40, warm_up_seconds=8, call_seconds=8, memory_bytes=4 << 30, processes=256, log_bytes=1 << 16, file_bytes=64 << 20,

@@ -177,7 +177,7 @@ class Subject:
         self.prepare(mode, count)
         self.worker.go(300)
         tree = checked(self.worker.request("export"))["tree"]["tensor"]
-        from warpwright.workers import exchange
+        from warpwright.workers.tensors import exchange
 
         return [float(value) for value in exchange.take(tree, "cpu", folder=self.worker.exchange)]
 

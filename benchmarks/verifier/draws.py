@@ -94,8 +94,8 @@ def _run(program: corpus.Program, secret: int, row: dict[str, Any]) -> None:
     import torch
 
     from warpwright.base import to_json
+    from warpwright.verifier.judge.judge_worker import JudgeWorker
     from warpwright.verifier.judge_client import cases
-    from warpwright.verifier.judge_worker import JudgeWorker
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
@@ -132,7 +132,7 @@ def _built(program: corpus.Program, judge: Any, folder: str) -> Any:
 def _call(judge: Any, facts: dict[str, Any], module: Any, case: Any, which: int, row: dict[str, Any]) -> None:
     from dataclasses import replace
 
-    from warpwright.verifier.reference import leaves_of
+    from warpwright.verifier.judge.reference import leaves_of
 
     viable = judge.viable(_dict(case), which)
     if viable["problem"]:

@@ -15,11 +15,15 @@ from typing import Any
 import pytest
 import torch
 from stand_in import StandIn
+from warpwright.verifier.certificate import certify
+from warpwright.verifier.judgement import Judgement
+from warpwright.verifier.reference import Original
 
 import warpwright
 from warpwright import run as driver
-from warpwright.base import Record
+from warpwright.base import Case, Record
 from warpwright.errors import UsageError
+from warpwright.tasks import taskfile
 from warpwright.tasks.calibrate import calibrated
 
 MADE: list[StandIn] = []
@@ -216,16 +220,45 @@ class Fading(torch.nn.Module):
         return x.mean() + self.gain * self.linear(x)
 
 
-@pytest.mark.slow
-def test_calibration_verifies_with_other_values_and_ships_the_models_own() -> None:
+FADING = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.gain = torch.nn.Linear(8, 8), torch.nn.Parameter(1e-8 * torch.ones(8))
+
+    def forward(self, x):
+        return 1.0 + self.gain * self.linear(x)
+
+def get_inputs():
+    return [torch.randn(3, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_calibration_judges_with_other_values(tmp_path: Path) -> None:
+    """A network whose answer hardly depends on its input gives no score, and the reason says what to do; with drawn parameters it does."""
+    (tmp_path / "fading.py").write_text(FADING)
+    found = {}
+    for calibrate in (False, True):
+        task = taskfile.describe(tmp_path / "fading.py", calibrate=calibrate)
+        original = Original(task, "cpu", 5, 1 << 30)
+        found[calibrate] = certify(original, (Case("nominal", 3),), Judgement(original).check)
+    assert not found[False].scored and "--calibrate" in found[False].reason
+    assert found[True].scored
+
+
+def test_calibration_ships_the_models_own_values() -> None:
     module, x = Fading(), torch.randn(3, 8)
     drawn = calibrated(module, (x,), {})
     assert float(drawn.gain.detach().min()) > 0.1 and float(module.gain.detach().max()) < 1e-5
     result = optimize(module, (x,), calibrate=True)
     same(result.module, module, x)
-    code = "import torch, optimized; print(float(optimized.ModelNew().gain.detach().max()))"
-    alone = subprocess.run([sys.executable, "-c", code], cwd=result.folder, capture_output=True, text=True, timeout=240)
-    assert float(alone.stdout) < 1e-5, alone.stderr
+    assert MADE[0].task.option("calibrate") is True and float(result.module.gain.detach().max()) < 1e-5
+    assert "drawn" in (result.folder / "optimized.py").read_text()[:1500] and "drawn" in result.explain()
 
 
 def test_accelerate_a_function() -> None:

@@ -110,6 +110,18 @@ def test_gates_repair_reinforcement_and_the_best_ever() -> None:
     assert "speed=4.0 b" in last and "speed=3.0" not in last, "the next level begins with the best of all"
 
 
+def test_contrast_shows_two_programs_of_different_speed() -> None:
+    answers = [fenced(f"speed={text}") for text in ("1.5 a", "1.55 b", "3.0 c", "3.1 d", "3.2 e", "3.3 f")]
+    chat = Script(list(answers))
+    run(chat, "candidates=2,depth=3,contrast=1")
+    assert "This candidate is correct" in chat.asked[2], "1.5 and 1.55 are of one bucket"
+    last = chat.asked[4]
+    assert "speed=3.1 d" in last and "speed=1.55 b" in last and "3.10 times" in last and "1.55 times" in last and "differences" in last
+    plain = Script(list(answers))
+    run(plain, "candidates=2,depth=3")
+    assert not any("The slower one" in question for question in plain.asked)
+
+
 def test_a_compilers_words_are_cut_to_the_first_errors() -> None:
     chat = Script([fenced("broken"), fenced("speed=2 x")])
     run(chat, "candidates=1,depth=1,max_repair=1")

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from warpwright.verifier.compensated import Compensated
+from warpwright.verifier.judge.compensated import Compensated
 
 torch = pytest.importorskip("torch")
 

@@ -8,8 +8,8 @@ import pytest
 
 from warpwright.base import Case
 from warpwright.tasks import taskfile
-from warpwright.verifier.judgement import Judgement
-from warpwright.verifier.reference import Original
+from warpwright.verifier.judge.judgement import Judgement
+from warpwright.verifier.judge.reference import Original
 
 torch = pytest.importorskip("torch")
 

@@ -8,9 +8,9 @@ import random
 import pytest
 
 from warpwright.base import Case, Task
-from warpwright.verifier import discrete, distributions
 from warpwright.verifier.checks import DISTRIBUTIONS, INFINITE
 from warpwright.verifier.draw import Draw, with_draw
+from warpwright.verifier.judge import discrete, distributions
 from warpwright.verifier.judge_client import TWICE, cases
 
 torch = pytest.importorskip("torch")

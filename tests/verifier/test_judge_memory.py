@@ -8,8 +8,8 @@ import pytest
 from corpus import task
 
 from warpwright.base import Case, to_json
+from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge_client import MOST_TRIMS, Judge, JudgeFailed
-from warpwright.verifier.judge_worker import JudgeWorker
 
 OUT = {"error": "... CUDA out of memory", "kind": "OutOfMemoryError", "message": "CUDA out of memory"}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warpwright.workers.channel import _answer, short_traceback
+from warpwright.workers.inside.channel import _answer, short_traceback
 
 
 def fails() -> dict[str, Any]:

@@ -19,7 +19,8 @@ from built_worker import build
 
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers import device_yield, sandbox
-from warpwright.workers.sandbox import Limits, Worker
+from warpwright.workers.limits import Limits
+from warpwright.workers.sandbox import Worker
 
 BUSY = """
 import os

@@ -12,10 +12,10 @@ import pytest
 from built_worker import NO_INPUTS, build
 
 from warpwright.errors import WorkerProtocol
-from warpwright.workers import answer, memory
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.procfs import state_of
 from warpwright.workers.sandbox import Worker
+from warpwright.workers.tensors import answer, memory
 
 torch = pytest.importorskip("torch")
 

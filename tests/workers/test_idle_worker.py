@@ -9,8 +9,9 @@ import pytest
 
 from warpwright.verifier import verify
 from warpwright.verifier.rejections import Rejected
-from warpwright.workers import sandbox
-from warpwright.workers.sandbox import Activity, Worker
+from warpwright.workers import process
+from warpwright.workers.process import Activity
+from warpwright.workers.sandbox import Worker
 
 
 def look(*activities: Activity) -> None:
@@ -49,7 +50,7 @@ def test_what_busy_waiting_explains(each: float, unexplained: float, monkeypatch
     """32 threads that used so much each, the main one nothing."""
     looks = iter([{}, {(7, 7): 0.0, **{(7, thread): each for thread in range(8, 39)}}])
     made: Any = SimpleNamespace(pid=7, _cpu_seconds=lambda: next(looks), _switches=dict, children=lambda: 0, thaw=lambda: None, freeze=lambda: None)
-    monkeypatch.setattr(sandbox.os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(process.os, "cpu_count", lambda: 16)
     seen = Worker.activity(made, 0.0)
-    assert seen.cpu_seconds == pytest.approx(31 * each - 15 * sandbox.SPIN_SECONDS)
+    assert seen.cpu_seconds == pytest.approx(31 * each - 15 * process.SPIN_SECONDS)
     assert seen.unexplained == pytest.approx(unexplained)

@@ -17,8 +17,8 @@ from warpwright.base import STATUSES, Candidate, Source, Task
 from warpwright.space import Measuring
 from warpwright.targets.local import LocalEvaluator
 from warpwright.verifier import verify
+from warpwright.workers.limits import Limits
 from warpwright.workers.procfs import stat_fields
-from warpwright.workers.sandbox import Limits
 
 pytest.importorskip("torch")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from warpwright.workers import team
+from warpwright.workers.inside import team
 
 torch = pytest.importorskip("torch")
 

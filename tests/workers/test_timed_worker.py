@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from built_worker import NO_INPUTS, build
 
-from warpwright.workers import sandbox
+from warpwright.workers import process
+from warpwright.workers.limits import Limits
 from warpwright.workers.procfs import stat_fields, state_of
-from warpwright.workers.sandbox import Limits, Worker
+from warpwright.workers.sandbox import Worker
 
 CHAIN = """
 import torch
@@ -66,15 +67,15 @@ class Clock:
         self.now += seconds
 
 
-@pytest.mark.parametrize(("runs_until", "waited"), [(0.0, 0.0), (0.012, 0.012), (1e9, sandbox.CALM_SECONDS)])
+@pytest.mark.parametrize(("runs_until", "waited"), [(0.0, 0.0), (0.012, 0.012), (1e9, process.CALM_SECONDS)])
 def test_it_waits_until_all_threads_sleep_but_not_for_ever(runs_until: float, waited: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads, one asleep, one that waits busily until `runs_until`."""
     clock = Clock()
-    monkeypatch.setattr(sandbox, "time", clock)
-    monkeypatch.setattr(sandbox, "state_of", lambda folder: "R" if folder.endswith("8") and clock.now < runs_until else "S")
+    monkeypatch.setattr(process, "time", clock)
+    monkeypatch.setattr(process, "state_of", lambda folder: "R" if folder.endswith("8") and clock.now < runs_until else "S")
     nothing = lambda: None  # noqa: E731
-    process = {"pid": 7, "threads": lambda: frozenset({7, 8}), "thaw": nothing, "freeze": nothing, "cpu_clock": lambda: clock.now}
-    busy: Any = SimpleNamespace(device="cpu", calm_seconds=0.0, **process)
+    parts = {"pid": 7, "threads": lambda: frozenset({7, 8}), "thaw": nothing, "freeze": nothing, "cpu_clock": lambda: clock.now}
+    busy: Any = SimpleNamespace(device="cpu", calm_seconds=0.0, **parts)
     Worker.calm(busy)
     assert clock.now == pytest.approx(waited, abs=0.001) and busy.calm_seconds == clock.now
 
@@ -85,7 +86,7 @@ def test_after_the_calm_no_thread_runs_or_its_time_is_over(worker: Worker) -> No
         began = time.monotonic()
         worker.calm()
         states = {state_of(f"/proc/{worker.pid}/task/{thread}") for thread in worker.threads()}
-        assert states == {"T"} and time.monotonic() - began < 10 * sandbox.CALM_SECONDS
+        assert states == {"T"} and time.monotonic() - began < 10 * process.CALM_SECONDS
 
 
 def test_it_waits_busily_for_the_word_to_go_and_never_after_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

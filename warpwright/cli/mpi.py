@@ -5,13 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
-from collections.abc import Callable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from warpwright.cli.common import DONE, Arguments, print_json
 from warpwright.errors import UsageError
+
+_COUNT = re.compile(r"([\w-]+) (\d+)\+(\d+)")
 
 
 def register(verbs: Any, common: argparse.ArgumentParser) -> None:
@@ -27,7 +33,7 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
 
     made = verb("run", run)
     made.add_argument("--library", type=Path, metavar="PATH", help="the program's MPI library (found beside the command, such as mpiexec)")
-    made.add_argument("--report", action="store_true", help="each process prints at MPI_Finalize how many calls were served and forwarded")
+    made.add_argument("--report", action="store_true", help="print at the end how many calls of all processes were accelerated and forwarded")
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run, such as mpiexec -n 4 ./program")
     made = verb("explain", explain)
     made.add_argument("file", type=Path, metavar="FILE", help="a datatype file (.mpi)")
@@ -46,9 +52,24 @@ def run(given: Arguments) -> int:
     shim = str(activate.build(activate.family_of(library)))
     before = os.environ.get("LD_PRELOAD")
     environment = {**os.environ, "LD_PRELOAD": f"{shim}:{before}" if before else shim, activate.SHIM: shim}
-    if given.report:
-        environment["WARPWRIGHT_MPI_REPORT"] = "1"
-    os.execve(program, command, environment)
+    if not given.report:
+        os.execve(program, command, environment)
+    with tempfile.TemporaryDirectory() as folder:
+        lines = Path(folder, "lines")
+        code = subprocess.run([program, *command[1:]], env={**environment, "WARPWRIGHT_MPI_REPORT": str(lines)}).returncode
+        print(_total(lines.read_text().splitlines() if lines.exists() else []), file=sys.stderr)
+    return code if code >= 0 else 128 - code
+
+
+def _total(lines: Sequence[str]) -> str:
+    """Return one line of what all processes of this host served and forwarded; each wrote `... MPI_Pack 3+0 ...` at its MPI_Finalize."""
+    sums: dict[str, tuple[int, int]] = {}
+    for line in lines:
+        for name, served, forwarded in _COUNT.findall(line):
+            before = sums.get(name, (0, 0))
+            sums[name] = (before[0] + int(served), before[1] + int(forwarded))
+    told = " ".join(f"{name} {served}+{forwarded}" for name, (served, forwarded) in sums.items())
+    return f"warpwright.mpi: {len(lines)} processes, accelerated and forwarded: {told or 'no call of MPI_Finalize was seen'}"
 
 
 def _library_beside(program: Path) -> Path:

@@ -133,7 +133,7 @@ def _settings(given: Arguments) -> Settings:
         search=getattr(given, "search", "ladder"),
         budget=budget,
         budget_of=getattr(given, "budget_of", "search"),
-        timing_seconds=TIMING_SECONDS if seconds is None else min(TIMING_SECONDS, TIMING_SHARE * seconds),
+        timing_seconds=TIMING_SECONDS if seconds is None else min(TIMING_SECONDS, TIMING_SHARE * seconds / _sharing(given)),
         baselines=tuple(filter(None, (given.baselines or "").split(","))),
         precision=given.precision,
         mode=given.mode,
@@ -146,10 +146,17 @@ def _settings(given: Arguments) -> Settings:
     )
 
 
+def _sharing(given: Arguments) -> int:
+    """Return how many jobs take turns at timing within their budgets: one alone times, and the others wait."""
+    return int(given.jobs) if getattr(given, "budget_of", "search") == "all" else 1
+
+
 def _options(given: Arguments) -> Options:
     """Return what the task's domain is told: NAME=VALUE each, a value as JSON where it is such, else as text."""
     given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None), "harness": getattr(given, "harness", None)}
     options: dict[str, Scalar] = {name: value for name, value in given_files.items() if value}
+    if given.calibrate:
+        options["calibrate"] = True
     for text in given.option:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
@@ -284,6 +291,7 @@ def _task_options() -> argparse.ArgumentParser:
     options.add_argument("--regime", choices=REGIMES, help="way of calling that the verdict is given in (stream on a GPU, single on a CPU)")
     options.add_argument("--scale", type=float, default=1.0, help="share of the full-size work, by smaller sizes (%(default)s: as written)")
     options.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="what the task's domain reads; may be given again")
+    options.add_argument("--calibrate", action="store_true", help="judge with drawn, well-scaled parameters: for a network never trained")
     options.add_argument("--baselines", metavar="NAME,...", help="programs to be faster than (all that the device has)")
     return options
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from warpwright.api import ARCHIVE, MOST_FOLDERS, OUT, Watching, default_target, optimize_task
 from warpwright.api import Result as Written
-from warpwright.base import BASELINE, Budget, Precision, Record
+from warpwright.base import BASELINE, Budget, Options, Precision, Record
 from warpwright.errors import TaskError, UsageError
 from warpwright.files import make_folder
 from warpwright.front.result import Result
@@ -26,7 +26,6 @@ from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
 from warpwright.tasks import saved_module
-from warpwright.tasks.calibrate import calibrated
 from warpwright.tasks.function_module import Function
 
 Mode = Literal["eval", "train", "as_is"]
@@ -38,16 +37,17 @@ def optimize(
     module: torch.nn.Module | Callable[..., Any], args: Sequence[Any] | torch.Tensor = (), kwargs: Mapping[str, Any] | None = None, *,
     budget: str = "60s", search: str = "ladder", target: str | None = None, precision: Precision = "strict", mode: Mode = "eval",
     baselines: Sequence[str] = (), seed: int = 0, out: str | Path | None = None, archive: str | Path = ARCHIVE, again: bool = False,
-    calibrate: bool = False, progress: bool = True, callback: Callable[[Record], None] | None = None,
+    calibrate: bool = False, progress: bool = True, callback: Callable[[Record], None] | None = None, began: float | None = None,
 ) -> Result:  # fmt: skip
-    """Return what `warpwright.optimize` promises."""
-    began = time.monotonic()
+    """Return what `warpwright.optimize` promises. The budget counts from `began` (`time.monotonic()`), or from now."""
+    began = time.monotonic() if began is None else began
     Budget.parse(budget)  # before anything is written
     model = as_module(module)
     inputs, keywords = _arguments(args, kwargs)
-    settings = Settings(target or default_target(), search, budget, tuple(baselines), precision, seed=seed)
+    options: Options = (("calibrate", True),) if calibrate else ()
+    settings = Settings(target or default_target(), search, budget, tuple(baselines), precision, seed=seed, options=options)
     with _in_mode(model, mode):
-        folder, saved = _save(model, inputs, keywords, out, calibrate)
+        folder, saved = _save(model, inputs, keywords, out)
         try:
             written = _run(settings, saved, folder, Path(archive), began, again, progress, callback)
         except TaskError as error:  # what cannot be judged is kept, as what cannot be made faster is
@@ -56,8 +56,6 @@ def optimize(
         raise KeyboardInterrupt
     best = written.best
     log.info("%s: %s", saved.stem, written.line["verdict"] or written.line["status"])
-    if calibrate:
-        _ship_own_state(model, inputs, keywords, folder, saved)
     if best is None or best.candidate.proposer == f"{BASELINE}eager":
         return Result(model if mode == "as_is" else model.train(mode == "train"), written, mode)
     return Result(load(folder / "optimized.py", best.candidate.source.entry, model, mode), written, mode)
@@ -102,20 +100,17 @@ def _in_mode(model: torch.nn.Module, mode: Mode) -> Iterator[None]:
             part.training = training
 
 
-def _save(
-    model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any], out: str | Path | None, calibrate: bool
-) -> tuple[Path, Path]:
+def _save(model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any], out: str | Path | None) -> tuple[Path, Path]:
     """Write the task; return its folder and its file. Without `out`, a folder that holds another model of this name is left alone."""
     name = _name(model)
-    given = calibrated(model, inputs, keywords) if calibrate else model
-    file = f"{name}.calibrated.pt" if calibrate else f"{name}.pt"
+    file = f"{name}.pt"
     if out is not None:
         folder = make_folder(out)
-        saved_module.write(given, inputs, folder / file, keywords)
+        saved_module.write(model, inputs, folder / file, keywords)
         return folder, folder / file
     partial = make_folder(OUT) / f".{name}.{time.time_ns()}.pt"
     try:
-        saved_module.write(given, inputs, partial, keywords)
+        saved_module.write(model, inputs, partial, keywords)
         folder = _folder(name, file, partial)
         partial.replace(folder / file)
     finally:
@@ -158,14 +153,6 @@ def _run(
             log.debug("%s: %s", task.name, phase)
 
         return optimize_task(task, settings, archive, folder, Watching(record, tell), began, again)
-
-
-def _ship_own_state(model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any], folder: Path, saved: Path) -> None:
-    """Write the model's own state beside the program that was verified with drawn values, and have the program load it."""
-    own, program = folder / saved.name.replace(".calibrated", ""), folder / "optimized.py"
-    saved_module.write(model, inputs, own, keywords)
-    if program.is_file():
-        program.write_text(program.read_text().replace(repr(saved.name), repr(own.name)))
 
 
 # --- the program as a module -----------------------------------------------------------------------------------------------------------

@@ -129,6 +129,8 @@ class Result:
             worth = report.ablation(best, self.written.records)
             lines += ["Steps:"] + [f"  {step.action}" + (f"  ({step.gain:.2f}x)" if step.gain else f"  ({step.note})") for step in worth]
             lines += ["It takes for granted:"] + [f"  {text}" for text in best.candidate.assumptions] if best.candidate.assumptions else []
+        drawn = best is not None and best.task.option("calibrate")
+        lines += ["It was verified with drawn, well-scaled parameters, and has its own."] if drawn else []
         return "\n".join([*lines, f"It was {CONDITIONS[self.mode]}."])
 
     def _repr_html_(self) -> str:

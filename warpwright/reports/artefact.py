@@ -40,6 +40,7 @@ def header(record: Record) -> str:
     left_out = measured.conditions.get("left_out") if measured is not None else None
     lines += [f"not measured, for lack of time: {left_out}"] if left_out else []
     lines += ["verified: on hidden inputs of the example's shapes and types, error at most twice the original's against float64"]
+    lines += ["    with drawn, well-scaled parameters (--calibrate) in place of the model's own"] if record.task.option("calibrate") else []
     lines += ["calls: in the training mode and for the shapes of VERIFIED, without gradients; any other takes the original's forward"]
     lines += [f"recipe: {'; '.join(map(str, record.candidate.actions)) or 'none'}", f"record: {record.key} (warpwright reproduce {record.key})"]
     lines += ["licence: the model's own; what warpwright adds to it may be used without any condition"]

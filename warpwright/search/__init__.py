@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.errors import UsageError
-from warpwright.search import anneal, beam, evolve, greedy, ladder, random
+from warpwright.search import anneal, bandit, beam, evolve, greedy, ladder, random
 from warpwright.search.moves import Proposer, Recipe, Search
 
 SEARCHES: dict[str, Search] = {
@@ -12,6 +12,7 @@ SEARCHES: dict[str, Search] = {
     "beam": beam.search,
     "evolve": evolve.search,
     "anneal": anneal.search,
+    "bandit": bandit.search,
     "random": random.search,
 }
 

@@ -1,49 +1,100 @@
-"""Evolution: a population of recipes; the better of two parents is mutated or crossed with another, and the worst of the old leave."""
+"""Evolution on islands: each keeps the best recipe of every set of techniques; children have one parent that is changed, or two that are crossed.
+
+An archive by sets of techniques keeps apart what is alike but for parameters, so that a population does not fill with variants of one recipe. Islands
+go their own ways, in turn; now and then the best of each comes to the next.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from warpwright.search.moves import Moves, Proposer, Recipe, ask
+from warpwright.search.moves import Moves, Proposer, Recipe, ask, distinct
 from warpwright.space import Space
 
+ISLANDS = 3
+
 POPULATION = 12
-FOUNDERS = 6
+"""Sets of techniques on an island: the worst beyond it leaves."""
+
+FOUNDERS = 2
+"""Random walks that an island begins with, beside the original."""
+
+MIGRATION = 12
+"""Children of an island between two arrivals."""
+
 CROSSED = 0.3
 """Share of children with two parents."""
 
+Techniques = frozenset[str]
+
+
+@dataclass
+class Island:
+    """An archive of recipes."""
+
+    best: dict[Techniques, tuple[Recipe, float]] = field(default_factory=dict)
+    children: int = 0
+
+    def take(self, recipe: Recipe, speedup: float) -> None:
+        """Keep a recipe where it is the best of its techniques; the island holds POPULATION of them."""
+        techniques = frozenset(action.technique for action in recipe)
+        known = self.best.get(techniques)
+        if known is None or speedup > known[1]:
+            self.best[techniques] = recipe, speedup
+        if len(self.best) > POPULATION:
+            del self.best[min(self.best, key=lambda one: self.best[one][1])]
+
+    @property
+    def champion(self) -> tuple[Recipe, float]:
+        """The best recipe, with its speed-up."""
+        return max(self.best.values(), key=lambda pair: pair[1])
+
+    def parent(self, rng: Random) -> Recipe:
+        """Return the better of two drawn at random."""
+        drawn = [rng.choice(list(self.best.values())) for _ in range(2)]
+        return max(drawn, key=lambda pair: pair[1])[0]
+
 
 def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
-    """Propose founders (the original and random walks), then children for ever."""
+    """Propose founders (the original and random walks), then children of the islands in turn for ever."""
     moves = Moves(space)
-    founders: list[Recipe] = [(), *(moves.walk(rng, rng.randint(1, 4)) for _ in range(FOUNDERS - 1))]
+    islands = [Island() for _ in range(ISLANDS)]
+    homes: list[list[Recipe]] = [[(), *(moves.walk(rng, rng.randint(1, 4)) for _ in range(FOUNDERS))] for _ in islands]
+    founders = distinct(recipe for home in homes for recipe in home)
     records = yield from ask(founders, batch)
-    population = {recipe: record.speedup for recipe, record in zip(founders, records, strict=True)}
+    known = {recipe: record.speedup for recipe, record in zip(founders, records, strict=True)}
+    for island, home in zip(islands, homes, strict=True):
+        for recipe in home:
+            island.take(recipe, known[recipe])
+    turn = 0
     while True:
-        children = [_child(moves, rng, population) for _ in range(batch)]
+        island = islands[turn % ISLANDS]
+        turn += 1
+        children = [_child(moves, rng, island, known) for _ in range(batch)]
         records = yield from ask(children, batch)
-        population.update((recipe, record.speedup) for recipe, record in zip(children, records, strict=True))
-        kept = sorted(population, key=lambda recipe: -population[recipe])[:POPULATION]
-        population = {recipe: population[recipe] for recipe in kept}
+        for recipe, record in zip(children, records, strict=True):
+            known[recipe] = record.speedup
+            island.take(recipe, record.speedup)
+        island.children += batch
+        if island.children >= MIGRATION:
+            island.children = 0
+            islands[turn % ISLANDS].take(*island.champion)
 
 
-def _child(moves: Moves, rng: Random, population: dict[Recipe, float]) -> Recipe:
-    """Return a recipe that is not in the population, where one is found soon; else a fresh random walk."""
+def _child(moves: Moves, rng: Random, island: Island, known: dict[Recipe, float]) -> Recipe:
+    """Return a recipe that was not proposed yet, where one is found soon; else a fresh random walk."""
     for _ in range(10):
-        parent = _tournament(rng, population)
+        parent = island.parent(rng)
         if rng.random() < CROSSED:
-            other = _tournament(rng, population)
+            other = island.parent(rng)
             child = moves.repair((*parent[: rng.randint(0, len(parent))], *other[rng.randint(0, len(other)) :]))
         else:
             child = _mutated(moves, rng, parent)
-        if child not in population:
+        if child not in known:
             return child
     return moves.walk(rng, rng.randint(1, 6))
-
-
-def _tournament(rng: Random, population: dict[Recipe, float]) -> Recipe:
-    return max((rng.choice(list(population)) for _ in range(2)), key=lambda recipe: population[recipe])
 
 
 def _mutated(moves: Moves, rng: Random, parent: Recipe) -> Recipe:

@@ -19,6 +19,7 @@ from typing import Any
 from warpwright.base import Record
 from warpwright.errors import UsageError
 from warpwright.llm import Chat, ChatError, LimitReached, Limits, Message, Metered, program_of
+from warpwright.search.feedback import errors_of, profile
 from warpwright.search.moves import Proposer, Recipe, ask
 from warpwright.space import Space, Writing
 
@@ -27,10 +28,11 @@ PROMPTS = Path(__file__).with_name("prompts")
 GATES = {"not_built": "compilation", "ok": "performance"}
 """Status of a record -> the gate at which it ended; every other one: functional validation."""
 
+CONTRAST = 1.25
+"""Ratio of speed-ups from which two programs teach something by their difference (contrastive exemplars, arXiv 2507.14111)."""
+
 HISTORY = 6
 """Lines of history in a question: the latest ones."""
-
-ERROR_LETTERS = 2500
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Options:
     depth: int = 3
     max_repair: int = 2
     """Repair rounds of a level."""
+    contrast: int = 0
+    """1: from the second level on, questions show two programs of clearly different speed, and ask what makes the difference."""
     tokens: int | None = None
     dollars: float | None = None
     questions: int | None = None
@@ -196,10 +200,22 @@ class _Run:
         return {"template": "first", "source": self.writing.source}
 
     def faster(self, best: Tried) -> dict[str, Any]:
+        other = self.other(best) if self.options.contrast else None
+        if other is not None:
+            return {
+                "template": "contrast", "source": best.text, "speedup": f"{best.record.speedup:.2f}", "profile": profile(best.record),
+                "other": other.text, "other_speedup": f"{other.record.speedup:.2f}", "other_profile": profile(other.record),
+                "history": self.history(),
+            }  # fmt: skip
         return {
             "template": "faster", "source": best.text, "speedup": f"{best.record.speedup:.2f}", "profile": profile(best.record),
             "history": self.history(),
         }  # fmt: skip
+
+    def other(self, best: Tried) -> Tried | None:
+        """Return the fastest program that is clearly slower than the best one; None where all are alike."""
+        slower = [one for one in self.tried if one.record.status == "ok" and one.record.speedup * CONTRAST <= best.record.speedup]
+        return max(slower, key=lambda one: one.record.speedup, default=None)
 
     def repair(self, failed: Tried) -> dict[str, Any]:
         return {
@@ -234,29 +250,4 @@ def _filled(template: str, values: dict[str, Any]) -> str:
     return "".join([*parts, rest])
 
 
-def errors_of(record: Record) -> str:
-    """Return what a model is told of a failure: the first errors of a compiler, or the verdict with its case and its worst element."""
-    verdict = record.verdict
-    text = verdict.reason if verdict is not None and verdict.reason else record.detail
-    lines = [line for line in text.splitlines() if line.strip()]
-    marked = [at for at, line in enumerate(lines) if "error" in line.lower()]
-    kept = lines[max(0, marked[0] - 1) : marked[0] + 25] if record.status == "not_built" and marked else lines
-    about = f"Case: {verdict.case}\n" if verdict is not None and verdict.case else ""
-    return f"Status: {record.status}\n{about}" + "\n".join(kept)[:ERROR_LETTERS]
-
-
-def profile(record: Record) -> str:
-    """Return what was measured of a program, in a few lines."""
-    measured = record.measurement
-    if measured is None:
-        return "Nothing was measured."
-    lines = [f"Time of a call: {measured.candidate.median * 1e6:.1f} us"]
-    lines += [f"Time of {name}: {timing.median * 1e6:.1f} us" for name, timing in measured.baselines.items() if timing.median == timing.median]
-    floor = measured.conditions.get("floor_seconds", 0.0)
-    if isinstance(floor, float) and floor > 0:
-        share = floor / measured.candidate.median
-        lines.append(f"Least time in which the machine can move the task's bytes: {floor * 1e6:.1f} us, {share:.0%} of the time of a call")
-    return "\n".join(lines)
-
-
-__all__ = ["Fsr", "Options", "Tried", "errors_of", "profile"]
+__all__ = ["Fsr", "Options", "Tried"]

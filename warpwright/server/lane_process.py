@@ -18,12 +18,20 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from warpwright import domains, run, targets
-from warpwright.base import BASELINE, Action, Candidate, Comparison, Measurement, Record, Task, from_json, target_of, to_json
+from warpwright import run, targets
+from warpwright.base import BASELINE, Action, Candidate, Comparison, Measurement, Record, Source, Task, from_json, target_of, to_json
 from warpwright.errors import UsageError, WarpwrightError
+from warpwright.loop import Failed, ablate, make_candidate
 from warpwright.run import Settings
 from warpwright.server.protocol import error_of
-from warpwright.space import Comparing, Evaluator
+from warpwright.space import Comparing, Evaluator, Space
+from warpwright.tasks import taskfile
+
+STATEMENT = (
+    "Make {name} faster: write a Python file with a class ModelNew that takes the same constructor arguments and inputs as Model, "
+    "and returns the same."
+)
+"""The task in words, where its file has none."""
 
 
 class Lane:
@@ -33,6 +41,14 @@ class Lane:
         self.task, self.settings = task, settings
         self._stack = ExitStack()
         self._evaluator: Evaluator | None = None
+        self._space: Space[Any] | None = None
+
+    @property
+    def space(self) -> Space[Any]:
+        """What may be done to the task's program; it is read once."""
+        if self._space is None:
+            self._space = run.open_space(self.task, self.settings.device)
+        return self._space
 
     @property
     def evaluator(self) -> Evaluator:
@@ -54,18 +70,33 @@ class Lane:
 
     def describe(self) -> dict[str, Any]:
         """Say what the task is and what may be done to it."""
-        space = run.open_space(self.task, self.settings.device)
+        space = self.space
         actions = [str(action) for action in space.actions(space.start)]
-        return {**self.open(), "task": to_json(self.task), "actions": actions, "limited": space.limited}
+        return {**self.open(), "task": to_json(self.task), "actions": actions, "limited": space.limited, "program": self.program()}
+
+    def program(self) -> dict[str, Any]:
+        """Say what a candidate's text stands in place of: the task in words, how it is called, and the text as given."""
+        writing = self.space.writing
+        if writing is not None:
+            return {"language": "cuda", "statement": writing.statement, "context": writing.context, "source": writing.source}
+        text = taskfile.load(self.task).source_text
+        source = f"{text.rstrip()}\n\n\nclass ModelNew(Model):\n    pass\n"
+        return {"language": "python", "statement": STATEMENT.format(name=self.task.name), "context": text, "source": source}
 
     def candidate(self, program: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the candidate that a request's program is: recipes are carried out."""
+        """Return the candidate that a request's program is: recipes are carried out. A text that gives none is answered with its record."""
+        target = target_of(self.settings.device)
         if "actions" in program:
-            space = domains.space(self.task, target_of(self.settings.device))
-            made = space.candidate([Action.parse(text) for text in program["actions"]])
-        else:
-            made = from_json(Candidate, {"source": program, "target": target_of(self.settings.device), "actions": [], "proposer": "client"})
-        return {"candidate": to_json(made)}
+            return {"candidate": to_json(self.space.candidate([Action.parse(text) for text in program["actions"]]))}
+        if "text" not in program:
+            return {"candidate": to_json(from_json(Candidate, {"source": program, "target": target, "actions": [], "proposer": "client"}))}
+        if self.space.writing is None:
+            source = Source("python", (("candidate.py", program["text"]),))
+            return {"candidate": to_json(Candidate(source, target, proposer="client"))}
+        made = make_candidate(self.space, (self.space.writing.action(program["text"]),))
+        if isinstance(made, Failed):
+            return {"record": to_json(made.record(self.task, self.evaluator))}
+        return {"candidate": to_json(replace(made, proposer="client"))}
 
     def evaluate(self, candidate: Mapping[str, Any]) -> dict[str, Any]:
         """Return the candidate's record."""
@@ -81,6 +112,15 @@ class Lane:
             measured = self.evaluator.compare(*pair) if isinstance(self.evaluator, Comparing) else apart(*records)
             answer["measurement"] = to_json(measured) if measured is not None else None
         return answer
+
+    def ablate(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what each action of a record's recipe is worth: the records without it, and without what depended on it."""
+        found = ablate(from_json(Record, record), self.space, self.evaluator)
+        steps = [
+            {"action": str(one.action), "gain": one.gain, "dropped": [str(action) for action in one.dropped], "without": to_json(one.without)}
+            for one in found
+        ]  # fmt: skip
+        return {"steps": steps}
 
     def answer(self, order: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to an order; what goes wrong is an answer, too."""

@@ -21,8 +21,8 @@ VERSION = 1
 LINE_BYTES = 16 << 20
 """Of a request; a longer one ends its connection."""
 
-VERBS = ("hello", "evaluate", "compare", "describe", "best", "status", "cancel")
-WORK = ("evaluate", "compare", "describe")
+VERBS = ("hello", "evaluate", "compare", "describe", "explain", "best", "records", "status", "cancel")
+WORK = ("evaluate", "compare", "describe", "explain")
 """Those that wait in the queue."""
 
 MOST_SECONDS = 120.0
@@ -56,13 +56,17 @@ class Where:
 
 @dataclass(frozen=True)
 class Program:
-    """A program in a request: its text, or the recipe that makes it from the task."""
+    """A program in a request: its files, the recipe that makes it from the task, or a text in the task's own language."""
 
     source: Source | None = None
     actions: tuple[Action, ...] = ()
+    text: str = ""
+    """What stands in place of the task's own program, such as a CUDA source; for a task in torch a file with `ModelNew`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a request holds it."""
+        if self.text:
+            return {"text": self.text}
         if self.source is None:
             return {"actions": [str(action) for action in self.actions]}
         return {"files": [list(pair) for pair in self.source.files], "entry": self.source.entry, "language": self.source.language}
@@ -84,7 +88,7 @@ class Request:
     keep: bool = False
     """Go on with it when the client has left."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """Of the verbs that do no work: hello, best, status, cancel."""
+    """What else a verb reads: of hello, status and cancel all, of explain and records `record`, the key of a record."""
 
 
 def read(line: bytes) -> Request:
@@ -120,9 +124,14 @@ def _parse(data: Mapping[str, Any]) -> Request:
     if verb not in VERBS:
         raise UsageError(f"expected a verb, saw {str(verb)[:60]!r}", f"choose one of {', '.join(VERBS)}")
     known = {"id": _one_of(data, "id", (int, str, type(None)), None), "verb": str(verb)}
-    if verb not in WORK and verb != "best":
+    if verb not in WORK and verb not in ("best", "records"):
         return Request(**known, fields={name: value for name, value in data.items() if name not in known})
     where = _where(data)
+    if verb in ("explain", "records"):
+        record = str(_one_of(data, "record", (str,), ""))
+        if verb == "explain" and not record:
+            raise UsageError("expected the key of a record of this session, saw none", "`records` lists them")
+        return Request(**known, where=where, fields={"record": record}, **_urgency(data))
     if verb in ("describe", "best"):
         return Request(**known, where=where, **_urgency(data))
     names = ("candidate",) if verb == "evaluate" else ("first", "second")
@@ -168,9 +177,14 @@ def _options(task: Mapping[str, Any]) -> Options:
 
 def _program(data: Mapping[str, Any], name: str) -> Program:
     given = data.get(name)
-    form = '{"files": [["name.py", "text"], ...], "entry": "ModelNew"} or {"actions": ["horner()"]}'
-    if not isinstance(given, dict) or ("files" in given) == ("actions" in given):
+    form = '{"text": "..."}, {"files": [["name.py", "text"], ...], "entry": "ModelNew"} or {"actions": ["horner()"]}'
+    if not isinstance(given, dict) or len(given.keys() & {"files", "actions", "text"}) != 1:
         raise UsageError(f"expected {name} as {form}, saw {str(given)[:60]!r}")
+    if "text" in given:
+        text = _one_of(given, "text", (str,), "")
+        if not text.strip():
+            raise UsageError(f"expected the text of {name}, saw none")
+        return Program(text=text)
     if "actions" in given:
         return Program(actions=tuple(Action.parse(text) for text in _texts(given, "actions")))
     files = given["files"]

@@ -17,15 +17,17 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from warpwright.archive import Archive
-from warpwright.base import Candidate, Measurement, Record, Task, from_json
+from warpwright.base import Candidate, Measurement, Record, Task, from_json, is_baseline, to_json
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.files import make_folder
 from warpwright.reports import report
 from warpwright.run import Settings
+from warpwright.search.feedback import feedback
 from warpwright.server import protocol
 from warpwright.server.lane import Asked, Lane, LaneDied
 from warpwright.server.protocol import Request, Where, error_of
@@ -135,7 +137,9 @@ class Service:
         try:
             if request.verb in protocol.WORK:
                 return self._submit(session, request, answer)
-            verbs: Mapping[str, Callable[[Session, Request], dict[str, Any]]] = {"best": self._best, "status": self._status, "cancel": self._cancel}
+            verbs: Mapping[str, Callable[[Session, Request], dict[str, Any]]] = {
+                "best": self._best, "records": self._records, "status": self._status, "cancel": self._cancel,
+            }  # fmt: skip
             answer({"id": request.id, "result": verbs[request.verb](session, request)})
         except WarpwrightError as error:
             answer({"id": request.id, "error": error_of("usage", error.message, error.hint)})
@@ -179,6 +183,23 @@ class Service:
         record = session.archive.best(task, request.where.device)
         files = [list(pair) for pair in record.candidate.source.files] if record is not None else []
         return {"best": said(record) if record is not None else None, "files": files}
+
+    def _records(self, session: Session, request: Request) -> dict[str, Any]:
+        assert request.where is not None
+        key = request.fields["record"]
+        if key:
+            return {"record": report.finite(to_json(self._own(session, request)))}
+        records = session.archive.records(self._task(request.where), device=request.where.device)
+        return {"records": [said(record) for record in records if not is_baseline(record)]}
+
+    def _own(self, session: Session, request: Request) -> Record:
+        """Return the record of this session that a request names; raise UsageError where there is none."""
+        assert request.where is not None
+        task, key = self._task(request.where), request.fields["record"]
+        found = [record for record in session.archive.records(task, device=request.where.device) if record.key.startswith(key)]
+        if len(found) != 1:
+            raise UsageError(f"expected the key of a record of this session, saw {key[:40]!r}", "`records` lists them")
+        return found[0]
 
     def _status(self, session: Session, request: Request) -> dict[str, Any]:
         wanted = request.fields.get("job")
@@ -253,10 +274,14 @@ class Service:
             return job.answer
         if request.verb == "describe":
             return lane.ask("describe")
+        if request.verb == "explain":
+            return self._explained(session, lane, self._own(session, request))
         opened, candidates = lane.ask("open"), []
         for answer in (opened, *(lane.ask("candidate", program=program.to_json()) for program in request.programs)):
             if "error" in answer:
                 return answer
+            if "record" in answer["result"]:
+                return self._no_program(session, request, answer["result"]["record"])
             candidates.append(answer["result"].get("candidate"))
         if request.verb == "compare":
             return self._compared(session, lane.ask("compare", first=candidates[1], second=candidates[2]))
@@ -270,6 +295,23 @@ class Service:
             return answer
         record = self._remember(session, answer["result"]["record"])
         return {"result": {**said(record), "cached": False, "queued_seconds": round((job.began or 0.0) - job.arrived, 3)}}
+
+    def _no_program(self, session: Session, request: Request, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer for a text that is no program of its task."""
+        record = self._remember(session, data)
+        if request.verb == "compare":
+            return {"error": error_of("failed", f"one of the two is no program of this task: {record.detail[:2000]}")}
+        return {"result": {**said(record), "cached": False}}
+
+    def _explained(self, session: Session, lane: Asked, record: Record) -> dict[str, Any]:
+        answer = lane.ask("ablate", record=to_json(record))
+        if "error" in answer:
+            return answer
+        steps = []
+        for step in answer["result"]["steps"]:
+            without = self._remember(session, step.pop("without"))
+            steps.append({**report.finite(step), "without": said(without)})
+        return {"result": {**said(record), "steps": steps}}
 
     def _compared(self, session: Session, answer: dict[str, Any]) -> dict[str, Any]:
         if "error" in answer:
@@ -293,6 +335,9 @@ class Service:
 
     def _remember(self, session: Session, data: Mapping[str, Any]) -> Record:
         record: Record = from_json(Record, data)
+        known = session.archive.find(record.task, record.candidate, record.device)
+        if known is not None and known.candidate.actions and not record.candidate.actions:  # sent again as a text: its recipe is not forgotten
+            record = replace(record, candidate=known.candidate)
         session.archive.add(record)
         if self._archive is not None:
             self._archive.add(record)
@@ -362,4 +407,5 @@ def said(record: Record) -> dict[str, Any]:
     """Return what a client is told of a record: the JSON line of the command, and the check that decided."""
     verdict = record.verdict
     line = report.line(record.task.name, [record], chosen=record)
+    line |= {"feedback": feedback(record)}
     return report.finite({**line, "check": verdict.check if verdict else "", "case": verdict.case if verdict else "", "seconds": record.seconds})  # type: ignore[no-any-return]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,10 @@ def unpacked(answer: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def program(given: str | Source | Sequence[str] | Path) -> dict[str, Any]:
-    """Return a program as a request holds it: a program's text, a Source, a recipe as a list of actions, or the path of a file."""
+def program(given: str | Source | Sequence[str] | Path | Mapping[str, Any]) -> dict[str, Any]:
+    """Return a program as a request holds it: a Python text, a Source, a recipe as a list of actions, a file, or what it holds already."""
+    if isinstance(given, Mapping):
+        return dict(given)
     if isinstance(given, Path):
         return {"files": [[given.name, given.read_text(encoding="utf-8")]]}
     if isinstance(given, str):
@@ -44,7 +46,7 @@ class Verbs:
         """Put a request; return its result, or raise ServerError."""
         raise NotImplementedError
 
-    def evaluate(self, task: Any, candidate: str | Source | Sequence[str] | Path, **options: Any) -> dict[str, Any]:
+    def evaluate(self, task: Any, candidate: str | Source | Sequence[str] | Path | Mapping[str, Any], **options: Any) -> dict[str, Any]:
         """Verify a program and time it beside the baselines."""
         return self.ask(verb="evaluate", task=_task(task), candidate=program(candidate), **options)
 
@@ -55,6 +57,14 @@ class Verbs:
     def describe(self, task: Any, **options: Any) -> dict[str, Any]:
         """Say what a task is, what it is timed beside, and which actions are legal on it."""
         return self.ask(verb="describe", task=_task(task), **options)
+
+    def explain(self, task: Any, record: str, **options: Any) -> dict[str, Any]:
+        """Measure what each action of a record's recipe is worth, by taking it out."""
+        return self.ask(verb="explain", task=_task(task), record=record, **options)
+
+    def records(self, task: Any, record: str = "", **options: Any) -> dict[str, Any]:
+        """Return what this session has evaluated of a task, the oldest first; with the key of a `record` it alone, and all of it."""
+        return self.ask(verb="records", task=_task(task), record=record, **options)
 
     def best(self, task: Any, **options: Any) -> dict[str, Any]:
         """Return the best of this session's own programs."""

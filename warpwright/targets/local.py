@@ -31,7 +31,8 @@ from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.ledger import CONFIRMING_ROUNDS, hidden_work, still_more
 from warpwright.verifier.rejections import Rejected, rejection, verdict_of
-from warpwright.workers.sandbox import Limits, Worker
+from warpwright.workers.limits import Limits
+from warpwright.workers.sandbox import Worker
 
 __all__ = ["ORIGINAL", "LocalEvaluator", "versions"]
 

@@ -20,12 +20,13 @@ from warpwright.base import BASELINE, Build, Candidate, Measurement, Scalar, Sou
 from warpwright.deadline import Deadline
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Tell, silent
-from warpwright.timing import measure, regimes, roofline
+from warpwright.timing import measure, rates, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
 from warpwright.workers.device_yield import yielding
-from warpwright.workers.sandbox import Limits, Worker
+from warpwright.workers.limits import Limits
+from warpwright.workers.sandbox import Worker
 
 ORIGINAL = "eager"
 """The baseline that is the original itself: it is always among those that a candidate is timed beside."""
@@ -59,8 +60,8 @@ COMPILE_SHARE, AUTOTUNE_SHARE = 0.4, 0.3
 AUTOTUNE_TAKES = 1.5
 """Times as long as the plain compilation takes, at least: 0.9 to 4 on a CPU, 2 to 10 on an H200."""
 
-LEAST_SECONDS = 4.0
-"""No compilation is begun with less."""
+LEAST_SECONDS, COLD_SECONDS = 4.0, 8.0
+"""No compilation is begun with less; the latter where this machine has not compiled the program before. A softmax took 3.6 and 8.3 s of CPU time."""
 
 COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.15
 """Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
@@ -339,7 +340,7 @@ class _Counting(threading.Thread):
     def __init__(self, bench: Workbench) -> None:
         super().__init__(name="warpwright counting", daemon=True)
         self.bench = bench
-        self.work: roofline.Work | None = None
+        self.work: rates.Work | None = None
         self.failure: Exception | None = None
         self.start()
 
@@ -350,11 +351,11 @@ class _Counting(threading.Thread):
         except Exception as error:  # whoever waits raises it
             self.failure = error
 
-    def result(self) -> roofline.Work:
+    def result(self) -> rates.Work:
         self.join(None if self.bench.deadline is None else COUNTING_SHARE * self.bench.left)
         if self.failure is not None:
             raise self.failure
-        return self.work or roofline.Work(0, 0, note="not counted: no time was left within the budget")
+        return self.work or rates.Work(0, 0, note="not counted: no time was left within the budget")
 
 
 def _build_baselines(bench: Workbench, trusted: Trusted) -> None:
@@ -375,8 +376,9 @@ def _build_baselines(bench: Workbench, trusted: Trusted) -> None:
                 continue
             worker.limits = replace(bench.limits.filled(), build_seconds=seconds, call_seconds=min(seconds, bench.limits.call_seconds))
             bench.tell(f"baseline {name}")
+            worker.until = time.monotonic() + seconds if bench.deadline is not None else math.inf
             _build_baseline(bench, trusted.judge, worker, name, baseline)
-            worker.limits = bench.limits.filled()
+            worker.limits, worker.until = bench.limits.filled(), math.inf
             if not worker.alive:
                 fatal.add(name)
                 baseline.program = None
@@ -403,7 +405,8 @@ def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline) -> tuple[f
     plain = [other for other in trusted.baselines.values() if _slowness(other.candidate.source) == 1 and slowness == 2]
     if any(other.left_out for other in plain):
         return seconds, f"there was no time for the plain compilation, and it takes longer ({left:.0f} s were left)"
-    least = max([LEAST_SECONDS, *(AUTOTUNE_TAKES * other.seconds for other in plain)])
+    least = LEAST_SECONDS if (bench.folder / "builds" / baseline.candidate.key).exists() else COLD_SECONDS
+    least = max([least, *(AUTOTUNE_TAKES * other.seconds for other in plain)])
     return seconds, f"it takes {least:.0f} s or more, and {left:.0f} s of the budget were left for all" if seconds < least else ""
 
 
@@ -489,7 +492,7 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
         trusted.left_out["stream"] = why
 
 
-def _roof(bench: Workbench, work: roofline.Work) -> tuple[float, Mapping[str, Scalar]]:
+def _roof(bench: Workbench, work: rates.Work) -> tuple[float, Mapping[str, Scalar]]:
     """Return the time below which nothing is believed, and the facts that it rests on."""
     try:
         peaks = roofline.peaks(bench.place, bench.folder, seconds=PEAKS_SHARE * bench.left)

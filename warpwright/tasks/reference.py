@@ -34,6 +34,8 @@ class Form:
     """`as_is`: the training flag that the constructor leaves, as KernelBench runs it; else "train" or "eval"."""
     scale: float = 1.0
     """Sizes of a KernelBench file are multiplied by about this (1.0: as written)."""
+    calibrate: bool = False
+    """Programs are judged with drawn, well-scaled parameters in place of those that the constructor leaves (`calibrate.py`)."""
 
     @classmethod
     def of(cls, task: Task) -> Form:
@@ -43,8 +45,8 @@ class Form:
 
     @property
     def options(self) -> Options:
-        """The same as a task's options."""
-        return tuple(vars(self).items())
+        """The same as a task's options; what came later is among them only where it is used, so that archived keys stay."""
+        return tuple((name, value) for name, value in vars(self).items() if name != "calibrate" or value)
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,16 @@ class Reference:
         if form.mode != "as_is":
             model.train(form.mode == "train")
         return model
+
+    def make_judged_model(self, seed: int, device: str) -> torch.nn.Module:
+        """Return the model that programs are judged by, on `device`: its values are drawn anew where the task says so."""
+        model = self.make_model().to(device)
+        if not Form.of(self.task).calibrate:
+            return model
+        from warpwright.tasks.calibrate import calibrated
+
+        inputs = self.make_inputs(seed, device)
+        return call(self.task.path, "a forward with drawn parameters (--calibrate)", lambda: calibrated(model, inputs, {}))
 
     def make_meta_model(self) -> torch.nn.Module:
         """Return a model on the meta device: shapes without values. A constructor that reads values is run on the CPU and moved."""

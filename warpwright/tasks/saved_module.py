@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpwright.errors import TaskError
+from warpwright.tasks import sources
 
 if TYPE_CHECKING:
     import torch
@@ -101,9 +102,16 @@ def write(module: torch.nn.Module, inputs: Sequence[Any], path: str | os.PathLik
         raise TaskError(f"{type(module).__name__} cannot be saved: {error}", "define its class in a module of its own") from error
     folders = [folder for folder in sys.path if folder]
     about = {"training": module.training, "exported": program is not module, **({"keywords": names} if names else {})}
+    about["sources"] = sources.digest_of(_modules(module)) if program is module else ""  # an exported graph says itself what it does
     whole = io.BytesIO()  # a file's own name would become part of its bytes, and of the task's identity
     torch.save({"sys_path": folders, "saved": saved.getvalue(), **about}, whole)
     file.write_bytes(whole.getvalue())
+
+
+def _modules(module: torch.nn.Module) -> set[str]:
+    """Return the names of the Python modules that the parts of a module, and a function that it stands for, are defined in."""
+    own = {base.__module__ for part in module.modules() for base in type(part).__mro__}
+    return own | {str(getattr(part.function, "__module__", "")) for part in module.modules() if hasattr(part, "function")}
 
 
 def in_order(module: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[list[Any], tuple[str, ...]]:

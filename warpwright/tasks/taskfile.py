@@ -24,16 +24,16 @@ from pathlib import Path
 from runpy import run_path
 from typing import Literal
 
-from warpwright.base import Precision, Task, digest
+from warpwright.base import Options, Precision, Task, digest
 from warpwright.errors import TaskError
-from warpwright.tasks import saved_module
+from warpwright.tasks import saved_module, sources
 from warpwright.tasks.mark import task
 from warpwright.tasks.reference import Form, Mode, Reference, call, parse, run_text, seed_all
 from warpwright.tasks.scaling import scale_text
 
 __all__ = ["OPTIONS", "Form", "Mode", "Reference", "call", "changed", "describe", "entries", "load", "run_text", "source_text", "task"]
 
-OPTIONS = frozenset({"entry", "scale", "mode", "precision", "special_values"})
+OPTIONS = frozenset({"entry", "scale", "mode", "precision", "special_values", "calibrate"})
 """What `describe` takes besides the file."""
 
 _FORMS = "a task file has a class Model with get_inputs() and get_init_inputs(), or a function under @warpwright.task(inputs=...)"
@@ -49,6 +49,7 @@ def describe(
     mode: Mode = "as_is",
     precision: Precision = "strict",
     special_values: bool | None = None,
+    calibrate: bool = False,
 ) -> Task:
     """Return the task that the file at `path` defines. `entry` picks a class or function by name where the file has several.
 
@@ -57,7 +58,7 @@ def describe(
     file = Path(path).resolve()
     if not scale > 0:
         raise TaskError(f"expected a scale above 0, saw {scale}", "write --scale 0.1 for about a tenth of the sizes")
-    form = Form(mode=mode, scale=float(scale))
+    form = Form(mode=mode, scale=float(scale), calibrate=bool(calibrate))
     if _is_saved_module(file):
         form = replace(form, loader="module", entry="")
         return Task(file.stem, str(file), "graph", precision, bool(special_values), _digest_bytes(file), form.options)
@@ -67,13 +68,23 @@ def describe(
     if special_values is None:
         special_values = loader == "function" and _declares_special_values(_function(tree, name))
     task_name = _task_name(file) + (f".{name}" if loader == "function" else "")
-    return Task(task_name, str(file), "graph", precision, special_values, digest(text), replace(form, loader=loader, entry=name).options)
+    options = (*replace(form, loader=loader, entry=name).options, *_imports(text))
+    return Task(task_name, str(file), "graph", precision, special_values, digest(text), options)
+
+
+def _imports(text: str) -> Options:
+    """Return the option that stands for the user's own files that a task imports; a task that stands alone has none."""
+    found = sources.digest_of(sources.imported(text))
+    return (("imports", found),) if found else ()
 
 
 def changed(task: Task) -> bool:
     """Is the task's file another one than was described? Raise TaskError where it cannot be read."""
     file = Path(task.path)
-    return (_digest_bytes(file) if _is_saved_module(file) else digest(_read(file))) != task.source_digest
+    if _is_saved_module(file):
+        return _digest_bytes(file) != task.source_digest
+    text = _read(file)
+    return digest(text) != task.source_digest or dict(_imports(text)).get("imports", "") != task.option("imports")
 
 
 def entries(path: str | os.PathLike[str]) -> list[str]:

@@ -19,7 +19,7 @@ from torch.utils.flop_counter import flop_registry
 from warpwright.base import Task
 from warpwright.tasks.mode import Mode
 from warpwright.tasks.taskfile import call, load
-from warpwright.timing.roofline import Work
+from warpwright.timing.rates import Work
 
 
 @dataclass

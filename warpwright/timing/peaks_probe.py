@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 
 from warpwright.timing.facts import last_level_cache_bytes
-from warpwright.timing.roofline import Peaks
+from warpwright.timing.rates import Peaks
 
 SECONDS = 0.2
 """Time for one rate; the best call counts, because noise only ever slows one down."""

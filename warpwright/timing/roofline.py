@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 from warpwright.base import Scalar, Task, from_json, to_json
 from warpwright.errors import WarpwrightError
 from warpwright.timing.facts import machine_name
+from warpwright.timing.rates import Peaks, Work
 
 SAFETY: Mapping[str, float] = {"cuda": 1.15, "cpu": 1.5}
 """The floor supposes bandwidths this much above the best ever measured. A CPU's memory is shared with strangers, so that a busy day looks slow."""
@@ -31,45 +32,6 @@ PROBE_SECONDS = 15.0
 
 class RooflineError(WarpwrightError):
     """The peaks of a device could not be measured."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a task moves and computes, from shapes alone."""
-
-    bytes_read: int
-    """Input bytes that every correct program reads: a lower bound."""
-    bytes_written: int
-    """Output bytes that every correct program writes."""
-    parameter_bytes: int = 0
-    """Parameters and buffers that the original reads: in the position, not in the floor."""
-    flops: Mapping[str, float] = field(default_factory=dict)
-    """Flops of matrix products, convolutions and attention, by type of their operands ("float32", "bfloat16" ...)."""
-    note: str = ""
-    """Why the counts are zero, when they are."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the floor."""
-        return self.bytes_read + self.bytes_written
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """The best rates ever measured on a device."""
-
-    device: str
-    memory: float
-    """Bytes a second, read and written bytes both counted, far beyond the cache."""
-    cache: float
-    """Bytes a second within the last-level cache."""
-    cache_bytes: int
-    flops: Mapping[str, float]
-    """Flops a second of matrix products, by type; "tf32" is float32 with TF32 allowed."""
-    machine: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    when: str = ""
-    """UTC, ISO 8601."""
 
 
 def floor_seconds(work: Work, peaks: Peaks) -> float:

@@ -24,7 +24,7 @@ class Draw:
     layout: int | None = None
     """Seed of the strides, if it is not the case's own."""
     variant: int | None = None
-    """Seed of the variant in a turn of calls (`workers/variants.py`)."""
+    """Seed of the variant in a turn of calls (`workers/tensors/variants.py`)."""
 
     @classmethod
     def of_case(cls, case: Case) -> Draw:

@@ -13,7 +13,8 @@ from warpwright.base import Case, Errors, Task, to_json
 from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerProtocol, WorkerTimeout
 from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
 from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
-from warpwright.workers.sandbox import Limits, Worker
+from warpwright.workers.limits import Limits
+from warpwright.workers.sandbox import Worker
 
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""

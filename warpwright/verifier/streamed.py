@@ -12,8 +12,8 @@ from warpwright.verifier.draw import Draw, with_draw
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
 from warpwright.verifier.rejections import exported, good
 from warpwright.verifier.timed import TimedProgram
-from warpwright.workers import exchange, turns, variants
 from warpwright.workers.sandbox import Worker
+from warpwright.workers.tensors import exchange, turns, variants
 
 SPAN_SECONDS = 10e-3
 """Of a turn: waking and answering, some 40 us on an H200, are then 0.4 % of it."""

@@ -27,7 +27,9 @@ from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
 from warpwright.verifier.judge_client import MIXED, TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, write_state
-from warpwright.workers.sandbox import Activity, CallRaised, Limits, Worker
+from warpwright.workers.limits import Limits
+from warpwright.workers.process import Activity
+from warpwright.workers.sandbox import CallRaised, Worker
 
 __all__ = [
     "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "audit", "build", "cases",

@@ -41,17 +41,21 @@ class ForkServer:
         command = [sys.executable, "-m", "warpwright.workers.zygote", str(theirs.fileno()), self.exchange, self.folder]
         self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL)
         theirs.close()
-        self.socket = ours
+        self.socket, self.owner, self.ready = ours, os.getpid(), False
+        atexit.register(self.close)  # a process may end while this one still loads torch, and whoever reads its output would wait for both
         answer = ours.recv(65536)
         if not answer:
             raise WorkerDied(f"the fork server ended with exit code {self.process.wait()}", "see its message above; is torch installed?")
         self.can_change_user = bool(json.loads(answer)["can_change_user"])
-        self.owner = os.getpid()
+        self.ready = True
         self.count = 0
 
     def close(self) -> None:
+        """End the process: at once where it has no workers yet, else by its own tidying up. May be called again."""
         if self.owner != os.getpid():
             return
+        if not self.ready:
+            self.process.kill()
         self.socket.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(LEAVING_SECONDS)
@@ -78,7 +82,6 @@ def the_fork_server() -> ForkServer:
     with _starting:
         if _server is None or _server.owner != os.getpid() or _server.process.poll() is not None:
             _server = ForkServer()
-            atexit.register(_server.close)
         return _server
 
 

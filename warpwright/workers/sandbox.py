@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import shutil
@@ -16,87 +17,30 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Literal
 
 from warpwright import native
-from warpwright.errors import UsageError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.workers import caches, device_yield, exchange, vector_code
+from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.workers import caches, device_yield, vector_code
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
-from warpwright.workers.procfs import descendants, parent_of, state_of, thread_seconds, threads_of
-from warpwright.workers.turns import Turn
-from warpwright.workers.worker_memory import WorkerMemory
+from warpwright.workers.limits import Limits
+from warpwright.workers.process import Process
+from warpwright.workers.procfs import parent_of, state_of
+from warpwright.workers.tensors import exchange
+from warpwright.workers.tensors.turns import Turn
+from warpwright.workers.tensors.worker_memory import WorkerMemory
 
 Role = Literal["judge", "candidate", "baseline"]
-ISOLATIONS = ("auto", "limits", "none")
 REPLY_BYTES = 64 << 20
 LENGTH = struct.Struct("=I")
-SETTLE_SECONDS = 0.1
-CALM_SECONDS = 0.03  # OpenMP's threads wait busily for up to 12 ms
-STOP_SECONDS = 2.0
-SPIN_SECONDS = 4e-3  # for which a thread of OpenMP waits busily after a call; 64 of them used 0.15 s together
-LONGEST_SPIN = 15e-3  # on some machines: 32 threads of a Xeon used 0.25 s together, and a program has one team for torch and one of its own
 OWED_SECONDS = 1e-3  # the same, whether a worker that was stopped from outside has stopped itself once more
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 
 
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a worker may use. Times are for the parent's patience, not CPU time."""
-
-    build_seconds: float = 300.0
-    warm_up_seconds: float = 20.0
-    """For a candidate's first calls; one whose text names a compiler has `build_seconds` for the very first."""
-    call_seconds: float = 60.0
-    memory_bytes: int = 0
-    """0: seven tenths of the machine's."""
-    processes: int = 0
-    """Processes and threads together; 0: 256, or 16 a core if that is more."""
-    log_bytes: int = 1 << 18
-    """Of standard output and error; the middle of a longer log is dropped."""
-    file_bytes: int = 8 << 30
-    """Largest file that may be written."""
-    disk_bytes: int = 16 << 30
-    """Of its files together, wherever it may write, in memory too; looked at twice a second."""
-    isolation: str = "auto"
-    """`auto`: own user, rlimits and system call filter, as far as the machine permits; `limits`: rlimits only; `none`: only the kill."""
-
-    def filled(self) -> Limits:
-        """Return these limits with the zeros replaced by this machine's values."""
-        if self.isolation not in ISOLATIONS:
-            raise UsageError(f"expected isolation {' or '.join(ISOLATIONS)}, saw {self.isolation!r}")
-        memory = self.memory_bytes or _memory_bytes() * 7 // 10
-        processes = self.processes or max(256, 16 * (os.cpu_count() or 1))
-        return Limits(**{**asdict(self), "memory_bytes": memory, "processes": processes})
-
-
-# --- workers -----------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Activity:
-    """What a worker's processes did while they should have been idle."""
-
-    cpu_seconds: float
-    """Of all threads, the usual busy waiting of OpenMP's left out."""
-    unexplained: float
-    """The same with all that may be busy waiting left out: it shows at once after a call only."""
-    seconds: float
-    children: int
-    """Living descendants of the worker."""
-    wakeups: int
-    """How often the busiest thread, the main one left out, went to sleep again: a thread that waits for work sleeps through."""
-
-
-class Worker:
+class Worker(Process):
     """One worker process. `folder` is its work folder, `exchange` the folder that its tensors go through."""
 
     def __init__(self, role: Role, device: str = "cpu", limits: Limits | None = None) -> None:
@@ -110,6 +54,8 @@ class Worker:
         self._closed = False
         self.away = 0.0
         """Seconds for which this process was stopped, while its answer was awaited, for somebody else's timing."""
+        self.until = math.inf
+        """No answer is awaited after this (`time.monotonic()`), however long the process was stopped."""
         server = the_fork_server()
         server.count += 1
         self.folder, self.exchange = (os.path.join(base, f"{role}-{server.count}") for base in (server.folder, server.exchange))
@@ -131,7 +77,6 @@ class Worker:
         self._guard_pid = parent_of(self.pid)
         self.call_seconds = 0.0
         self.calm_seconds = 0.0
-        """CPU time used in `calm` so far."""
         self.freezer = Freezer(self.pid)
         self.memory = WorkerMemory(self.pid, self.scratch)
         device_yield.living.add(self)
@@ -156,29 +101,10 @@ class Worker:
         self._control = control
         os.set_blocking(self._reply, False)
 
-    # -- turns
-
-    @property
-    def freezes(self) -> bool:
-        """Whether the process is stopped whenever nothing is asked of it."""
-        return self.device == "cpu" and self.role != "judge"
-
     @property
     def reads(self) -> bool:
         """Whether what a call left is read out of the stopped process."""
         return self.freezes and self.memory.reachable
-
-    def freeze(self) -> None:
-        """Stop every thread of the process. Raises WorkerTimeout if one does not stop."""
-        if self.freezes and not self.freezer.frozen:
-            self.freezer.freeze()
-            if not self.freezer.settle():
-                self.close()
-                raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
-
-    def thaw(self) -> None:
-        """Let the process run."""
-        self.freezer.thaw()
 
     # -- requests
 
@@ -325,34 +251,13 @@ class Worker:
             away = device_yield.yield_to_timer(self)
             self.away += away
             deadline += away
-            left = max(0.0, deadline - time.monotonic())
+            left = max(0.0, min(deadline, self.until) - time.monotonic())
             glance = OWED_SECONDS if self.freezer.owes else GLANCE_SECONDS if device_yield.held() else left
             if poll.poll(min(left, glance) * 1000):
                 return True
             self.freezer.pay()
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= min(deadline, self.until):
                 return False
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the worker and all its descendants."""
-        for pid in descendants(self._guard_pid):
-            with contextlib.suppress(OSError):
-                os.kill(pid, number)
-
-    @contextlib.contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Inside, the worker and its descendants stand still, also when this process gives way to somebody else's timing."""
-        device_yield.living.discard(self)
-        self.signal(signal.SIGSTOP)
-        deadline = time.monotonic() + STOP_SECONDS
-        while self.alive and state_of(f"/proc/{self.pid}") != "T" and time.monotonic() < deadline:
-            time.sleep(0.0005)  # the signal takes effect when the process is next given the CPU
-        try:
-            yield
-        finally:
-            if not self.freezer.frozen:  # a worker that is stopped between its turns stays so
-                self.signal(signal.SIGCONT)
-            device_yield.living.add(self)
 
     def _read_some(self) -> bytes:
         try:
@@ -474,82 +379,6 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # -- what the process does while it should be idle
-
-    def activity(self, seconds: float) -> Activity:
-        """Watch the worker and its descendants for `seconds` in which nothing is asked of it, and in which it may run."""
-        self.thaw()
-        before, switches, start = self._cpu_seconds(), self._switches(), time.monotonic()
-        time.sleep(seconds)
-        after, later = self._cpu_seconds(), self._switches()
-        each = {key: seconds - before.get(key, 0.0) for key, seconds in after.items()}
-        spinning = sum(min(SPIN_SECONDS, seconds) for key, seconds in each.items() if key != (self.pid, self.pid))
-        used = sum(each.values()) - min(spinning, SPIN_SECONDS * ((os.cpu_count() or 1) - 1))
-        unexplained = sum(max(spent - (LONGEST_SPIN if key != (self.pid, self.pid) else 0.0), 0.0) for key, spent in each.items())
-        wakeups = max((later[thread] - switches.get(thread, 0) for thread in later), default=0)
-        self.freeze()
-        return Activity(used, unexplained, time.monotonic() - start, self.children(), wakeups)
-
-    def _switches(self) -> dict[int, int]:
-        """Return how often each thread but the main one has gone to sleep."""
-        found = {}
-        for thread in self.threads() - {self.pid}:
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                status = Path(f"/proc/{self.pid}/task/{thread}/status").read_text()
-                found[thread] = int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
-        return found
-
-    def children(self) -> int:
-        """Return how many processes live that the worker started, daemons included."""
-        return sum(pid != self.pid for pid in descendants(self._guard_pid))
-
-    def threads(self) -> frozenset[int]:
-        """Return the ids of the worker's threads."""
-        return threads_of(self.pid)
-
-    def calm(self) -> None:
-        """On a CPU, let the process run until all its threads sleep, for CALM_SECONDS at most, and stop it again.
-
-        OpenMP's wait busily after a call, and take a core from the next program: calls of 2 ms on two cores varied by 100 %, and by 8 % with this.
-        What they use counts as `calm_seconds`, not as work: there is nothing new to work on yet.
-        """
-        if self.device != "cpu":
-            return
-        began = self.cpu_clock()
-        self.thaw()
-        deadline = time.monotonic() + CALM_SECONDS
-        folders = [f"/proc/{self.pid}/task/{thread}" for thread in self.threads()]
-        while any(state_of(folder) == "R" for folder in folders) and time.monotonic() < deadline:
-            time.sleep(0.0005)
-        self.freeze()
-        self.calm_seconds += self.cpu_clock() - began
-
-    def settle(self) -> float:
-        """Wait until the main thread sleeps, for at most a tenth of a second; return the CPU time that it still used."""
-        folder, deadline = f"/proc/{self.pid}/task/{self.pid}", time.monotonic() + SETTLE_SECONDS
-        try:
-            before = thread_seconds(folder)
-            while state_of(f"/proc/{self.pid}") != "S" and time.monotonic() < deadline:
-                time.sleep(0.0002)
-            return thread_seconds(folder) - before
-        except OSError:
-            return 0.0
-
-    def cpu_clock(self) -> float:
-        """Return the CPU time of the worker's process, ended threads included, in seconds; nanoseconds are counted."""
-        try:
-            return time.clock_gettime((~self.pid << 3) | 2)  # the clock id of another process (clock_getcpuclockid)
-        except OSError:
-            return 0.0
-
-    def _cpu_seconds(self) -> dict[tuple[int, int], float]:
-        used = {}
-        for pid in {self.pid, *descendants(self._guard_pid)}:
-            for thread in threads_of(pid):
-                with contextlib.suppress(OSError, ValueError, IndexError):
-                    used[pid, thread] = thread_seconds(f"/proc/{pid}/task/{thread}")
-        return used
 
 
 class CallRaised(WorkerError):

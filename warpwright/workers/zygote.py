@@ -22,12 +22,17 @@ import signal
 import socket
 import sys
 import time
-from typing import Any
+from typing import Any, NoReturn
 
-from warpwright.workers import integrity, isolation, leftovers, vector_math
+from warpwright.workers import isolation, leftovers, vector_math
+from warpwright.workers.inside import integrity
 from warpwright.workers.procfs import descendants, resident_bytes
 
-MAINS = {"judge": "warpwright.verifier.judge_worker", "candidate": "warpwright.workers.runner", "baseline": "warpwright.workers.runner"}
+MAINS = {
+    "judge": "warpwright.verifier.judge.judge_worker",
+    "candidate": "warpwright.workers.inside.runner",
+    "baseline": "warpwright.workers.inside.runner",
+}
 WATCH_SECONDS = 0.5  # memory and process count of the tree; a scan takes 0.1 ms for a worker without children
 KILL_SECONDS = 5.0
 _read_all = False
@@ -56,12 +61,10 @@ def main() -> None:
         server.sendall(json.dumps({"can_change_user": isolation.can_change_user()}).encode())
     except BrokenPipeError:  # a run that was over before this was ready
         _clear_away(sys.argv[2:])
-        return
     while True:
         message, descriptors, _, _ = socket.recv_fds(server, 65536, 3)
         if not message:
             _clear_away(sys.argv[2:])
-            return
         if os.fork() == 0:
             server.close()
             _guard(json.loads(message), *descriptors)
@@ -69,13 +72,17 @@ def main() -> None:
             os.close(descriptor)
 
 
-def _clear_away(folders: list[str]) -> None:
-    """Remove what the parent, which may have been killed, has left; the guards have ended every worker by then, or do not end at all."""
+def _clear_away(folders: list[str]) -> NoReturn:
+    """Remove what the parent, which may have been killed, has left; the guards have ended every worker by then, or do not end at all.
+
+    Does not return: taking torch apart takes up to 3 s, for which whoever reads the parent's output would wait.
+    """
     deadline = time.monotonic() + KILL_SECONDS
     while descendants(os.getpid()) and time.monotonic() < deadline:
         time.sleep(0.01)
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
 
 
 def _guard(order: dict[str, Any], control_fd: int, request_fd: int, reply_fd: int) -> None:

@@ -15,7 +15,8 @@ import torch
 from tests.domains.graph import models
 from warpwright.base import Action
 from warpwright.domains import graph
-from warpwright.domains.graph.techniques import REWRITES, dead, identity, scalars
+from warpwright.domains.graph.techniques import REWRITES
+from warpwright.domains.graph.techniques.algebra import dead, identity, scalars
 
 SOURCES = {"normed": models.NORMED, "mixed": models.MIXED, "in_place": models.IN_PLACE, "scales": models.SCALES}
 

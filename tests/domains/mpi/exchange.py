@@ -6,7 +6,6 @@ WITHOUT names the rank that runs without the shim.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import random
@@ -15,11 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from fakegpu import FakeGpu
 
 RANK = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0")))
 if os.environ.get("WITHOUT") == str(RANK):
     os.environ["WARPWRIGHT_MPI"] = "off"
-FAKE = ctypes.CDLL(os.environ["FAKE_CUDA"]) if "FAKE_CUDA" in os.environ else None
+FAKE = FakeGpu(os.environ["FAKE_CUDA"]) if "FAKE_CUDA" in os.environ else None
 if FAKE is not None:
     os.environ["WARPWRIGHT_NVRTC"] = os.environ["FAKE_CUDA"]
 
@@ -55,17 +55,26 @@ class Object:
         self.where = where - self.low
         self.ends = np.cumsum([0, *(size for _, size in spread)])
         values = np.random.default_rng(seed).integers(0, 256, int(self.where.max()) + 1, dtype=np.uint8)
-        self.memory = values
-        if gpu and FAKE is not None:
-            address = ctypes.c_void_p()
-            FAKE.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(len(values)))
-            self.memory = np.frombuffer((ctypes.c_uint8 * len(values)).from_address(address.value or 0), np.uint8)
-            self.memory[:] = values
+        self.place(values, gpu and FAKE is not None and len(warpwright.mpi.layout(self.type, 2).runs()[0]) > 1)  # one run is the library's
+
+    def place(self, values: np.ndarray, gpu: bool) -> None:
+        """Lay the bytes into memory of the host or of a fake GPU."""
+        self.on_gpu = gpu
+        self.size, self.held = len(values), values
+        self.address = values.ctypes.data
+        if self.on_gpu:
+            self.address = FAKE.allocate(len(values), RANK % 2)
+            FAKE.write(self.address, values)
+
+    @property
+    def memory(self) -> np.ndarray:
+        """The bytes as they are now."""
+        return FAKE.read(self.address, self.size) if self.on_gpu else self.held
 
     @property
     def message(self) -> list[Any]:
         """What mpi4py sends or receives."""
-        return [MPI.buffer.fromaddress(self.memory.ctypes.data - self.low, 1 << 40), self.count, self.type]
+        return [MPI.buffer.fromaddress(self.address - self.low, 1 << 40), self.count, self.type]
 
     @property
     def stream(self) -> np.ndarray:
@@ -184,8 +193,8 @@ def main() -> int:
         else:
             way = blocking(rng, mine[0], target[0], 10 * number)
         for i, (one, got) in enumerate(zip(mine, target, strict=True)):
-            theirs = np.random.default_rng(1000 * number + 10 * i + PEER).integers(0, 256, len(one.memory), dtype=np.uint8)
-            expected = np.full(len(one.memory), 9, np.uint8)
+            theirs = np.random.default_rng(1000 * number + 10 * i + PEER).integers(0, 256, one.size, dtype=np.uint8)
+            expected = np.full(one.size, 9, np.uint8)
             expected[one.where] = theirs[one.where]
             messages += 1
             if not np.array_equal(got.memory, expected):
@@ -197,7 +206,7 @@ def main() -> int:
             one.type.Free()
     all_wrong = COMM.gather(wrong)
     if RANK == 0:
-        launches = FAKE.fake_launches() if FAKE is not None else 0
+        launches = FAKE.driver.fake_launches() if FAKE is not None else 0
         print(json.dumps({"messages": messages, "wrong": all_wrong, "counts": warpwright.mpi.counts(), "launches": launches}))
     return bool(wrong)
 
@@ -208,7 +217,7 @@ class Target(Object):
     def __init__(self, like: Object) -> None:
         """Take everything but the memory from `like`."""
         self.type, self.count, self.low, self.where, self.ends = like.type, like.count, like.low, like.where, like.ends
-        self.memory = np.full(len(like.memory), 9, np.uint8)
+        self.place(np.full(like.size, 9, np.uint8), like.on_gpu)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,19 @@
-// A CUDA driver and a run-time compiler without a GPU: device memory is host memory, a launch runs kernels.cu thread by thread on the CPU.
+// A CUDA driver and a run-time compiler without a GPU: device memory lies in ranges that the host may not touch (PROT_NONE), and that only a copy or
+// a launch of this driver opens; a launch runs kernels.cu thread by thread on the CPU, with the memory of its own device open and no other.
 //
-// It lets the tests run the launcher, its arguments and the kernels' index arithmetic as they are. What it refuses, a GPU would refuse: a word at
-// an address that is not a multiple of its width, memory of no allocation. KERNELS is the path of kernels.cu.
+// It lets the tests run the launcher, its arguments and the kernels' index arithmetic as they are. What it refuses, a GPU would refuse: a call before
+// cuInit, a call without a current context (CUDA_ERROR_INVALID_CONTEXT), a word at an address that is not a multiple of its width, memory of no
+// allocation. A touch of device memory by the host prints what was touched and a backtrace, and ends the process. KERNELS is the path of kernels.cu.
+#include <execinfo.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -31,19 +39,59 @@ static unsigned atomicAdd(unsigned* where, unsigned value) { unsigned before = *
 
 namespace {
 
-struct Memory { std::size_t size; int kind, device; }; // kind as CUmemorytype: 1 host, 2 device
+enum Code { success = 0, invalid_value = 1, out_of_memory = 2, not_initialised = 3, invalid_context = 201, not_found = 500, unknown = 999 };
+constexpr int device_count = 2, host = 1, device = 2; // as CUmemorytype
+
+struct Memory { std::size_t size, mapped; int kind, device; };
 std::map<std::uintptr_t, Memory> memories;
 std::mutex guard;
-int contexts[2];
+int contexts[device_count];
+bool retained[device_count];
+std::atomic<bool> initialised{false};
 thread_local void* current = nullptr;
-int device_of_next = 0;
-long launches = 0;
+std::atomic<long> launches{0}, copies{0};
+std::atomic<int> answer_of_attributes{0}, launches_left{-1};
 
-const Memory* memory_of(std::uintptr_t address) {
+int device_of(void* context) { return static_cast<int>(static_cast<int*>(context) - contexts); }
+
+// What every call that works on a device needs.
+int ready() {
+    if (!initialised) return not_initialised;
+    return current ? success : invalid_context;
+}
+
+const std::pair<const std::uintptr_t, Memory>* memory_of(std::uintptr_t address) {
     auto after = memories.upper_bound(address);
     if (after == memories.begin()) return nullptr;
     --after;
-    return address < after->first + after->second.size ? &after->second : nullptr;
+    return address < after->first + after->second.size ? &*after : nullptr;
+}
+
+// Device memory that is open for the life of this object: of one device, or of all (-1: a copy). The lock is held meanwhile.
+class Open {
+public:
+    explicit Open(int which) : which_(which), lock_(guard) { protect(PROT_READ | PROT_WRITE); }
+    ~Open() { protect(PROT_NONE); }
+
+private:
+    void protect(int how) {
+        for (const auto& [address, memory] : memories)
+            if (memory.kind == device && (which_ < 0 || memory.device == which_)) mprotect(reinterpret_cast<void*>(address), memory.mapped, how);
+    }
+    int which_;
+    std::lock_guard<std::mutex> lock_;
+};
+
+void touched(int, siginfo_t* info, void*) {
+    char text[160];
+    const auto* memory = memory_of(reinterpret_cast<std::uintptr_t>(info->si_addr)); // no lock: the process ends here
+    const bool is_device = memory && memory->second.kind == device;
+    const int size = std::snprintf(text, sizeof text, "fake CUDA driver: the host touched %p, %s\n", info->si_addr,
+                                   is_device ? "memory of a device" : "which is no device's memory");
+    void* frames[48];
+    if (write(2, text, static_cast<std::size_t>(size)) < 0) _exit(97);
+    backtrace_symbols_fd(frames, backtrace(frames, 48), 2);
+    _exit(97);
 }
 
 using Body = std::function<void(void**)>;
@@ -61,64 +109,128 @@ Body body(void (*kernel)(A...)) { return body_of(kernel, std::index_sequence_for
 std::map<std::string, Body> kernels = {ENTRIES(1), ENTRIES(2), ENTRIES(4), ENTRIES(8), ENTRIES(16), ENTRY(group)};
 
 int allocate(std::uintptr_t* result, std::size_t bytes, int kind) {
+    if (const int code = ready()) return code;
+    if (!bytes) return invalid_value;
+    const std::size_t mapped = (bytes + 4095) / 4096 * 4096;
+    void* memory = mmap(nullptr, mapped, kind == device ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return out_of_memory;
     const std::lock_guard lock(guard);
-    void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     *result = reinterpret_cast<std::uintptr_t>(memory);
-    memories[*result] = {bytes, kind, device_of_next};
-    return 0;
+    memories[*result] = {bytes, mapped, kind, device_of(current)};
+    return success;
 }
 
-int release(std::uintptr_t address) {
+int release(std::uintptr_t address, int kind) {
+    if (const int code = ready()) return code;
     const std::lock_guard lock(guard);
-    if (!memories.erase(address)) return 1;
-    std::free(reinterpret_cast<void*>(address));
-    return 0;
+    const auto found = memories.find(address);
+    if (found == memories.end() || found->second.kind != kind) return invalid_value;
+    munmap(reinterpret_cast<void*>(address), found->second.mapped);
+    memories.erase(found);
+    return success;
+}
+
+int moved(std::uintptr_t to, std::uintptr_t from, std::size_t bytes) {
+    if (const int code = ready()) return code;
+    const Open open(-1);
+    ++copies;
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return success;
 }
 
 } // namespace
 
-API int cuInit(unsigned) { return 0; }
-API int cuDeviceGetAttribute(int* value, int, int) { *value = 0; return 0; } // sm_0: its machine code is cached beside no GPU's
-API int cuDevicePrimaryCtxRetain(void** context, int device) { *context = &contexts[device]; return 0; }
-API int cuCtxGetCurrent(void** context) { *context = current; return 0; }
-API int cuCtxSetCurrent(void* context) { current = context; return 0; }
-API int cuModuleLoadData(void** module, const void* data) { *module = nullptr; return std::strcmp(static_cast<const char*>(data), "fake") != 0; }
+API int cuInit(unsigned) {
+    if (initialised.exchange(true)) return success;
+    struct sigaction action {};
+    action.sa_sigaction = touched;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, nullptr);
+    return success;
+}
+API int cuDeviceGetAttribute(int* value, int, int) { *value = 0; return initialised ? success : not_initialised; } // sm_0: its code is cached beside no GPU's
+API int cuDevicePrimaryCtxRetain(void** context, int device) {
+    if (!initialised) return not_initialised;
+    retained[device] = true;
+    *context = &contexts[device];
+    return success;
+}
+API int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+    if (!initialised) return not_initialised;
+    *flags = 0, *active = retained[device];
+    return success;
+}
+API int cuCtxGetCurrent(void** context) {
+    if (!initialised) return not_initialised;
+    *context = current;
+    return success;
+}
+API int cuCtxSetCurrent(void* context) {
+    if (!initialised) return not_initialised;
+    current = context;
+    return success;
+}
+API int cuModuleLoadData(void** module, const void* data) {
+    if (const int code = ready()) return code;
+    *module = nullptr;
+    return std::strcmp(static_cast<const char*>(data), "fake") ? 200 : success;
+}
 API int cuModuleGetFunction(void** function, void*, const char* name) {
+    if (const int code = ready()) return code;
     const auto found = kernels.find(name);
-    if (found == kernels.end()) return 500;
+    if (found == kernels.end()) return not_found;
     *function = &found->second;
-    return 0;
+    return success;
 }
 API int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
+    if (const int code = ready()) return code;
+    if (!blocks) return invalid_value;
+    if (launches_left >= 0 && launches_left-- == 0) return out_of_memory;
+    const Open open(device_of(current));
     ++launches;
     blockDim = {threads};
     for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
         for (threadIdx.x = threads; threadIdx.x-- > 0;) (*static_cast<Body*>(function))(arguments); // thread 0 last, as after a barrier
-    return 0;
+    return success;
 }
-API int cuStreamSynchronize(void*) { return 0; }
-API int cuStreamWriteValue32_v2(void*, std::uintptr_t address, unsigned value, unsigned) { *reinterpret_cast<unsigned*>(address) = value; return 0; }
+API int cuStreamSynchronize(void*) { return ready(); }
+API int cuStreamWriteValue32_v2(void*, std::uintptr_t address, unsigned value, unsigned) {
+    if (const int code = ready()) return code;
+    const Open open(-1);
+    *reinterpret_cast<unsigned*>(address) = value;
+    return success;
+}
 API int cuPointerGetAttributes(unsigned count, const int* wanted, void** results, std::uintptr_t address) {
+    if (!initialised) return not_initialised;
+    if (answer_of_attributes) return answer_of_attributes;
     const std::lock_guard lock(guard);
-    const Memory* memory = memory_of(address);
+    const auto* memory = memory_of(address);
     for (unsigned i = 0; i < count; ++i) switch (wanted[i]) {
-        case 2: *static_cast<unsigned*>(results[i]) = memory ? static_cast<unsigned>(memory->kind) : 0; break;
-        case 8: *static_cast<unsigned*>(results[i]) = 0; break;
-        case 9: *static_cast<int*>(results[i]) = memory ? memory->device : -2; break;
-        case 1: *static_cast<void**>(results[i]) = memory ? &contexts[memory->device] : nullptr; break;
-        default: return 1;
+        case 1: *static_cast<void**>(results[i]) = memory ? &contexts[memory->second.device] : nullptr; break;
+        case 2: *static_cast<unsigned*>(results[i]) = memory ? static_cast<unsigned>(memory->second.kind) : 0; break;
+        case 3: *static_cast<std::uintptr_t*>(results[i]) = memory ? address : 0; break;
+        case 8: *static_cast<unsigned char*>(results[i]) = 0; break;
+        case 9: *static_cast<int*>(results[i]) = memory ? memory->second.device : -2; break;
+        default: return invalid_value;
     }
-    return 0;
+    return success;
 }
-API int cuMemAlloc_v2(std::uintptr_t* result, std::size_t bytes) { return allocate(result, bytes, 2); }
-API int cuMemFree_v2(std::uintptr_t address) { return release(address); }
-API int cuMemHostAlloc(void** result, std::size_t bytes, unsigned) { return allocate(reinterpret_cast<std::uintptr_t*>(result), bytes, 1); }
-API int cuMemFreeHost(void* address) { return release(reinterpret_cast<std::uintptr_t>(address)); }
-API int cuMemcpyAsync(std::uintptr_t to, std::uintptr_t from, std::size_t bytes, void*) {
-    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
-    return 0;
+API int cuMemAlloc_v2(std::uintptr_t* result, std::size_t bytes) { return allocate(result, bytes, device); }
+API int cuMemFree_v2(std::uintptr_t address) { return release(address, device); }
+API int cuMemHostAlloc(void** result, std::size_t bytes, unsigned) { return allocate(reinterpret_cast<std::uintptr_t*>(result), bytes, host); }
+API int cuMemFreeHost(void* address) { return release(reinterpret_cast<std::uintptr_t>(address), host); }
+API int cuMemcpyAsync(std::uintptr_t to, std::uintptr_t from, std::size_t bytes, void*) { return moved(to, from, bytes); }
+API int cuMemcpy(std::uintptr_t to, std::uintptr_t from, std::size_t bytes) { return moved(to, from, bytes); }
+API int cuMemsetD8_v2(std::uintptr_t to, unsigned char value, std::size_t bytes) {
+    if (const int code = ready()) return code;
+    const Open open(-1);
+    std::memset(reinterpret_cast<void*>(to), value, bytes);
+    return success;
 }
-API int cuMemsetD8_v2(std::uintptr_t to, unsigned char value, std::size_t bytes) { std::memset(reinterpret_cast<void*>(to), value, bytes); return 0; }
+// Of the interface before CUDA 4, with 32-bit sizes: the real library still exports them, and who calls them is wrong.
+API int cuMemAlloc(unsigned*, unsigned) { std::abort(); }
+API int cuMemFree(unsigned) { std::abort(); }
+API int cuMemsetD8(unsigned, unsigned char, unsigned) { std::abort(); }
 
 API int nvrtcCreateProgram(void** program, const char*, const char*, int, const char* const*, const char* const*) { *program = nullptr; return 0; }
 API int nvrtcCompileProgram(void*, int, const char* const*) { return 0; }
@@ -128,4 +240,6 @@ API int nvrtcGetProgramLogSize(void*, std::size_t* size) { *size = 0; return 0; 
 API int nvrtcGetProgramLog(void*, char*) { return 0; }
 
 API long fake_launches() { return launches; }
-API void fake_device(int device) { device_of_next = device; }
+API long fake_copies() { return copies; }
+API void fake_attributes(int code) { answer_of_attributes = code; } // what cuPointerGetAttributes answers from now on
+API void fake_refuse_after(int launches) { launches_left = launches; } // then a launch fails once; -1: none fails

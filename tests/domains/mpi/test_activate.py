@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from interpreters import environment
+from interpreters import ROOT, environment
 
 from warpwright.domains.mpi import activate
 from warpwright.errors import UsageError
@@ -50,3 +50,21 @@ def test_an_unknown_library_has_no_shim(tmp_path: Path) -> None:
     library.write_bytes(b"\0libmpi.so.7\0MPI_Pack\0")
     with pytest.raises(UsageError, match="openmpi or mpich"):
         activate.family_of(library)
+
+
+def test_the_shims_show_their_own_functions_and_take_no_other_library_s(python: str) -> None:
+    code = "import warpwright.mpi\nfrom warpwright.domains.mpi import core\nprint(warpwright.mpi.activate()._name, core.library()._name)"
+    shim, used = run(python, code).stdout.split()
+    assert shim == used  # one library, one state of the GPUs
+    symbols = subprocess.run(["nm", "-D", "--no-demangle", shim], capture_output=True, text=True, timeout=60, check=True).stdout
+    shown = [line.split()[-1] for line in symbols.splitlines() if line.split()[-2] not in "Uw"]
+    assert shown and all(name.startswith(("warpwright_", "MPI_")) for name in shown), shown
+    taken = [line.split()[-1] for line in symbols.splitlines() if line.split()[-2] == "U"]
+    assert not [name for name in taken if name.startswith("_Z")], taken
+
+
+@pytest.mark.slow
+def test_the_steps_of_a_gpu_run_without_one(python: str, tmp_path: Path) -> None:
+    command = [python, "-m", "benchmarks.mpi.gpu_steps", "--dry", "--out", str(tmp_path)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment(), cwd=ROOT)
+    assert process.returncode == 0 and process.stdout.endswith("0 failed\n"), process.stdout[-3000:]

@@ -10,8 +10,8 @@ import sys
 import pytest
 from domains.rgnn.layers import LARGE, LAYERS, SPARSE
 
-from warpwright.domains.rgnn.emit.gpu import Writer
 from warpwright.domains.rgnn.emit.rows import Kernel, lower
+from warpwright.domains.rgnn.emit.triton_text import Writer
 from warpwright.domains.rgnn.plan import Options, plan
 
 KERNELS = ("rgcn", "rgcn_sum", "rgat_single", "rgat_within", "hgt_single")

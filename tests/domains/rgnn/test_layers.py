@@ -10,6 +10,9 @@ import torch
 import torch.nn.functional as F
 from domains.rgnn.layers import edges
 
+from warpwright.domains.rgnn import operator
+from warpwright.domains.rgnn.index import _KEPT
+from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.synth import SPECS, adversarial, synthetic
 from warpwright.errors import MissingExtra
 from warpwright.rgnn import FastRGCNConv, HGTConv, RGATConv, RGCNConv, accelerate
@@ -152,15 +155,36 @@ def test_autocast_does_not_change_a_layer() -> None:
     torch.testing.assert_close(seen, layer(x, index, relation), rtol=0, atol=0)
 
 
-def test_a_compiled_model_breaks_its_graph_and_agrees() -> None:
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_compiled_model_has_one_graph_and_agrees(heads: int) -> None:
     index, relation = edges()
-    model = torch.nn.ModuleList([RGCNConv(IN, IN, R), RGATConv(IN, OUT, R)]).double()
+    model = torch.nn.ModuleList([RGCNConv(IN, IN, R), RGATConv(IN, 2, R, heads=heads)]).double()
     x = torch.randn(N, IN, dtype=torch.float64, requires_grad=True)
 
-    def both(x: torch.Tensor) -> torch.Tensor:
+    def both(x: torch.Tensor, index: torch.Tensor, relation: torch.Tensor) -> torch.Tensor:
         return model[1](model[0](x, index, relation).relu(), index, relation)
 
-    assert_equal(torch.compile(both, backend="eager")(x), both(x), [x, model[0].weight, model[1].q])
+    compiled = torch.compile(both, backend="aot_eager", fullgraph=True)
+    assert_equal(compiled(x, index, relation), both(x, index, relation), [x, model[0].weight, model[0].bias, model[1].q])
+    built = list(_KEPT)
+    compiled(x, index, relation)
+    assert list(_KEPT) == built  # the operator is given the very edge tensors of the call, so the graph's index is found
+
+
+def test_a_compiled_hgt_has_one_graph_and_agrees() -> None:
+    kinds = [("a", "x", "b"), ("b", "y", "a")]
+    layer = HGTConv(4, 4, (["a", "b"], kinds)).double()
+    x = {"a": torch.randn(9, 4, dtype=torch.float64, requires_grad=True), "b": torch.randn(7, 4, dtype=torch.float64, requires_grad=True)}
+    index = {kinds[0]: torch.tensor([[0, 3, 8], [1, 1, 6]]), kinds[1]: torch.tensor([[5, 2], [0, 0]])}
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    assert_equal(flat(compiled(x, index)), flat(layer(x, index)), [*x.values(), layer.k_rel.weight, layer.kqv_lin.lins["a"].weight])
+
+
+def test_the_operator_keeps_its_contract() -> None:
+    index, relation = edges()
+    tensors = [torch.randn(N, IN, dtype=torch.float64, requires_grad=True), torch.randn(R, IN, OUT, dtype=torch.float64, requires_grad=True)]
+    name = operator._name("rgcn", ("x", "weight"), ("NODE", "ETYPE"), Options())
+    torch.library.opcheck(operator.relational, (tensors, [index, relation], [N, N, R], "typed", name))
 
 
 # --- beside PyG ------------------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import cProfile
 import gc
+import sys
 
 import pytest
 
@@ -27,14 +27,22 @@ def calls(steps: int) -> int:
     """Return how many calls of functions the translation of a kernel takes."""
     body = "".join(STEP.format(k) for k in range(steps))
     text = f"__global__ void k(float* y, const float* x, int n) {{\n  __shared__ float s[256];\n  int t = threadIdx.x, i = blockIdx.x * 256 + t;\n  float a = 0;\n{body}  y[i] = a;\n}}\n"  # noqa: E501
-    profile = cProfile.Profile()
-    profile.runcall(transpile.compile_text, text)
-    return sum(entry.callcount for entry in profile.getstats())
+    events = dict.fromkeys(("call", "c_call", "return", "c_return", "c_exception"), 0)
+
+    def count(frame: object, event: str, argument: object) -> None:
+        events[event] += 1
+
+    sys.setprofile(count)  # cProfile hung here, at the edge of `_without_collector`, in a process of 1,500 tests (Python 3.11.7)
+    try:
+        transpile.compile_text(text)
+    finally:
+        sys.setprofile(None)
+    return events["call"] + events["c_call"]
 
 
 def test_work_is_linear_in_the_number_of_barriers() -> None:
     calls(2)  # headers are read
-    first, second, third = calls(40), calls(80), calls(160)
+    first, second, third = calls(25), calls(50), calls(100)
     assert third - second < 2.2 * (second - first)
 
 

@@ -46,8 +46,8 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
 
 def space(task: Task, target: str) -> Space[Plan]:
     """Return the rewrites of the task's CUDA text."""
-    from warpwright.domains.cuda import plan  # and libclang with it
+    from warpwright.domains.cuda import choices  # and libclang with it
 
     if target not in ("cpu", "cuda"):
         raise UsageError(f"expected --target cpu or cuda for a CUDA source, saw {target!r}")
-    return plan.space(task, target)
+    return choices.space(task, target)

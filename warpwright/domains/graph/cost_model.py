@@ -22,7 +22,7 @@ from torch import fx
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR, aten, foldable, is_op, is_tensor, placeholders, shape, value
-from warpwright.domains.graph.techniques.convolution import read as convolution_of
+from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 
 
 @dataclass(frozen=True)

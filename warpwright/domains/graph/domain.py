@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warpwright import deadline
 from warpwright.base import Scalar, Task
 from warpwright.space import Space
 from warpwright.tasks import taskfile
@@ -17,6 +18,9 @@ name = "graph"
 
 SUFFIXES = (".py", ".pt", ".pth")
 
+LOADED = ("torch", "torch._dynamo", "torch.export._trace", "warpwright.domains.graph.techniques", "warpwright.domains.graph.capture")
+"""What reading a program takes: 1.7 s of CPU time to import, once a process."""
+
 
 def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
     """Return the task of a file in KernelBench form, with a function under @warpwright.task, or with a saved module."""
@@ -27,6 +31,7 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
 
 def space(task: Task, target: str = "cpu") -> Space[GraphIR]:
     """Return the search space of a task on `target` (cpu or cuda). What cannot be captured has schedule techniques only."""
+    deadline.load(*LOADED)
     from warpwright.domains.graph import cost_model
     from warpwright.domains.graph.capture import capture
     from warpwright.domains.graph.lower import Original, lower

@@ -14,7 +14,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpwright import native
 from warpwright.domains.mpi import core
 from warpwright.errors import UsageError
 
@@ -47,7 +46,7 @@ def family_of(library: Path) -> Family:
 
 def build(family: Family) -> Path:
     """Return the shim of a family, compiled at first use (some seconds)."""
-    return native.build(core.text("shim.cpp"), family.defines, core.FLAGS)
+    return core.build("shim.cpp", family.defines)
 
 
 @functools.cache
@@ -90,7 +89,7 @@ def library_of_mpi4py() -> Path:
 
 
 def _bound(shim: ctypes.CDLL) -> ctypes.CDLL:
-    core.bind(shim)
+    core.adopt(shim)
     shim.warpwright_counts.restype = None
     shim.warpwright_of_datatype.restype = ctypes.c_void_p
     return shim

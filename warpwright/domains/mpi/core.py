@@ -7,15 +7,18 @@ only where Python calls it; programs reach the core through the interposed MPI f
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from warpwright import native
+from warpwright.base import digest
 
 FLAGS = ("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread")
+_ALONE = ("-static-libstdc++", "-static-libgcc")
+"""A C++ library of its own: a process may hold several, and a shim, loaded first, must neither take another's symbols nor lend its own."""
 _SOURCES = Path(__file__).parent / "native"
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', re.M)
 
@@ -44,11 +47,32 @@ def find_nvrtc() -> None:
         os.environ.setdefault("WARPWRIGHT_NVRTC", str(found[0]))
 
 
-@functools.cache
+def build(name: str, defines: Sequence[str] = ()) -> Path:
+    """Return a file of native/ as a shared library that exports what exports.map names, built at first use. Raises BuildError."""
+    exports = _SOURCES / "exports.map"
+    source = f"{text(name)}\n// exports.map: {digest(exports.read_text())}\n"
+    flags = (*FLAGS, f"-Wl,--version-script={exports}")
+    try:
+        return native.build(source, defines, (*flags, *_ALONE))
+    except native.BuildError:
+        return native.build(source, defines, flags)  # some systems have no static C++ library
+
+
+_loaded: list[ctypes.CDLL] = []
+
+
 def library() -> ctypes.CDLL:
-    """Return the core without any MPI."""
-    find_nvrtc()
-    return bind(ctypes.CDLL(str(native.build(text("api.cpp"), flags=FLAGS))))
+    """Return the core: the shim's own where one is active, else the one without any MPI."""
+    if not _loaded:
+        find_nvrtc()
+        _loaded.append(bind(ctypes.CDLL(str(build("api.cpp")))))
+    return _loaded[0]
+
+
+def adopt(shim: ctypes.CDLL) -> ctypes.CDLL:
+    """Take a shim for the core from now on: a process has one state of its GPUs."""
+    _loaded.insert(0, bind(shim))
+    return shim
 
 
 def bind(core: ctypes.CDLL) -> ctypes.CDLL:
@@ -68,6 +92,13 @@ def bind(core: ctypes.CDLL) -> ctypes.CDLL:
         "copy_anywhere": (ctypes.c_int, [pointer, pointer, pointer, ctypes.c_int]),
         "enqueue": (ctypes.c_int, [pointer, pointer, pointer, ctypes.c_int]),
         "copy_group": (ctypes.c_int, [count, pointer, pointer, pointer, ctypes.c_int]),
+        "allocate": (pointer, [ctypes.c_size_t, ctypes.c_int]),
+        "release": (None, [pointer, ctypes.c_int]),
+        "group": (pointer, [count, pointer, pointer, pointer, ctypes.c_int]),
+        "group_free": (None, [pointer]),
+        "group_run": (ctypes.c_int, [pointer, ctypes.c_int, pointer]),
+        "place": (ctypes.c_int, [pointer, place]),
+        "ready": (ctypes.c_int, [ctypes.c_int]),
         "configure": (ctypes.c_int, [ctypes.c_int, ctypes.c_int, pointer]),
     }
     for name, (result, arguments) in signatures.items():

@@ -86,6 +86,18 @@ class Program:
         return "\n".join([*lines, "return " + " ".join(f"%{i}" for i in self.outputs)])
 
 
+NARROW = 16
+"""Numbers that an edge's value may have to be computed again wherever it is read, rather than stored."""
+
+
+def narrow(program: Program, op: Op) -> bool:
+    """Is it an edge's value, of few numbers, each of which comes from few numbers?"""
+    if op.domain is not Domain.EDGE or op.kind not in {"map", "contract"} or op.sums:
+        return False
+    reduced = op.kind == "contract" and any(c not in op.subscripts[-1] for s in op.subscripts for c in s)
+    return not reduced and all(len(x.shape) <= 1 and x.width <= NARROW for x in (op, *(program.ops[i] for i in op.inputs)))
+
+
 class Builder:
     """Appends operations; equal ones are one value (common subexpressions), and what does nothing is left out."""
 

@@ -18,17 +18,33 @@ from dataclasses import dataclass, field
 from warpwright.domains.rgnn.ir import Builder, Op, Program, canonical
 from warpwright.domains.rgnn.lattice import PAIRS, WEIGHTS, Domain, between, join
 
-BYTES = 3e12
-"""Bytes per second of row gathers, which the choices compare with FLOPS; an H200 copies at 3.95e12."""
-FLOPS = 3e13
-"""Operations per second of products in true float32 by tile; an H200 does 2.7e13 in torch.mm on these shapes."""
-LAUNCH = 5e-6
-"""Seconds that a kernel more costs, which a value needs that is made in one and read in another."""
 ITEM = 4
 SCATTER = 1.5
 """How much more than a write adding to a row in memory costs."""
 OUTER = 10.0
 """How much worse than its bytes a matrix for each row or a row for each edge is: no kernel keeps them in registers."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the choices compare."""
+
+    bytes: float
+    """Bytes per second of row gathers."""
+    flops: float
+    """Operations per second of products by tile."""
+    launch: float
+    """Seconds that a kernel more costs, which a value needs that is made in one and read in another."""
+    cached: float
+    """How much of its bytes reading a row again costs."""
+    held: bool
+    """Is a row of a (destination, relation) pair held while numbers of its edges are computed from it?"""
+
+
+GPU = Machine(3e12, 3e13, 5e-6, 0.02, False)
+"""An H200 copies at 3.95e12 bytes per second, and does 2.7e13 operations in torch.mm in true float32 on these shapes."""
+CPU = Machine(2e10, 1.5e11, 2e-5, 0.1, True)
+"""Two cores of an EPYC with AVX2: 7.5e10 operations per second each in these products, from the second cache 1e10 bytes."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,7 @@ class Ordering:
     compact: bool = True
     """Off: a value of pairs is computed for each edge (to measure what compaction gains)."""
     scatter: float = SCATTER
+    machine: Machine = GPU
     forward: int = 0
     """How many values the forward program has: those of pairs are in registers there, so keeping one for the backward program costs a write."""
 
@@ -166,20 +183,23 @@ class _Search:
 
     def _step(self, factors: tuple[Factor, ...], letters: str, over: Domain, domain: Domain) -> tuple[float, Factor]:
         """Return the cost of a step and what it gives."""
+        machine = self.ordering.machine
         at = self._present(factors, letters, over, domain)
         if at is not None:
             saved = at < self.ordering.forward and domain in PAIRS and letters
-            return 2 * self.ordering.rows[domain] * _size(self.sizes, letters) * ITEM / BYTES if saved else 0.0, Factor(domain, letters, at)
+            bytes_ = 2 * self.ordering.rows[domain] * _size(self.sizes, letters) * ITEM
+            return bytes_ / machine.bytes if saved else 0.0, Factor(domain, letters, at)
         rows = self.ordering.rows
         products = rows[over] * _size(self.sizes, "".join(dict.fromkeys("".join(f.letters for f in factors))))
-        moved, seconds = 0.0, 2 * products / FLOPS
+        moved, seconds = 0.0, 2 * products / machine.flops
         for factor in factors:
-            if factor.step is not None and factor.domain is over:
+            held = machine.held and domain is Domain.EDGE and factor.domain is Domain.PAIR_DST
+            if factor.step is not None and (factor.domain is over or held):
                 continue  # taken row by row, as it is made
             if factor.step is not None and factor.domain not in WEIGHTS:
-                seconds += LAUNCH
+                seconds += machine.launch
             seconds += factor.pending
-            moved += min(1.0, rows[factor.domain] / 1e5 + 0.02) * rows[over] * _size(self.sizes, factor.letters) * ITEM
+            moved += min(1.0, rows[factor.domain] / 1e5 + machine.cached) * rows[over] * _size(self.sizes, factor.letters) * ITEM
         written = rows[domain] * _size(self.sizes, letters) * ITEM
         scattered = over is not domain and over is not Domain.EDGE
         if scattered:
@@ -190,7 +210,7 @@ class _Search:
         if over is Domain.EDGE and any(len(f.letters) > 1 and f.domain in WEIGHTS for f in factors):
             moved += OUTER * rows[over] * max(_size(self.sizes, f.letters) for f in factors) * ITEM
         step = Step(factors, letters, over, domain)
-        return moved / BYTES + seconds, Factor(domain, letters, None, step, 0.0 if scattered else written / BYTES)
+        return moved / machine.bytes + seconds, Factor(domain, letters, None, step, 0.0 if scattered else written / machine.bytes)
 
     def _present(self, factors: tuple[Factor, ...], letters: str, over: Domain, domain: Domain) -> int | None:
         if any(f.at is None for f in factors):

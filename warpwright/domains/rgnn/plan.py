@@ -12,14 +12,16 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn.derive import GRADIENT, differentiate
+from warpwright.domains.rgnn.emit.cpu import SMALLEST, TYPES, Native, available
 from warpwright.domains.rgnn.emit.eager import Eager
-from warpwright.domains.rgnn.emit.gpu import DEFAULT, Rows, Tuning
+from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.rows import lower
+from warpwright.domains.rgnn.emit.triton_text import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index, uncompiled
-from warpwright.domains.rgnn.ir import Builder, Program, Shape
+from warpwright.domains.rgnn.ir import Builder, Program, Shape, narrow
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.order import SCATTER, Ordering, flatten
+from warpwright.domains.rgnn.order import CPU, GPU, SCATTER, Machine, Ordering, flatten
 from warpwright.errors import NotApplicable
 
 Inputs = tuple[tuple[str, Domain, Shape], ...]
@@ -41,7 +43,7 @@ class Options:
     scatter: float = SCATTER
     """What adding to a row in memory costs beside a write: a high one makes layers compute each source's message first, a low one aggregate first."""
     emitter: str = "auto"
-    """auto, eager or gpu."""
+    """auto, eager, gpu or cpu."""
     tuning: Tuning = DEFAULT
 
 
@@ -68,21 +70,28 @@ class Plan:
 
 
 def _runner(program: Program, emitter: Emitter) -> Runner:
-    if emitter[0] == "gpu":
-        try:
+    try:
+        if emitter[0] == "gpu":
             return Rows(lower(program, emitter[2]), emitter[1], emitter[3])
-        except NotApplicable:
-            return Eager(program)
+        if emitter[0] in NATIVE:
+            return Native(lower(program, emitter[2], general=True), NATIVE[emitter[0]], emitter[3])
+    except NotApplicable:
+        pass
     return Eager(program)
+
+
+NATIVE = {f"cpu {dtype}": dtype for dtype in TYPES}
 
 
 Layer = Callable[..., Sym]
 
 
-def plan(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], rows: Mapping[Domain, int], options: Options) -> Plan:
-    """Compile `layer` for gradients of `wanted` on graphs of about these `rows`."""
+def plan(
+    layer: Layer, inputs: Inputs, wanted: tuple[str, ...], rows: Mapping[Domain, int], options: Options = STANDARD, machine: Machine = GPU
+) -> Plan:
+    """Compile `layer` for gradients of `wanted` on graphs of about these `rows`, in the order that is best on `machine`."""
     traced = flatten(trace(layer, {name: (domain, shape) for name, domain, shape in inputs}))
-    ordering = Ordering(rows, reorder=options.reorder, compact=options.compact, scatter=options.scatter)
+    ordering = Ordering(rows, reorder=options.reorder, compact=options.compact, scatter=options.scatter, machine=machine)
     infer = ordering.run(traced)
     if not wanted:
         return Plan(infer, infer, None, ())
@@ -128,9 +137,8 @@ def _cheap(program: Program, position: int) -> bool:
 
 
 def _again(program: Program, position: int) -> bool:
-    """Is the value computed again rather than saved? So are numbers of edges that come from numbers of edges, pairs and nodes."""
-    op = program.ops[position]
-    return op.domain is Domain.EDGE and not op.sums and all(program.ops[i].width == 1 for i in op.inputs)
+    """Is the value computed again rather than saved? So are the few numbers of an edge that come from few numbers of edges, pairs and nodes."""
+    return narrow(program, program.ops[position])
 
 
 def _needed(program: Program, outputs: Sequence[int]) -> set[int]:
@@ -144,8 +152,10 @@ def _needed(program: Program, outputs: Sequence[int]) -> set[int]:
 
 
 @functools.lru_cache(maxsize=256)
-def _cached(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], sizes: tuple[tuple[Domain, int], ...], options: Options) -> Plan:
-    return plan(layer, inputs, wanted, dict(sizes), options)
+def _cached(
+    layer: Layer, inputs: Inputs, wanted: tuple[str, ...], sizes: tuple[tuple[Domain, int], ...], options: Options, machine: Machine
+) -> Plan:
+    return plan(layer, inputs, wanted, dict(sizes), options, machine)
 
 
 def _about(rows: int) -> int:
@@ -153,35 +163,58 @@ def _about(rows: int) -> int:
     return round(2 ** (math.ceil(4 * math.log2(rows)) / 4)) if rows > 1 else 1
 
 
-def emitter_for(device: torch.device, dtype: torch.dtype, options: Options) -> str:
-    """Return the name of the emitter that runs on `device`: Triton's for float32 on a GPU, unless sums have to be in a fixed order."""
+def emitter_for(device: torch.device, dtype: torch.dtype, options: Options, edges: int = 1 << 30) -> str:
+    """Return the name of the emitter that runs on `device`: Triton's for float32 on a GPU, C++ on a CPU; torch's where sums are in a fixed order."""
+    if options.emitter == "cpu":
+        return f"cpu {dtype}"
     if options.emitter != "auto":
         return options.emitter
+    if device.type == "cpu" and dtype in TYPES and edges >= SMALLEST and not torch.are_deterministic_algorithms_enabled() and available():
+        return f"cpu {dtype}"
     fits = device.type == "cuda" and dtype is torch.float32 and not torch.are_deterministic_algorithms_enabled()
     return "gpu" if fits and find_spec("triton") is not None else "eager"
 
 
+Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
+
+
+def _compiled(
+    layer: Layer, index: Index, tensors: Tensors, wanted: tuple[str, ...], options: Options, donated: tuple[str, ...]
+) -> tuple[Plan, Emitter]:
+    inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
+    if "sizes" not in index.kept:
+        index.kept["sizes"] = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
+    first = next(iter(tensors.values()))[1]
+    emitter = (emitter_for(first.device, first.dtype, options, index.edges), options.tuning, options.fuse, donated)
+    return _cached(layer, inputs, wanted, index.kept["sizes"], options, CPU if emitter[0] in NATIVE else GPU), emitter
+
+
 @uncompiled
-def run(
-    layer: Layer, index: Index, tensors: Mapping[str, tuple[Domain, torch.Tensor]], options: Options = STANDARD, donated: tuple[str, ...] = ()
-) -> torch.Tensor:
+def run(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDARD, donated: tuple[str, ...] = ()) -> torch.Tensor:
     """Return the layer's result on a graph, with gradients for the tensors that want them.
 
     The tensors `donated` are only added to the result, and may be written: the result may be made in their memory.
     """
-    inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
     grown = torch.is_grad_enabled()
     wanted = tuple(name for name, (_, x) in tensors.items() if grown and x.requires_grad)
-    if "sizes" not in index.kept:
-        index.kept["sizes"] = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
-    sizes = index.kept["sizes"]
-    compiled = _cached(layer, inputs, wanted, sizes, options)
+    compiled, emitter = _compiled(layer, index, tensors, wanted, options, donated)
     values = [x for _, x in tensors.values()]
-    emitter = (emitter_for(values[0].device, values[0].dtype, options), options.tuning, options.fuse, donated)
     if not wanted:
         return compiled.runner("infer", emitter)(index, dict(zip(tensors, values, strict=True)))[0]
     result: torch.Tensor = _Layer.apply(compiled, index, emitter, tuple(tensors), *values)
     return result
+
+
+def gradients(
+    layer: Layer, index: Index, tensors: Tensors, wanted: tuple[str, ...], gradient: torch.Tensor, options: Options = STANDARD
+) -> list[torch.Tensor]:
+    """Return the gradients of the tensors `wanted`, given that of the result; what the backward reads of the forward is computed here."""
+    compiled, emitter = _compiled(layer, index, tensors, wanted, options, ())
+    assert compiled.backward is not None
+    given = {name: x.detach() for name, (_, x) in tensors.items()}
+    _, *saved = compiled.runner("forward", emitter)(index, given)
+    given |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: gradient.contiguous()}
+    return compiled.runner("backward", emitter)(index, _used(compiled.backward, given))
 
 
 class _Layer(torch.autograd.Function):

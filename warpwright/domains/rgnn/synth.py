@@ -130,7 +130,8 @@ def _relations(spec: Spec, nodes: tuple[int, ...], scale: float, seed: int) -> t
 def adversarial(name: str, edges: int = 100_000, device: str | torch.device = "cpu", seed: int = 0) -> Synthetic:
     """Return a graph that layers fail on.
 
-    hub, relations (10,000, most of them empty), lopsided (99 % of the edges in one), duplicates, none (no edge) or loops.
+    hub, relations (10,000, most of them empty), lopsided (99 % of the edges in one), duplicates, none (no edge) or loops; or, to compare with
+    them, a plain one of as many nodes and edges: random.
     """
     random = torch.Generator(device=device).manual_seed(seed)
     count = max(16, edges // 10)
@@ -151,8 +152,8 @@ def adversarial(name: str, edges: int = 100_000, device: str | torch.device = "c
         src, dst, kind = src[:0], dst[:0], kind[:0]
     elif name == "loops":
         src = dst
-    else:
-        raise UsageError(f"expected hub, relations, lopsided, duplicates, none or loops, saw {name!r}")
+    elif name != "random":
+        raise UsageError(f"expected hub, relations, lopsided, duplicates, none, loops or random, saw {name!r}")
     order = torch.sort(kind, stable=True)[1]
     sizes = torch.bincount(kind, minlength=relations).tolist()
     return Synthetic(name, (count,), tuple((0, 0, size) for size in sizes), torch.stack([src, dst])[:, order], kind[order])

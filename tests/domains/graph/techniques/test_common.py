@@ -7,7 +7,7 @@ from exactness import assert_equal_in_double, captured, fixpoint
 from shapes import Apply
 from torch import nn
 
-from warpwright.domains.graph.techniques import common
+from warpwright.domains.graph.techniques.algebra import common
 
 
 class Counter(nn.Module):

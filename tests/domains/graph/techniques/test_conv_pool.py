@@ -10,7 +10,7 @@ from exactness import assert_equal_in_double, assert_numerically_sound, captured
 from shapes import AVERAGE_POOL, MAX_POOL, convolution
 from torch import nn
 
-from warpwright.domains.graph.techniques import conv_pool
+from warpwright.domains.graph.techniques.convolutions import conv_pool
 
 
 @pytest.mark.parametrize("seed", range(16))

@@ -10,7 +10,7 @@ from exactness import assert_equal_in_double, assert_numerically_sound, captured
 from shapes import Apply, convolution
 from torch import nn
 
-from warpwright.domains.graph.techniques import conv_reduce
+from warpwright.domains.graph.techniques.convolutions import conv_reduce
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -10,7 +10,7 @@ from exactness import KINDS, assert_equal_in_double, assert_numerically_sound, c
 from shapes import MAX_POOL, Apply, convolution
 from torch import nn
 
-from warpwright.domains.graph.techniques import conv_transpose, lattice
+from warpwright.domains.graph.techniques.convolutions import conv_transpose, lattice
 
 
 @pytest.mark.parametrize("seed", range(36))

@@ -17,8 +17,9 @@ from torch import nn
 
 from warpwright.base import Action
 from warpwright.domains.graph import kernels
-from warpwright.domains.graph.techniques import conv_transpose, direct_convolution, schedule
-from warpwright.domains.graph.techniques.direct_convolution import DIRECT_CONVOLUTION, DirectConvolutions
+from warpwright.domains.graph.techniques import schedule
+from warpwright.domains.graph.techniques.convolutions import conv_transpose, direct_convolution
+from warpwright.domains.graph.techniques.convolutions.direct_convolution import DIRECT_CONVOLUTION, DirectConvolutions
 
 TECHNIQUE = DirectConvolutions()
 EXACT = Action(TECHNIQUE.name, params=(("precision", "tf32x3"),))
@@ -106,7 +107,7 @@ def test_the_text_is_a_program() -> None:
 
 INTERPRETED = """
 import random, sys, torch
-from warpwright.domains.graph.techniques.direct_convolution import DIRECT_CONVOLUTION as semantics
+from warpwright.domains.graph.techniques.convolutions.direct_convolution import DIRECT_CONVOLUTION as semantics
 names = {"__name__": "generated", "__file__": sys.argv[1]}
 exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
 rng = random.Random(int(sys.argv[2]))

@@ -10,7 +10,8 @@ from exactness import assert_equal_in_double, assert_numerically_sound, captured
 from shapes import Apply, convolution
 from torch import nn
 
-from warpwright.domains.graph.techniques import conv_reduce, forms, fourier, norm
+from warpwright.domains.graph.techniques import norm
+from warpwright.domains.graph.techniques.convolutions import conv_reduce, forms, fourier
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from shapes import Apply
 from torch import nn
 
 from warpwright.domains.graph.ir import run
-from warpwright.domains.graph.techniques import monotone
+from warpwright.domains.graph.techniques.algebra import monotone
 
 _FUNCTIONS = {
     "relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "hardtanh": F.hardtanh, "leaky": F.leaky_relu, "elu": F.elu,

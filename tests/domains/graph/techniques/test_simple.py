@@ -14,8 +14,9 @@ from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import assert_equal_in_double, assert_numerically_sound, captured, draw, fixpoint, randomised
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.techniques import dead, identity, precision, scalars
-from warpwright.domains.graph.techniques.ranges import bounds
+from warpwright.domains.graph.techniques import precision
+from warpwright.domains.graph.techniques.algebra import dead, identity, scalars
+from warpwright.domains.graph.techniques.algebra.ranges import bounds
 
 
 class Plain(nn.Module):

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from warpwright.domains.graph.cpp.program import Value
-
-if TYPE_CHECKING:
-    from warpwright.domains.graph.cpp.generate import _Writer
+from warpwright.domains.graph.cpp.program import MASK, Unsupported, Value
+from warpwright.domains.graph.cpp.writer import Writer
 
 _EMPTY = {"Sum": "0.f", "Max": "-INF", "Min": "INF"}
 _STEP = {"Max": "vmax({0}, {1})", "Min": "vmin({0}, {1})"}
@@ -15,19 +11,21 @@ _LEVEL = 64
 """Elements that are summed before the sum moves to a second level: the error grows with the square root of 64 plus that of the levels."""
 
 
-def write(w: _Writer) -> str:
+def write(w: Writer) -> str:
     """Return the function's text."""
+    if any(v.type == MASK and not w.of_elements(v) for v in w.used):
+        raise Unsupported("a mask on the level of rows, across columns")
     lanes = w.layout.lanes
     assert lanes is not None
     kept = max(len(w.buffered), 1)
     tile = max(64, min(1024, lanes.size, (32 << 10) // (w.layout.length * kept) // 64 * 64))
     tiles = -(-lanes.size // tile)
-    lines = w._preamble()
+    lines = w.preamble()
     lines.append("#pragma omp parallel for schedule(static) num_threads(threads)")
     lines.append(f"    for (long item = 0; item < {w.layout.rows * tiles}L; ++item) {{")
     body = [f"const long row = item / {tiles}, lane = item % {tiles} * {tile};"]
     body += [f"const long L = lane + {tile} < {lanes.size} ? {tile} : {lanes.size} - lane;", "(void)row;"]
-    body += w._row_indices(w.layout.outer) + _pointers(w)
+    body += w.row_indices(w.layout.outer) + _pointers(w)
     body += [f"alignas(64) float b{b}[{w.layout.length * tile} + W];  // v{v.number}" for b, v in enumerate(w.buffered)]
     body += _level(w, 0, tile)
     for phase in range(w.last + 1):
@@ -37,10 +35,10 @@ def write(w: _Writer) -> str:
     for v in rows:
         body.append(f"along(0, L, [&](long j, int, auto n) {{ store(p{w.tensor(v)} + j, load(w{v.number} + j, n), n); }}, [] {{}});")
     lines += [f"        {line}" for line in body]
-    return "\n".join([*lines, "    }", *(["    fence();"] if w._streams() else []), "}"]) + "\n"
+    return "\n".join([*lines, "    }", *(["    fence();"] if w.streams() else []), "}"]) + "\n"
 
 
-def _pointers(w: _Writer) -> list[str]:
+def _pointers(w: Writer) -> list[str]:
     lanes = w.layout.lanes
     assert lanes is not None
     lines = []
@@ -51,7 +49,7 @@ def _pointers(w: _Writer) -> list[str]:
     return lines
 
 
-def _phase(w: _Writer, phase: int, tile: int) -> list[str]:
+def _phase(w: Writer, phase: int, tile: int) -> list[str]:
     """Return the loops of one phase."""
     values = w.elements_in(phase, w.buffered)
     reductions = [r for r in w.reductions if r.args[0].phase == phase]
@@ -67,14 +65,14 @@ def _phase(w: _Writer, phase: int, tile: int) -> list[str]:
     for d, loop in enumerate(loops):
         count = ", ++c" if d == len(loops) - 1 else ""
         lines.append(f"for (long k{d} = 0; k{d} < {loop.size}; ++k{d}{count}) {{")
-    lines += w._offsets("k", loops, w._touched(values, phase), "q", "p")
+    lines += w.offsets("k", loops, w.touched(values, phase), "q", "p")
     lines += [f"const long f = c * {tile};"] if w.buffered else []
     if any(r.text == "Moments" for r in reductions):
         lines.append("const float share = 1.f / (float)(c + 1);")
     step = [_row_levels(w, v) for v in _row_values_read(w, values)]
     step += [_value(w, v, phase) for v in values]
     step += [_accumulate(w, r) for r in reductions]
-    step += [w._write(v, f"q{w.tensor(v)} + j") for v in w.results if v.phase == phase and w.of_elements(v)]
+    step += [w.write(v, f"q{w.tensor(v)} + j") for v in w.results if v.phase == phase and w.of_elements(v)]
     lines += ["along(0, L, [&](long j, int, auto n) {", *(f"    {line}" for line in step), "}, [] {});"]
     sums = [r for r in reductions if r.text == "Sum"]
     if sums:
@@ -90,8 +88,8 @@ def _arrays(r: Value) -> list[str]:
     return {"Sum": [f"r{r.number}", f"l{r.number}"], "Moments": [f"mean{r.number}", f"m2{r.number}_"]}.get(r.text, [f"r{r.number}"])
 
 
-def _accumulate(w: _Writer, r: Value) -> str:
-    v = w._vector(r.args[0])
+def _accumulate(w: Writer, r: Value) -> str:
+    v = w.vector(r.args[0])
     if r.text == "Sum":
         return f"store(l{r.number} + j, load(l{r.number} + j, n) + {v}, n);"
     if r.text == "Moments":
@@ -103,29 +101,29 @@ def _accumulate(w: _Writer, r: Value) -> str:
     return f"store(r{r.number} + j, {_STEP[r.text].format(f'load(r{r.number} + j, n)', v)}, n);"
 
 
-def _value(w: _Writer, v: Value, phase: int) -> str:
+def _value(w: Writer, v: Value, phase: int) -> str:
     lanes = w.layout.lanes
     assert lanes is not None
     if w.is_kept(v, phase, w.buffered):
         return f"const vf v{v.number} = load(b{w.buffered.index(v)} + f + j, n);"
     if v.kind == "load":
         return f"const vf v{v.number} = " + (f"load(q{v.operand} + j, n);" if lanes.strides[v.operand] else f"splat((float)*q{v.operand});")
-    line = w._op(v)
+    line = w.op(v)
     if v in w.buffered and any(v in w.elements_alone(p) for p in range(phase + 1, w.last + 1)):
         line += f" store(b{w.buffered.index(v)} + f + j, v{v.number}, n);"
     return line
 
 
-def _row_values_read(w: _Writer, values: list[Value]) -> list[Value]:
+def _row_values_read(w: Writer, values: list[Value]) -> list[Value]:
     """Return the values on the level of rows that a step reads, each once."""
     return sorted({a for v in values for a in v.args if a.kind != "const" and not w.of_elements(a)}, key=lambda a: a.number)
 
 
-def _row_levels(w: _Writer, v: Value) -> str:
+def _row_levels(w: Writer, v: Value) -> str:
     return f"const vf v{v.number} = load(w{v.number} + j, n);"
 
 
-def _level(w: _Writer, phase: int, tile: int) -> list[str]:
+def _level(w: Writer, phase: int, tile: int) -> list[str]:
     """Return the lines that compute, for all lanes, what becomes known on the level of rows before the loop of `phase`."""
     lanes = w.layout.lanes
     assert lanes is not None
@@ -142,7 +140,7 @@ def _level(w: _Writer, phase: int, tile: int) -> list[str]:
             text = f"const vf v{v.number} = load({mean if v.text == 'mean' else m2} + j, n);"
         else:
             given = [_row_levels(w, a) for a in dict.fromkeys(v.args) if a.kind != "const"]
-            text = " ".join([*given, w._op(v)])
+            text = " ".join([*given, w.op(v)])
         lines.append(f"alignas(64) float w{v.number}[{tile} + W];")
         lines.append(f"along(0, L, [&](long j, int, auto n) {{ {text} store(w{v.number} + j, v{v.number}, n); }}, [] {{}});")
     return lines

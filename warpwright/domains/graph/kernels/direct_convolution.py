@@ -1,4 +1,4 @@
-"""A convolution in one kernel, with a reduction over its channels where one follows: what `techniques/direct_convolution.py` puts into a program.
+"""A convolution in one kernel, with a reduction over its channels where one follows: what the technique of that name puts in.
 
 The sums are formed as a product of matrices, patches [BLOCK, depth] times weights [depth, channels], on tensor cores: of a block of output
 places all channels are in registers at once, and only the reduced ones go to memory. In TF32 a float32 number is rounded to 10 bits of mantissa;

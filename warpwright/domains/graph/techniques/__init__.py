@@ -4,28 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.domains.graph.techniques import (
-    common,
-    conv_pool,
-    conv_reduce,
-    conv_transpose,
-    dead,
-    direct_convolution,
-    fold,
-    forms,
-    fourier,
-    fuse,
-    identity,
-    int8,
-    lattice,
-    library,
-    linear_reduce,
-    monotone,
-    norm,
-    precision,
-    scalars,
-    schedule,
-)
+from warpwright.domains.graph.techniques import fold, fuse, int8, library, linear_reduce, norm, precision, schedule
+from warpwright.domains.graph.techniques.algebra import common, dead, identity, monotone, scalars
+from warpwright.domains.graph.techniques.convolutions import conv_pool, conv_reduce, conv_transpose, direct_convolution, forms, fourier, lattice
 
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,

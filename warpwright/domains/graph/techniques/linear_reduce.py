@@ -15,7 +15,7 @@ from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, is_op, is_parameter_only, is_tensor, only_user, shape
 from warpwright.domains.graph.techniques import reduction
-from warpwright.domains.graph.techniques.convolution import read
+from warpwright.domains.graph.techniques.convolutions.convolution import read
 from warpwright.domains.graph.techniques.reduction import Reduction, read_average_pool, read_reduction, reduce
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits

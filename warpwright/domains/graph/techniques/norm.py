@@ -17,8 +17,8 @@ import torch
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, is_op, is_parameter_only, is_tensor, only_user, shape, users
-from warpwright.domains.graph.techniques.conv_pool import merge_axis
-from warpwright.domains.graph.techniques.convolution import Convolution, read, same_form
+from warpwright.domains.graph.techniques.convolutions.conv_pool import merge_axis
+from warpwright.domains.graph.techniques.convolutions.convolution import Convolution, read, same_form
 from warpwright.domains.graph.techniques.linear_reduce import read_product
 from warpwright.domains.graph.techniques.reduction import REDUCTIONS, read_average_pool, read_reduction
 from warpwright.domains.graph.techniques.rewrite import Rewrite

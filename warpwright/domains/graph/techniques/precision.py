@@ -11,7 +11,7 @@ from torch import fx
 
 from warpwright.base import Action
 from warpwright.domains.graph.ir import Edit, GraphIR, aten, dtype, edit, find, is_op, shape
-from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, TRANSPOSED
+from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits

@@ -10,7 +10,7 @@ import torch
 
 from warpwright.base import Action
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_random, is_tensor, shape, value
-from warpwright.domains.graph.techniques.convolution import CONVOLUTIONS, TRANSPOSED
+from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

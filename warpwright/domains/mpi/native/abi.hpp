@@ -15,6 +15,7 @@ struct Status {
 namespace mpi_constant {
 constexpr int proc_null = -2, any_source = -1, undefined = -32766, error_in_status = 18, error_pending = 19;
 constexpr int order_c = 0, distribute_block = 0, distribute_cyclic = 1, distribute_none = 2, default_argument = -1;
+constexpr int cartesian = 1, graph = 2, distributed_graph = 3;
 inline Status* const status_ignore = nullptr;
 inline void* const in_place = reinterpret_cast<void*>(1);
 enum Combiner { named = 0, duplicate, contiguous, vector, hvector = 5, indexed, hindexed = 8, indexed_block, structure = 11, subarray, darray,
@@ -30,6 +31,7 @@ inline constexpr Handle packed_type = 0x4c00010f, null_request = 0x2c000000;
 namespace mpi_constant {
 constexpr int proc_null = -1, any_source = -2, undefined = -32766, error_in_status = 17, error_pending = 18;
 constexpr int order_c = 56, distribute_block = 121, distribute_cyclic = 122, distribute_none = 123, default_argument = -49767;
+constexpr int graph = 1, cartesian = 2, distributed_graph = 3;
 inline Status* const status_ignore = reinterpret_cast<Status*>(1);
 inline void* const in_place = reinterpret_cast<void*>(-1);
 enum Combiner { named = 1, duplicate, contiguous, vector, hvector = 6, indexed, hindexed = 9, indexed_block, structure = 12, subarray, darray,

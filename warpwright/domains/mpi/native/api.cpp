@@ -1,4 +1,5 @@
 // The core's C interface, as Python calls it (../core.py). A null pointer stands for a layout that does not fit 64 bits.
+#include <cstdlib>
 #include <cstring>
 
 #include "device.hpp"
@@ -127,6 +128,72 @@ WARPWRIGHT_API int warpwright_copy_group(Bytes count, const Layout* const* layou
     return !use || !gpu::run(*cuda, *use, pieces, unpack);
 }
 
+// Contiguous memory of the host: pinned for a device, ordinary for -1. Null where there is none.
+WARPWRIGHT_API void* warpwright_allocate(std::size_t bytes, int device) {
+    using namespace warpwright::mpi;
+    if (device < 0) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return nullptr;
+    const gpu::Current current(*cuda, device);
+    void* memory = nullptr;
+    return current && !cuda->allocate_host(&memory, bytes, 3) ? memory : nullptr;
+}
+
+WARPWRIGHT_API void warpwright_release(void* memory, int device) {
+    using namespace warpwright::mpi;
+    if (device < 0) return std::free(memory);
+    const gpu::Current current(*gpu::driver(), device);
+    if (current) gpu::driver()->release_host(memory);
+}
+
+namespace {
+
+// Many objects whose packed bytes lie at places of their own, moved again and again.
+struct Group {
+    struct Member {
+        Layout layout;
+        char *base, *packed;
+    };
+    int device; // -1: all on the host
+    std::vector<Member> members;
+    std::vector<warpwright::mpi::gpu::Piece> pieces;
+};
+
+} // namespace
+
+WARPWRIGHT_API Group* warpwright_group(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed, int device) {
+    auto* group = new Group{device, {}, {}};
+    for (Bytes i = 0; i < count; ++i) {
+        char *base = static_cast<char*>(bases[i]), *end = static_cast<char*>(packed[i]);
+        group->members.push_back({*layouts[i], base, end});
+        if (device >= 0 && layouts[i]->node) warpwright::mpi::gpu::cut(layouts[i]->node, base + layouts[i]->offset, end, group->pieces);
+    }
+    return group;
+}
+
+WARPWRIGHT_API void warpwright_group_free(Group* group) { delete group; }
+
+// Pack or unpack all; on a GPU on `stream`, in as few launches as their number allows. 0 on success.
+WARPWRIGHT_API int warpwright_group_run(const Group* group, int unpack, void* stream) {
+    using namespace warpwright::mpi;
+    if (group->device < 0) {
+        for (const auto& [layout, base, packed] : group->members) {
+            if (unpack) copy<Direction::unpack>(layout, base, packed, 0, layout.bytes());
+            else copy<Direction::pack>(layout, base, packed, 0, layout.bytes());
+        }
+        return 0;
+    }
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return 1;
+    for (const auto& [layout, base, packed] : group->members) { // the arrays may have gone since
+        if (!layout.node) continue;
+        const gpu::Place place = gpu::place_of(*cuda, base + layout.offset);
+        if (place.where != gpu::Where::device || place.device != group->device) return 1;
+    }
+    gpu::Use use(*cuda, group->device);
+    return !use || !gpu::run(*cuda, *use, group->pieces, unpack, true, stream);
+}
+
 // Launch a pack or unpack between memory of one GPU (or pinned memory) on its stream and return at once; 0 on success.
 WARPWRIGHT_API int warpwright_enqueue(const Layout* layout, void* base, void* packed, int unpack) {
     using namespace warpwright::mpi;
@@ -138,6 +205,29 @@ WARPWRIGHT_API int warpwright_enqueue(const Layout* layout, void* base, void* pa
     if (here.where != gpu::Where::device || !reached) return 1;
     gpu::Use use(*cuda, here.device);
     return !use || !gpu::run_layout(*cuda, *use, *layout, static_cast<char*>(base), static_cast<char*>(packed), unpack, false);
+}
+
+// What the driver says of an address, for diagnosis: where[0..6] = place (gpu::Where), code, memory type, managed, device, context, device address.
+// Returns 1 where CUDA is not loaded.
+WARPWRIGHT_API int warpwright_place(const void* pointer, std::int64_t* where) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 1;
+    const gpu::Said said = gpu::said_of(*cuda, pointer);
+    const std::int64_t all[] = {static_cast<int>(gpu::place_of(*cuda, pointer).where), said.code, said.kind, said.managed, said.device,
+                                reinterpret_cast<std::int64_t>(said.context), static_cast<std::int64_t>(said.on_device)};
+    std::copy(std::begin(all), std::end(all), where);
+    return 0;
+}
+
+// How far a device's set-up gets, step by step, for diagnosis: 0 no driver, 1 no context of the device, 2 no code of the kernels, 3 ready.
+WARPWRIGHT_API int warpwright_ready(int device) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda) return 0;
+    const gpu::Current current(*cuda, device);
+    if (!current) return 1;
+    return gpu::Use(*cuda, device) ? 3 : 2;
 }
 
 // How the end of a kernel is learned, for measurements: 0 stream, 1 flag, 2 write; and on which stream, 1 being the legacy default one.

@@ -1,203 +1,19 @@
-// The GPU side: the CUDA driver by dlopen, the kernels by NVRTC, launches and waiting. Without a GPU, or before the program uses one, nothing is
-// loaded. Whatever fails answers false, and the caller leaves the work to the MPI library.
+// The GPU side: the kernels loaded, launches and waiting. Whatever fails answers false, and the caller leaves the work to the MPI library.
 #pragma once
-#include <dlfcn.h>
-#include <link.h>
-
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <functional>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "compiler.hpp"
+#include "driver.hpp"
 #include "kernel_arguments.hpp"
 #include "pack_cpu.hpp"
-#include "kernels.cu"
 
 namespace warpwright::mpi::gpu {
-
-using Pointer = std::uint64_t;
-using Opaque = void*;
-
-struct Driver {
-    int (*init)(unsigned);
-    int (*device_attribute)(int*, int, int);
-    int (*retain)(Opaque*, int);
-    int (*current)(Opaque*);
-    int (*make_current)(Opaque);
-    int (*load)(Opaque*, const void*);
-    int (*function)(Opaque*, Opaque, const char*);
-    int (*launch)(Opaque, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Opaque, void**, void**);
-    int (*wait)(Opaque);
-    int (*write)(Opaque, Pointer, u32, unsigned);
-    int (*pointer_attributes)(unsigned, const int*, void**, Pointer);
-    int (*allocate)(Pointer*, std::size_t);
-    int (*release)(Pointer);
-    int (*allocate_host)(void**, std::size_t, unsigned);
-    int (*release_host)(void*);
-    int (*copy)(Pointer, Pointer, std::size_t, Opaque);
-    int (*fill)(Pointer, unsigned char, std::size_t);
-    bool complete = false;
-};
-
-inline Driver load_driver(void* library) {
-    Driver driver{};
-    bool all = true;
-    const auto find = [&](auto& function, const char* name) {
-        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-        all = all && function;
-    };
-    find(driver.init, "cuInit"), find(driver.device_attribute, "cuDeviceGetAttribute"), find(driver.retain, "cuDevicePrimaryCtxRetain");
-    find(driver.current, "cuCtxGetCurrent"), find(driver.make_current, "cuCtxSetCurrent"), find(driver.load, "cuModuleLoadData");
-    find(driver.function, "cuModuleGetFunction"), find(driver.launch, "cuLaunchKernel"), find(driver.wait, "cuStreamSynchronize");
-    find(driver.write, "cuStreamWriteValue32_v2"), find(driver.pointer_attributes, "cuPointerGetAttributes");
-    find(driver.allocate, "cuMemAlloc_v2"), find(driver.release, "cuMemFree_v2"), find(driver.allocate_host, "cuMemHostAlloc");
-    find(driver.release_host, "cuMemFreeHost"), find(driver.copy, "cuMemcpyAsync"), find(driver.fill, "cuMemsetD8_v2");
-    driver.complete = all;
-    return driver;
-}
-
-// How many libraries the process has loaded so far: a cheap sign that CUDA may have come since.
-inline unsigned long long libraries_loaded() {
-    unsigned long long loads = 0;
-    dl_iterate_phdr([](dl_phdr_info* info, std::size_t, void* result) {
-        *static_cast<unsigned long long*>(result) = info->dlpi_adds;
-        return 1;
-    }, &loads);
-    return loads;
-}
-
-// WARPWRIGHT_MPI_GPU=1: programs that use CUDA are served. Off by default, because this file has only run on the driver of the tests: its one run
-// on a GPU ended with a segmentation fault before the first byte was packed, perhaps because a GPU's address was taken for the host's.
-inline bool wanted() {
-    static const bool set = [] {
-        const char* value = std::getenv("WARPWRIGHT_MPI_GPU");
-        return value && !std::strcmp(value, "1");
-    }();
-    return set;
-}
-
-// Whether the program has loaded CUDA's driver, as `driver` saw it last.
-inline std::atomic<bool> present{false};
-
-// The driver once the program itself has loaded it, else null: a program on host buffers never touches CUDA.
-inline Driver* driver() {
-    static std::atomic<Driver*> loaded{nullptr};
-    static std::atomic<unsigned long long> seen{0};
-    if (Driver* known = loaded.load(std::memory_order_acquire)) return known;
-    const unsigned long long now = libraries_loaded();
-    if (seen.load(std::memory_order_relaxed) == now) return nullptr;
-    seen.store(now, std::memory_order_relaxed);
-    void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
-    if (!library) return nullptr;
-    present = true;
-    static Driver found = load_driver(library);
-    if (!found.complete) return nullptr;
-    loaded.store(&found, std::memory_order_release);
-    return &found;
-}
-
-// Whether a call must be left to the library because its buffers may be a GPU's.
-inline bool avoided() {
-    const bool usable = driver() != nullptr;
-    return present && !(usable && wanted());
-}
-
-enum class Where { pageable, pinned, device, foreign }; // foreign: another context than the device's primary one
-
-struct Place {
-    Where where = Where::pageable;
-    int device = 0;
-};
-
-Opaque primary_context(Driver& cuda, int device);
-
-inline Place place_of(Driver& cuda, const void* pointer) {
-    unsigned kind = 0, managed = 0;
-    int device = -1;
-    Opaque context = nullptr;
-    const int wanted[] = {2, 8, 9, 1}; // memory type, is managed, device ordinal, context
-    void* results[] = {&kind, &managed, &device, &context};
-    if (cuda.pointer_attributes(4, wanted, results, reinterpret_cast<Pointer>(pointer)) || kind == 0) return {};
-    if (managed || kind == 1) return {Where::pinned, device};
-    if (context && context != primary_context(cuda, device)) return {Where::foreign, device};
-    return {Where::device, device};
-}
-
-// --- compilation -------------------------------------------------------------------------------------------------------------------------
-
-struct Compiler {
-    int (*create)(Opaque*, const char*, const char*, int, const char* const*, const char* const*);
-    int (*compile)(Opaque, int, const char* const*);
-    int (*size)(Opaque, std::size_t*);
-    int (*code)(Opaque, char*);
-    int (*log_size)(Opaque, std::size_t*);
-    int (*log)(Opaque, char*);
-};
-
-inline void* open_compiler() {
-    if (const char* path = std::getenv("WARPWRIGHT_NVRTC")) { // found by Python in NVIDIA's registry packages
-        const std::string library = path, builtins = library.substr(0, library.rfind('/')) + "/libnvrtc-builtins.so" + library.substr(library.rfind(".so") + 3);
-        dlopen(builtins.c_str(), RTLD_NOW); // libnvrtc opens it by name, outside the loader's path
-        if (void* opened = dlopen(path, RTLD_NOW)) return opened;
-    }
-    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"})
-        if (void* opened = dlopen(name, RTLD_NOW)) return opened;
-    return nullptr;
-}
-
-inline std::string compiled(const std::string& arch) {
-    void* library = open_compiler();
-    if (!library) {
-        std::fprintf(stderr, "warpwright.mpi: expected NVIDIA's run-time compiler libnvrtc, saw none: GPU buffers are left to the MPI library; "
-                             "pip install nvidia-cuda-nvrtc\n");
-        return {};
-    }
-    Compiler nvrtc{};
-    const auto find = [&](auto& function, const char* name) { function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name)); };
-    find(nvrtc.create, "nvrtcCreateProgram"), find(nvrtc.compile, "nvrtcCompileProgram"), find(nvrtc.size, "nvrtcGetCUBINSize");
-    find(nvrtc.code, "nvrtcGetCUBIN"), find(nvrtc.log_size, "nvrtcGetProgramLogSize"), find(nvrtc.log, "nvrtcGetProgramLog");
-    Opaque program = nullptr;
-    const std::string target = "--gpu-architecture=sm_" + arch;
-    const char* options[] = {target.c_str(), "--std=c++17"};
-    std::size_t size = 0;
-    if (nvrtc.create(&program, kernel_source, "kernels.cu", 0, nullptr, nullptr)) return {};
-    if (nvrtc.compile(program, 2, options)) {
-        nvrtc.log_size(program, &size);
-        std::string log(size, ' ');
-        nvrtc.log(program, log.data());
-        std::fprintf(stderr, "warpwright.mpi: NVRTC refused kernels.cu: GPU buffers are left to the MPI library\n%s\n", log.c_str());
-        return {};
-    }
-    if (nvrtc.size(program, &size)) return {};
-    std::string code(size, ' ');
-    return nvrtc.code(program, code.data()) ? std::string() : code;
-}
-
-// The kernels' machine code, compiled once for each text and architecture (about two seconds).
-inline std::string machine_code(const std::string& arch) {
-    const char* cache = std::getenv("WARPWRIGHT_CACHE");
-    const char* home = std::getenv("HOME");
-    const std::string folder = cache ? cache : std::string(home ? home : "/tmp") + "/.cache/warpwright";
-    std::ostringstream name;
-    name << folder << "/mpi_" << std::hex << std::hash<std::string>()(kernel_source) << "_" << arch << ".cubin";
-    std::ifstream kept(name.str(), std::ios::binary);
-    if (kept) return std::string(std::istreambuf_iterator<char>(kept), {});
-    const std::string code = compiled(arch);
-    if (code.empty()) return code;
-    const std::string fresh = name.str() + "." + std::to_string(reinterpret_cast<std::uintptr_t>(&code)) + std::to_string(std::rand());
-    std::ofstream(fresh, std::ios::binary).write(code.data(), static_cast<std::streamsize>(code.size()));
-    std::rename(fresh.c_str(), name.str().c_str()); // atomic: two builders of the same text are no race
-    return code;
-}
-
-// --- a device ----------------------------------------------------------------------------------------------------------------------------
 
 enum class Waiting { stream, flag, write };
 
@@ -229,7 +45,7 @@ struct Uploaded {
 };
 
 struct Device {
-    Opaque context = nullptr, module = nullptr;
+    Opaque module = nullptr;
     Opaque nest[5][deepest_nest][2] = {}; // [log2 of the width][depth - 1][1 or 4 words a thread]
     Opaque tree[5] = {}, group = nullptr;
     Opaque stream = reinterpret_cast<Opaque>(1); // CU_STREAM_LEGACY: ordered with what the program launched on its default stream
@@ -239,6 +55,7 @@ struct Device {
     std::mutex busy; // of the flag and the tables: one launch is awaited at a time
     std::map<std::pair<const void*, u32>, Uploaded> tables; // by node and width, for the layouts used last
     Scratch scratch;
+    std::atomic<bool> tried{false};
     bool usable = false;
 };
 
@@ -263,46 +80,28 @@ inline bool set_up(Driver& cuda, Device& device, int ordinal) {
     return true;
 }
 
-constexpr int most_devices = 64;
-
-inline Opaque primary_context(Driver& cuda, int ordinal) {
-    static std::atomic<Opaque> contexts[most_devices];
-    if (ordinal < 0 || ordinal >= most_devices) return nullptr;
-    if (Opaque known = contexts[ordinal].load(std::memory_order_acquire)) return known;
-    Opaque context = nullptr; // kept for the life of the process
-    if (cuda.retain(&context, ordinal)) return nullptr;
-    contexts[ordinal].store(context, std::memory_order_release);
-    return context;
-}
-
 // The device with its kernels loaded and its context current in this thread for the life of this object.
 class Use {
 public:
-    Use(Driver& cuda, int ordinal) : cuda_(cuda) {
+    Use(Driver& cuda, int ordinal) : current_(cuda, ordinal) {
         static Device devices[most_devices];
-        static std::once_flag once[most_devices];
-        if (ordinal < 0 || ordinal >= most_devices) return;
-        Opaque context = primary_context(cuda, ordinal);
-        if (!context || cuda.current(&before_)) return;
-        if (before_ != context) changed_ = cuda.make_current(context) == 0;
-        if (before_ != context && !changed_) return;
+        if (!current_) return; // an ordinal out of range has no context either
         Device& device = devices[ordinal];
-        std::call_once(once[ordinal], [&] { device.context = context, device.usable = set_up(cuda, device, ordinal); });
+        if (!device.tried.load(std::memory_order_acquire)) { // no std::call_once: its thread-local variables are the C++ library's, which may be there twice
+            const std::lock_guard lock(device.busy);
+            if (!device.tried.load(std::memory_order_relaxed)) {
+                device.usable = set_up(cuda, device, ordinal);
+                device.tried.store(true, std::memory_order_release);
+            }
+        }
         if (device.usable) device_ = &device;
     }
-    ~Use() {
-        if (changed_) cuda_.make_current(before_);
-    }
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
     explicit operator bool() const { return device_ != nullptr; }
     Device& operator*() const { return *device_; }
     Device* operator->() const { return device_; }
 
 private:
-    Driver& cuda_;
-    Opaque before_ = nullptr;
-    bool changed_ = false;
+    Current current_;
     Device* device_ = nullptr;
 };
 
@@ -317,6 +116,7 @@ struct Launch {
     Driver& cuda;
     Device& device;
     int unpack;
+    Opaque stream;
     bool waited = true; // false: the work is left on the stream
     DoneArguments done{};
 
@@ -326,7 +126,7 @@ struct Launch {
     }
 
     bool start(Opaque kernel, u32 blocks, void** arguments) {
-        return cuda.launch(kernel, blocks, 1, 1, threads, 1, 1, 0, device.stream, arguments, nullptr) == 0;
+        return cuda.launch(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, nullptr) == 0;
     }
 
     bool nest(RequestArguments& request, bool last) {
@@ -346,7 +146,7 @@ struct Launch {
     // Spin until the ticket shows; after some milliseconds ask the stream instead, because a kernel that failed never stores it.
     bool flagged(u32 ticket) {
         for (int spins = 0; *device.flag != ticket; ++spins) {
-            if (spins == 1 << 18) return cuda.wait(device.stream) == 0;
+            if (spins == 1 << 18) return cuda.wait(stream) == 0;
             __builtin_ia32_pause();
         }
         std::atomic_thread_fence(std::memory_order_acquire);
@@ -361,11 +161,11 @@ struct Launch {
         }
         if (good && waiting() == Waiting::write) {
             const u32 ticket = ++device.ticket;
-            if (cuda.write(device.stream, reinterpret_cast<Pointer>(device.flag), ticket, 0) == 0) {
+            if (cuda.write(stream, reinterpret_cast<Pointer>(device.flag), ticket, 0) == 0) {
                 return flagged(ticket);
             }
         }
-        return cuda.wait(device.stream) == 0 && good;
+        return cuda.wait(stream) == 0 && good;
     }
 };
 
@@ -404,12 +204,12 @@ inline void cut(const NodeRef& node, char* strided, char* packed, std::vector<Pi
     for (std::size_t i = 0; i < node->parts.size(); ++i) cut(node->parts[i].node, strided + node->parts[i].offset, packed + node->starts[i], pieces);
 }
 
-inline const Uploaded* uploaded(Driver& cuda, Device& device, const NodeRef& node, u32 width) {
+inline const Uploaded* uploaded(Driver& cuda, Device& device, const NodeRef& node, u32 width, Opaque stream) {
     auto& kept = device.tables;
     const std::pair<const void*, u32> key{node.get(), width};
     if (auto found = kept.find(key); found != kept.end()) return &found->second;
     if (kept.size() >= 256) {
-        if (cuda.wait(device.stream)) return nullptr;
+        if (cuda.wait(stream)) return nullptr;
         for (auto& [_, old] : kept) cuda.release(old.memory);
         kept.clear();
     }
@@ -427,7 +227,7 @@ inline const Uploaded* uploaded(Driver& cuda, Device& device, const NodeRef& nod
     append(2, tables.offsets.data(), tables.offsets.size() * sizeof(Bytes));
     append(3, tables.children.data(), tables.children.size() * sizeof(u32));
     if (cuda.allocate(&result.memory, bytes.size())) return nullptr;
-    if (cuda.copy(result.memory, reinterpret_cast<Pointer>(bytes.data()), bytes.size(), device.stream) || cuda.wait(device.stream)) {
+    if (cuda.copy(result.memory, reinterpret_cast<Pointer>(bytes.data()), bytes.size(), stream) || cuda.wait(stream)) {
         cuda.release(result.memory);
         return nullptr;
     }
@@ -436,7 +236,7 @@ inline const Uploaded* uploaded(Driver& cuda, Device& device, const NodeRef& nod
 
 inline bool launch_tree(Launch& launch, const Piece& piece, bool last) {
     const u32 width = word_width(*piece.node, piece.strided, piece.packed);
-    const Uploaded* tables = uploaded(launch.cuda, launch.device, piece.owned, width);
+    const Uploaded* tables = uploaded(launch.cuda, launch.device, piece.owned, width, launch.stream);
     if (!tables) return false;
     Pointer tree[4];
     for (int i = 0; i < 4; ++i) tree[i] = tables->memory + tables->at[i];
@@ -448,10 +248,11 @@ inline bool launch_tree(Launch& launch, const Piece& piece, bool last) {
     return launch.start(launch.device.tree[log2_of(width)], blocks, arguments);
 }
 
-// Move all pieces; both sides are memory that this device reaches. Returns after the last byte has arrived, if it is waited for.
-inline bool run(Driver& cuda, Device& device, const std::vector<Piece>& pieces, bool unpack, bool waited = true) {
+// Move all pieces; both sides are memory that this device reaches. Returns after the last byte has arrived, if it is waited for. Without a stream
+// it is the device's own.
+inline bool run(Driver& cuda, Device& device, const std::vector<Piece>& pieces, bool unpack, bool waited = true, Opaque stream = nullptr) {
     const std::lock_guard lock(device.busy);
-    Launch launch{cuda, device, unpack, waited};
+    Launch launch{cuda, device, unpack, stream ? stream : device.stream, waited};
     bool good = true;
     GroupArguments group;
     const auto flush = [&](bool last) {
@@ -498,7 +299,7 @@ inline bool run_layout(Driver& cuda, Device& device, const Layout& layout, char*
     char* strided = base + layout.offset;
     if (layout.node->depth >= 0 && layout.node->depth <= deepest_nest && layout.node->bytes < most_words) { // no list of pieces to allocate
         const std::lock_guard lock(device.busy);
-        Launch launch{cuda, device, unpack, waited};
+        Launch launch{cuda, device, unpack, device.stream, waited};
         RequestArguments request = request_of(*layout.node, strided, packed);
         return launch.finish(launch.nest(request, true));
     }

@@ -16,17 +16,6 @@ struct Counter {
 
 inline Counter packs, unpacks, sends, receives, persistents;
 
-// With WARPWRIGHT_MPI_REPORT each process says at its end what was served.
-inline void report() {
-    if (!std::getenv("WARPWRIGHT_MPI_REPORT")) return;
-    const std::pair<const char*, const Counter*> all[] = {
-        {"MPI_Pack", &packs}, {"MPI_Unpack", &unpacks}, {"send", &sends}, {"receive", &receives}, {"persistent", &persistents}};
-    std::string line = "warpwright.mpi: served and forwarded:";
-    for (const auto& [name, counter] : all)
-        line.append(" ").append(name).append(" ").append(std::to_string(counter->served)).append("+").append(std::to_string(counter->forwarded));
-    std::fprintf(stderr, "%s\n", line.c_str());
-}
-
 // WARPWRIGHT_MPI=off: everything is forwarded.
 inline const bool enabled = [] {
     const char* value = std::getenv("WARPWRIGHT_MPI");

@@ -2,6 +2,7 @@
 // known by its handle. A completion call takes what it knows of its requests out of the table before the library may reuse a handle, and puts
 // back what did not complete.
 #pragma once
+#include <memory>
 #include <unordered_map>
 
 #include "staging.hpp"
@@ -17,19 +18,26 @@ struct Operation {
     bool persistent = false;
     bool active = true;    // false: a persistent request that is not started, or whose end was seen
     bool unpacked = false; // MPI_Request_get_status has shown the end already
+    bool whole = false;    // a collective's: all its bytes arrive, and its status does not count them
+    Staged sent{};         // of a collective: the side that is sent, where both are staged
+    std::shared_ptr<void> kept{};
 };
+
+[[noreturn]] inline void refused() {
+    std::fprintf(stderr, "warpwright.mpi: a message arrived that the GPU refused to unpack\n");
+    std::abort(); // the library has handed it over: it cannot be received again, and wrong bytes are worse
+}
 
 // What arrived goes where it belongs. Nothing arrived in a cancelled receive.
 inline void deliver(Operation& operation, const Status& status) {
     if (!operation.receive || !operation.active || operation.unpacked) return;
     int cancelled = 0;
-    Count received = 0;
-    test_cancelled(&status, &cancelled);
-    if (cancelled || get_elements(&status, packed_handle(), &received)) return;
-    if (!operation.staged.unpack(received)) {
-        std::fprintf(stderr, "warpwright.mpi: a message arrived that the GPU refused to unpack\n");
-        std::abort(); // the library has handed it over: it cannot be received again, and wrong bytes are worse
+    Count received = operation.staged.bytes();
+    if (!operation.whole) {
+        test_cancelled(&status, &cancelled);
+        if (cancelled || get_elements(&status, packed_handle(), &received)) return;
     }
+    if (!operation.staged.unpack(received)) refused();
     operation.unpacked = true;
 }
 
@@ -64,6 +72,7 @@ public:
 
     static void drop(Operation* operation) {
         operation->staged.release();
+        operation->sent.release();
         delete operation;
     }
 

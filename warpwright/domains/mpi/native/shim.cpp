@@ -1,6 +1,6 @@
 // The interposed MPI functions for one library family (abi.hpp): each decides, then serves the call or forwards it untouched.
 #include "api.cpp"
-#include "messages.hpp"
+#include "collectives.hpp"
 
 namespace warpwright::mpi {
 
@@ -35,6 +35,24 @@ __attribute__((noinline)) bool served(void* strided, Count count, Type* type, vo
     } catch (const Overflow&) {
         return false;
     }
+}
+
+// What is counted, in the order of warpwright_counts.
+inline const std::pair<const char*, const Counter*> counted[] = {
+    {"MPI_Pack", &packs}, {"MPI_Unpack", &unpacks}, {"send", &sends}, {"receive", &receives}, {"persistent", &persistents},
+    {"all-to-all", &all_to_alls}, {"neighbour", &neighbours}};
+
+// With WARPWRIGHT_MPI_REPORT each process says at its end what was served: on the standard error, or as a line of the file that it names.
+inline void report() {
+    const char* where = std::getenv("WARPWRIGHT_MPI_REPORT");
+    if (!where) return;
+    std::string line = "warpwright.mpi: served and forwarded:";
+    for (const auto& [name, counter] : counted)
+        line.append(" ").append(name).append(" ").append(std::to_string(counter->served)).append("+").append(std::to_string(counter->forwarded));
+    line += "\n";
+    std::FILE* file = where[0] == '/' ? std::fopen(where, "a") : nullptr;
+    std::fwrite(line.data(), 1, line.size(), file ? file : stderr); // one write: processes share the file
+    if (file) std::fclose(file);
 }
 
 } // namespace warpwright::mpi
@@ -115,7 +133,8 @@ WARPWRIGHT_API int warpwright_read_datatype(Handle datatype, Bytes* extent) {
     return !found;
 }
 
-WARPWRIGHT_API void warpwright_counts(std::uint64_t* counts) {
-    const Counter* all[] = {&packs, &unpacks, &sends, &receives, &persistents};
-    for (const Counter* counter : all) *counts++ = counter->served, *counts++ = counter->forwarded;
+// Served and forwarded calls of each kind; returns the number of kinds.
+WARPWRIGHT_API int warpwright_counts(std::uint64_t* counts) {
+    for (const auto& [name, counter] : counted) *counts++ = counter->served, *counts++ = counter->forwarded;
+    return static_cast<int>(std::size(counted));
 }

@@ -12,38 +12,49 @@ namespace warpwright::mpi {
 struct Buffer {
     char* memory;
     std::size_t room;
-    bool pinned;
+    int device; // pinned, by this device's context; -1: ordinary memory
+    bool pinned() const { return device >= 0; }
 };
 
 // Buffers by the logarithm of their size, kept for the next message; at most `kept` of each size.
 class Pool {
 public:
-    Buffer* take(std::size_t bytes, bool pinned) {
+    // Null where there is no memory, or the driver refuses.
+    Buffer* take(std::size_t bytes, int device) {
         const std::size_t room = std::bit_ceil(std::max<std::size_t>(bytes, 256));
-        auto& free = free_[pinned][std::countr_zero(room)];
+        auto& free = free_[device >= 0][std::countr_zero(room)];
         {
             const std::lock_guard lock(guard_);
             if (!free.empty()) {
                 Buffer* buffer = free.back();
                 free.pop_back();
-                return buffer;
+                return buffer; // pinned memory is portable: any device's
             }
         }
         void* memory = nullptr;
-        if (pinned) {
-            if (gpu::driver()->allocate_host(&memory, room, 3)) return nullptr;
+        if (device >= 0) {
+            gpu::Driver& cuda = *gpu::driver();
+            const gpu::Current current(cuda, device); // the calling thread may have no context
+            if (!current || cuda.allocate_host(&memory, room, 3)) return nullptr;
         } else {
             memory = std::aligned_alloc(64, room);
         }
-        return memory ? new Buffer{static_cast<char*>(memory), room, pinned} : nullptr;
+        return memory ? new Buffer{static_cast<char*>(memory), room, device} : nullptr;
     }
 
     void give(Buffer* buffer) {
-        const std::lock_guard lock(guard_);
-        auto& free = free_[buffer->pinned][std::countr_zero(buffer->room)];
-        if (free.size() < kept) return free.push_back(buffer);
-        if (buffer->pinned) gpu::driver()->release_host(buffer->memory);
-        else std::free(buffer->memory);
+        {
+            const std::lock_guard lock(guard_);
+            auto& free = free_[buffer->pinned()][std::countr_zero(buffer->room)];
+            if (free.size() < kept) return free.push_back(buffer);
+        }
+        if (buffer->pinned()) {
+            gpu::Driver& cuda = *gpu::driver();
+            const gpu::Current current(cuda, buffer->device);
+            cuda.release_host(buffer->memory);
+        } else {
+            std::free(buffer->memory);
+        }
         delete buffer;
     }
 
@@ -55,8 +66,14 @@ private:
 
 inline Pool pool;
 
-// Messages of fewer bytes go through the library's own engine: there is nothing to gain.
-constexpr Bytes least_on_host = 512;
+// Messages of fewer bytes go through the library's own engine: there is nothing to gain. WARPWRIGHT_MPI_LEAST: what this machine's model says.
+inline Bytes least_on_host() {
+    static const Bytes least = [] {
+        const char* value = std::getenv("WARPWRIGHT_MPI_LEAST");
+        return value ? std::max<Bytes>(1, std::atoll(value)) : Bytes(512);
+    }();
+    return least;
+}
 
 // One side of a message that is served here: its bytes lie packed in `buffer` while the library has them.
 struct Staged {
@@ -77,7 +94,7 @@ struct Staged {
 private:
     bool move(Direction direction, const Layout& part) const {
         if (!part.node) return true;
-        if (buffer->pinned) {
+        if (buffer->pinned()) {
             gpu::Driver& cuda = *gpu::driver();
             const gpu::Place here = gpu::place_of(cuda, base + part.offset);
             return gpu::copy(cuda, part, base, buffer->memory, here, {gpu::Where::pinned, here.device}, direction == Direction::unpack);
@@ -88,7 +105,24 @@ private:
     }
 };
 
-// A buffer for `count` objects at `base`, or nothing where the message is the library's own.
+// A buffer for the bytes of a layout at `base`, or nothing where the message is the library's own. `worth`: whether host buffers gain.
+inline bool stage_layout(const void* base, Layout whole, bool worth, Staged& staged) {
+    if (!whole.node || gpu::avoided()) return false;
+    int device = -1;
+    if (gpu::Driver* cuda = gpu::driver()) {
+        if (!base) return false; // MPI_BOTTOM: its parts may lie in different memories
+        const gpu::Place place = gpu::place_of(*cuda, static_cast<const char*>(base) + whole.offset);
+        if (place.where == gpu::Where::foreign) return false;
+        if (place.where == gpu::Where::device) device = place.device;
+    }
+    if (device < 0 && (!worth || whole.bytes() < least_on_host())) return false;
+    Buffer* buffer = pool.take(static_cast<std::size_t>(whole.bytes()), device);
+    if (!buffer) return false;
+    staged = {std::move(whole), const_cast<char*>(static_cast<const char*>(base)), buffer};
+    return true;
+}
+
+// The same for `count` objects of a datatype.
 template <class Size>
 inline bool stage(const void* base, Size count, Handle datatype, Staged& staged) {
     Type* type = types.get(datatype);
@@ -96,19 +130,7 @@ inline bool stage(const void* base, Size count, Handle datatype, Staged& staged)
     try {
         Layout whole = type->whole(count);
         if (whole.bytes() > static_cast<Bytes>(std::numeric_limits<Size>::max())) return false;
-        if (gpu::avoided()) return false;
-        bool pinned = false;
-        if (gpu::Driver* cuda = gpu::driver()) {
-            if (!base) return false; // MPI_BOTTOM: its parts may lie in different memories
-            const gpu::Where where = gpu::place_of(*cuda, static_cast<const char*>(base) + whole.offset).where;
-            if (where == gpu::Where::foreign) return false;
-            pinned = where == gpu::Where::device;
-        }
-        if (!pinned && (!type->worth_on_host || whole.bytes() < least_on_host)) return false;
-        Buffer* buffer = pool.take(static_cast<std::size_t>(whole.bytes()), pinned);
-        if (!buffer) return false;
-        staged = {std::move(whole), const_cast<char*>(static_cast<const char*>(base)), buffer};
-        return true;
+        return stage_layout(base, std::move(whole), type->worth_on_host, staged);
     } catch (const Overflow&) {
         return false;
     }

@@ -15,6 +15,7 @@ struct Type {
     Layout layout;  // of one object
     Bytes extent = 0;
     bool worth_on_host = false;
+    bool known = false; // the layout is right, also of a contiguous type
 
     // The layout of `count` objects. The last one is kept: programs repeat themselves, and tables on a GPU are kept by layout.
     Layout whole(Count count) {
@@ -29,12 +30,19 @@ struct Type {
     Layout kept{};
 };
 
-// From here on a block is one memcpy for Open MPI as for us; MPICH copies byte vectors byte by byte whatever their length.
+// From here on a block is one memcpy for Open MPI as for us; MPICH copies byte vectors byte by byte whatever their length. WARPWRIGHT_MPI_BLOCK: what
+// this machine's model says.
+inline Bytes forwarded_block() {
+    static const Bytes least = [] {
+        if (const char* value = std::getenv("WARPWRIGHT_MPI_BLOCK")) return std::max<Bytes>(1, std::atoll(value));
 #ifdef WARPWRIGHT_OPENMPI
-constexpr Bytes forwarded_block = 2048;
+        return Bytes(2048);
 #else
-constexpr Bytes forwarded_block = std::numeric_limits<Bytes>::max();
+        return std::numeric_limits<Bytes>::max();
 #endif
+    }();
+    return least;
+}
 
 inline Bytes shortest_block(const Node& node) {
     if (node.kind == Kind::dense) return node.bytes;
@@ -47,8 +55,8 @@ inline Type* understood(Handle handle) {
         auto found = described(handle);
         if (!found) return new Type{true, {}};
         const bool contiguous = !found->layout.node || (found->layout.node->kind == Kind::dense && found->extent == found->layout.bytes());
-        const bool worth = !contiguous && shortest_block(*found->layout.node) < forwarded_block;
-        return new Type{contiguous, found->layout, found->extent, worth};
+        const bool worth = !contiguous && shortest_block(*found->layout.node) < forwarded_block();
+        return new Type{contiguous, found->layout, found->extent, worth, true};
     } catch (const Overflow&) {
         return new Type{true, {}};
     }

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from warpwright.domains.rgnn.ir import Op, Program
+from warpwright.domains.rgnn.ir import NARROW, Op, Program, narrow
 from warpwright.domains.rgnn.lattice import PAIRS, WEIGHTS, Domain
 from warpwright.errors import NotApplicable
 
@@ -61,6 +61,7 @@ class _Lowering:
 
     program: Program
     fuse: bool = True
+    general: bool = False
     ready: dict[int, int] = field(default_factory=dict)
     """Stage from which a value is in memory (of an inline one: from which it can be computed)."""
     stage: dict[int, int] = field(default_factory=dict)
@@ -72,7 +73,7 @@ class _Lowering:
     def take(self, position: int) -> None:
         """Place one operation."""
         op = self.program.ops[position]
-        place = place_of(self.program, op)
+        place = place_of(self.program, op, self.general)
         if isinstance(place, Domain):
             self._in_kernel(position, op, place)
             return
@@ -131,12 +132,13 @@ class _Lowering:
         self.stored.update(i for i in self._leaves(values) if i in self.home)
 
 
-def lower(program: Program, fuse: bool = True) -> Schedule:
+def lower(program: Program, fuse: bool = True, general: bool = False) -> Schedule:
     """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
 
-    Without `fuse` sums over edges are stored, and another kernel takes them: more programs of it fit on a core.
+    Without `fuse` sums over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter that
+    has products of any form, with rows of any shape (heads, blocks) and any width.
     """
-    state = _Lowering(program, fuse)
+    state = _Lowering(program, fuse, general)
     for position in range(len(program.ops)):
         state.take(position)
     for position in program.outputs:
@@ -157,8 +159,23 @@ def lower(program: Program, fuse: bool = True) -> Schedule:
     return Schedule(program, tuple(step for _, step in sorted(steps, key=lambda pair: pair[0])), frozenset(state.inline))
 
 
-def place_of(program: Program, op: Op) -> Place:
+def added(op: Op, position: int, kernel: Kernel) -> bool:
+    """Is the result added up in memory, which has to be zero before?"""
+    return op.domain is not Domain.EDGE and (op.domain is not kernel.rows or position in kernel.partial)
+
+
+def late(program: Program, kernel: Kernel, position: int) -> bool:
+    """Does the operation take something that the kernel's loop over edges has summed?"""
+    op = program.ops[position]
+    if position in kernel.ops and op.over is Domain.EDGE and op.kind in {"contract", "segmax"}:
+        return True
+    return any(i in kernel.ops and late(program, kernel, i) for i in op.inputs)
+
+
+def place_of(program: Program, op: Op, general: bool = False) -> Place:
     """Return who computes an operation; raise NotApplicable where no kernel has its form."""
+    if op.kind == "reshape" and op.domain is Domain.EDGE:
+        raise NotApplicable("expected no other shape for values of edges")
     if op.kind in {"input", "view", "reshape", "count"}:
         return "host"
     reads = [program.ops[i] for i in op.inputs]
@@ -167,6 +184,8 @@ def place_of(program: Program, op: Op) -> Place:
         return "host"  # kept beside the graph
     if over in WEIGHTS or over in {Domain.SRC, Domain.DST, Domain.NODE}:
         return "host"
+    if general:
+        return _general_place(program, op, over)
     if any(len(read.shape) > 1 and read.domain not in {Domain.ETYPE, Domain.ONE} for read in reads):
         raise NotApplicable(f"expected rows of one dimension, saw {[read.shape for read in reads]}")
     if over in PAIRS:
@@ -184,6 +203,22 @@ def place_of(program: Program, op: Op) -> Place:
         raise NotApplicable("expected a maximum of one number")
     if op.kind == "contract" and (any(len(read.shape) > 1 for read in reads) or op.subscripts not in _LOOPS):
         raise NotApplicable(f"expected a weighted sum of rows, saw {op.subscripts}")
+    return op.domain
+
+
+def _general_place(program: Program, op: Op, over: Domain) -> Place:
+    if over in PAIRS:
+        if op.sums and op.domain not in {Domain.SRC, Domain.DST, Domain.ETYPE, Domain.ONE}:
+            raise NotApplicable(f"expected sums onto nodes or relations, saw {op.domain}")
+        return over
+    if op.domain is Domain.EDGE:
+        if narrow(program, op):
+            return "inline"
+        if op.kind == "contract" and op.width <= NARROW:
+            return Domain.PAIR_DST
+        raise NotApplicable(f"expected values of an edge with few numbers, saw {op.shape}")
+    if op.domain not in ROWS:
+        raise NotApplicable(f"expected sums over edges onto nodes or pairs, saw {op.domain}")
     return op.domain
 
 

@@ -12,6 +12,7 @@ import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.operator import Edges
 from warpwright.domains.rgnn.plan import Options
 from warpwright.errors import MissingExtra
 
@@ -19,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def whole_call(forward: Function) -> Function:
-    """Keep torch.compile and autocast out of a layer's forward: its sums are made in float32."""
+    """Keep autocast out of a layer's forward: its sums are made in float32."""
 
     @functools.wraps(forward)
     def run(self: Layer, *args: Any, **kwargs: Any) -> Any:
@@ -27,7 +28,7 @@ def whole_call(forward: Function) -> Function:
         with torch.autocast(device, enabled=False):
             return forward(self, *args, **kwargs)
 
-    return indices.uncompiled(run)  # type: ignore[return-value]
+    return run  # type: ignore[return-value]
 
 
 class Layer(torch.nn.Module):
@@ -43,6 +44,7 @@ class Layer(torch.nn.Module):
         self.hidden: list[torch.nn.Module] = []
         self.warned = False
 
+    @indices.uncompiled
     def fall_back(self, reason: str, *args: Any, **kwargs: Any) -> Any:
         """Compute a call by PyG's layer with this one's parameters; warn once. Raises MissingExtra without PyG."""
         if not self.warned:
@@ -79,11 +81,14 @@ def share(source: torch.nn.Module, target: torch.nn.Module) -> None:
             share(child, other)
 
 
+def typed_edges(edge_index: torch.Tensor, edge_type: torch.Tensor, sources: int, targets: int, relations: int) -> Edges:
+    """Return the edges of a call, of which an index is made."""
+    return Edges((edge_index, edge_type), (sources, targets, relations))
+
+
 def typed_index(edge_index: torch.Tensor, edge_type: torch.Tensor, sources: int, targets: int, relations: int) -> Index:
     """Return the index of a typed edge list, kept for the same tensors."""
-    return indices.of(
-        (edge_index, edge_type), (sources, targets, relations), lambda: Index(edge_index[0], edge_index[1], edge_type, sources, targets, relations)
-    )
+    return typed_edges(edge_index, edge_type, sources, targets, relations).index()
 
 
 def glorot(parameter: torch.Tensor | None) -> None:

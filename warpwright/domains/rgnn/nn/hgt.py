@@ -9,12 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
-from warpwright.domains.rgnn import index as indices
-from warpwright.domains.rgnn import models
-from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, whole_call, wide
-from warpwright.domains.rgnn.plan import run
+from warpwright.domains.rgnn.operator import Edges, apply
 
 EdgeType = tuple[str, str, str]
 
@@ -68,6 +65,14 @@ class Project(torch.autograd.Function):
         return None, *of_rows, *of_weights, *of_biases
 
 
+def _projected(counts: list[int], rows: list[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, ...]:
+    if torch.compiler.is_compiling():  # which writes no views
+        whole = torch.cat([F.linear(x, *linear) for x, linear in zip(rows, linears, strict=True)])
+        return tuple(part.contiguous() for part in whole.chunk(3, 1))
+    parts: tuple[torch.Tensor, ...] = Project.apply(counts, *rows, *(w for w, _ in linears), *(b for _, b in linears))
+    return parts
+
+
 class HGTConv(Layer):
     """Attention over all incoming edges of a node, with projections by node type and by edge type.
 
@@ -119,10 +124,10 @@ class HGTConv(Layer):
         counts = [x_dict[kind].shape[0] for kind in kinds]
         rows = [wide(x_dict[kind]) for kind in kinds]
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
-        keys, queries, values = self._by_head(Project.apply(counts, *rows, *(w for w, _ in linears), *(b for _, b in linears)))
+        keys, queries, values = self._by_head(_projected(counts, rows, linears))
         if edges:
-            graph = indices.of(edges, (*counts, hash(tuple(edge_index_dict))), lambda: self._index(kinds, counts, edge_index_dict))
-            out = run(models.hgt_single if self.heads == 1 else models.hgt, graph, self._given(keys, queries, values), self.options)
+            given = self._given(keys, queries, values)
+            out = apply("hgt_single" if self.heads == 1 else "hgt", self._edges(kinds, counts, edge_index_dict), given, self.options)
         else:
             out = torch.zeros_like(values)
         return self._finished(x_dict, kinds, counts, out.flatten(1))
@@ -145,12 +150,9 @@ class HGTConv(Layer):
             "attention": (Domain.ETYPE, weights[0]), "message": (Domain.ETYPE, weights[1]), "prior": (Domain.ETYPE, prior),
         }  # fmt: skip
 
-    def _index(self, kinds: list[str], counts: list[int], edge_index_dict: dict[EdgeType, torch.Tensor]) -> Index:
-        start = dict(zip(kinds, [0, *torch.tensor(counts).cumsum(0).tolist()], strict=False))
-        src = torch.cat([edges[0] + start[kind[0]] for kind, edges in edge_index_dict.items()])
-        dst = torch.cat([edges[1] + start[kind[-1]] for kind, edges in edge_index_dict.items()])
-        numbers = [torch.full((edges.shape[1],), self.edge_types_map[kind], device=src.device) for kind, edges in edge_index_dict.items()]
-        return Index(src, dst, torch.cat(numbers), sum(counts), sum(counts), len(self.edge_types))
+    def _edges(self, kinds: list[str], counts: list[int], edge_index_dict: dict[EdgeType, torch.Tensor]) -> Edges:
+        form = ",".join(f"{self.edge_types_map[kind]} {kinds.index(kind[0])} {kinds.index(kind[-1])}" for kind in edge_index_dict)
+        return Edges(tuple(edge_index_dict.values()), (*counts, len(self.edge_types)), form)
 
     def _finished(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor) -> dict[str, torch.Tensor]:
         results = {}

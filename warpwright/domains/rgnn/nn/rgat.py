@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch.nn import Parameter
 
-from warpwright.domains.rgnn import models
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_index, whole_call, wide
-from warpwright.domains.rgnn.plan import run
+from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_edges, whole_call, wide
+from warpwright.domains.rgnn.operator import apply
 
 
 class RGATConv(Layer):
@@ -110,17 +109,17 @@ class RGATConv(Layer):
         assert edge_type is not None
         weight = wide(self.att) @ wide(self.basis).flatten(1) if self.num_bases is not None else wide(self.weight)
         weight = weight.view(self.num_relations, self.in_channels, -1)
-        graph = typed_index(edge_index, edge_type, x.shape[0], x.shape[0], self.num_relations)
+        graph = typed_edges(edge_index, edge_type, x.shape[0], x.shape[0], self.num_relations)
         heads, width = self.heads, self.out_channels
         q, k = wide(self.q), wide(self.k)
         shapes = ((self.num_relations, self.in_channels, heads, width), (heads, width, heads)) if heads > 1 else (weight.shape, (width,))
-        layer = models.attention(heads, self.negative_slope, self.attention_mechanism == "within-relation")
+        layer = ("attention", heads, self.negative_slope, self.attention_mechanism == "within-relation")
         given = {"x": (Domain.NODE, wide(x)), "weight": (Domain.ETYPE, weight.view(shapes[0])),
                  "query": (Domain.ONE, q.reshape(shapes[1])), "key": (Domain.ONE, k.reshape(shapes[1]))}  # fmt: skip
         if heads == 1 and self.bias is not None:
             base = (Domain.DST, wide(self.bias).expand(x.shape[0], -1).contiguous())
-            return run(models.based(layer), graph, {**given, "base": base}, self.options, donated=("base",)).to(x.dtype)
-        out = run(layer, graph, given, self.options)
+            return apply(("based", layer), graph, {**given, "base": base}, self.options, donated=("base",)).to(x.dtype)
+        out = apply(layer, graph, given, self.options)
         if heads > 1:
             out = out.flatten(1) if self.concat else out.mean(1)
         return (out if self.bias is None else out + self.bias).to(x.dtype)

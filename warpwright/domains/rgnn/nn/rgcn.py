@@ -8,20 +8,15 @@ from typing import Any
 import torch
 from torch.nn import Parameter
 
-from warpwright.domains.rgnn import models
-from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.index import uncompiled
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_index, whole_call, wide
-from warpwright.domains.rgnn.plan import Layer as Program
-from warpwright.domains.rgnn.plan import run
+from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_edges, whole_call, wide
+from warpwright.domains.rgnn.operator import Edges, apply
 
-LAYERS: Mapping[str, Program] = {"mean": models.rgcn, "sum": models.rgcn_sum, "add": models.rgcn_sum, "max": models.rgcn_max}
-EMBEDDINGS: Mapping[str, Program] = {
-    "mean": models.aggregate, "sum": models.aggregate_sum, "add": models.aggregate_sum, "max": models.aggregate_max,
-}  # fmt: skip
-BLOCKS: Mapping[str, Program] = {
-    "mean": models.rgcn_blocks, "sum": models.rgcn_blocks_sum, "add": models.rgcn_blocks_sum, "max": models.rgcn_blocks_max,
-}  # fmt: skip
+LAYERS: Mapping[str, str] = {"mean": "rgcn", "sum": "rgcn_sum", "add": "rgcn_sum", "max": "rgcn_max"}
+EMBEDDINGS: Mapping[str, str] = {"mean": "aggregate", "sum": "aggregate_sum", "add": "aggregate_sum", "max": "aggregate_max"}
+BLOCKS: Mapping[str, str] = {"mean": "rgcn_blocks", "sum": "rgcn_blocks_sum", "add": "rgcn_blocks_sum", "max": "rgcn_blocks_max"}
+"""Names in models.py by aggregation."""
 
 X = torch.Tensor | None | tuple[torch.Tensor | None, torch.Tensor]
 
@@ -87,27 +82,26 @@ class RGCNConv(Layer):
         target = source if target is None else target
         if self.num_blocks is not None and not target.is_floating_point():
             raise ValueError("Block-diagonal decomposition not supported for non-continuous input features.")
-        graph = typed_index(edge_index, edge_type, source.shape[0], target.shape[0], self.num_relations)
+        graph = typed_edges(edge_index, edge_type, source.shape[0], target.shape[0], self.num_relations)
         weight = wide(self.weight)
         if self.comp is not None:
             weight = (wide(self.comp) @ weight.flatten(1)).view(self.num_relations, self.in_channels_l, self.out_channels)
         if not source.is_floating_point():
-            rows = graph.lift(Domain.ETYPE, Domain.PAIR_SRC).long() * self.in_channels_l + source[graph.lift(Domain.SRC, Domain.PAIR_SRC)]
-            message = (Domain.PAIR_SRC, weight.flatten(0, 1)[rows])
+            message = (Domain.PAIR_SRC, _rows_of(weight, source, graph))
             return self._run(EMBEDDINGS, graph, {"message": message}, target)
         elif self.num_blocks is not None:
             parts = wide(source).view(source.shape[0], self.num_blocks, -1)
             return self._run(BLOCKS, graph, {"x": (Domain.SRC, parts), "weight": (Domain.ETYPE, weight)}, target)
         return self._run(LAYERS, graph, {"x": (Domain.SRC, wide(source)), "weight": (Domain.ETYPE, weight)}, target)
 
-    def _run(self, layers: Mapping[str, Program], graph: Index, inputs: dict[str, tuple[Domain, torch.Tensor]], target: torch.Tensor) -> torch.Tensor:
+    def _run(self, layers: Mapping[str, str], graph: Edges, inputs: dict[str, tuple[Domain, torch.Tensor]], target: torch.Tensor) -> torch.Tensor:
         """Return the aggregate and what the targets themselves contribute, to which it is added."""
         dtype = target.dtype if target.is_floating_point() else self.weight.dtype
         base = self._base(target)
         if base is None or self.num_blocks is not None:
-            out = run(layers[self.aggr], graph, inputs, self.options).flatten(1)
+            out = apply(layers[self.aggr], graph, inputs, self.options).flatten(1)
             return (out if base is None else out + base).to(dtype)
-        return run(models.based(layers[self.aggr]), graph, {**inputs, "base": (Domain.DST, base)}, self.options, donated=("base",)).to(dtype)
+        return apply(("based", layers[self.aggr]), graph, {**inputs, "base": (Domain.DST, base)}, self.options, donated=("base",)).to(dtype)
 
     def _base(self, target: torch.Tensor) -> torch.Tensor | None:
         bias = None if self.bias is None else wide(self.bias)
@@ -117,6 +111,14 @@ class RGCNConv(Layer):
         if not target.is_floating_point():
             return root[target] if bias is None else root[target] + bias
         return wide(target) @ root if bias is None else torch.addmm(bias, wide(target), root)
+
+
+@uncompiled
+def _rows_of(weight: torch.Tensor, numbers: torch.Tensor, edges: Edges) -> torch.Tensor:
+    """Return the weight's row of each (source, relation) pair, for sources that are given by numbers."""
+    index = edges.index()
+    rows = index.lift(Domain.ETYPE, Domain.PAIR_SRC).long() * weight.shape[1] + numbers[index.lift(Domain.SRC, Domain.PAIR_SRC)]
+    return weight.flatten(0, 1)[rows]
 
 
 class FastRGCNConv(RGCNConv):

@@ -1,0 +1,172 @@
+"""Public MPI programs with derived datatypes, unchanged, with and without `warpwright mpi run`: `python -m benchmarks.mpi.outside --sources FOLDER --out FOLDER`.
+
+None of them was opened while the shims were written. Each is compiled against the headers of the MPI library beside the interpreter named by --python,
+run plainly and under `mpi run --report` in turns, and its output (but for the lines that tell times) and its files are compared byte for byte.
+SOURCES names the repositories and commits; FOLDER holds an archive of each, unpacked under the repository's name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, how it is built and run, and what of its output tells times."""
+
+    kind: str
+    source: str
+    """Repository and commit."""
+    folder: str
+    sources: tuple[str, ...]
+    """C or C++ files to compile, in the folder; none: a Python program."""
+    arguments: tuple[str, ...]
+    processes: int
+    flags: tuple[str, ...] = ()
+    stdin: str = ""
+    files: tuple[str, ...] = ()
+    """Patterns of the files that it writes."""
+    times: str = r"(?i)time|sec|flops|bandwidth|perf"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    copied: tuple[str, ...] = ()
+
+
+HEAT = "csc-summerschool-2024/mpi/heat-equation/cpp/solution-neighborhood"
+PROGRAMS = {
+    "poisson": Program(
+        "stencil, MPI_Sendrecv of columns", "keatina3/2d-poisson-MPI_Cart-solve 61b33406", "2d-poisson-MPI_Cart-solve",
+        ("jacobi.c", "prog.c", "poisson.c", "utils.c"), ("-g", "300"), 4, stdin="\n\n",
+    ),
+    "heat": Program(
+        "stencil, MPI_Neighbor_alltoallw", "ThePituLegend/csc-summerschool-2024 f03ff829", HEAT,
+        ("core.cpp", "heat.cpp", "io.cpp", "main.cpp", "setup.cpp", "utilities.cpp", "../../common/pngwriter.c"), ("2000", "2000", "100"), 4,
+        ("-I../../common", "-lpng", "-lz"), files=("*.png",),
+    ),
+    "spectral_dns": Program(
+        "FFT, MPI_Alltoallw of subarrays, Python", "mpi4py/mpi4py-fft 8c14416d", "mpi4py-fft/examples", (), ("spectral_dns_solver.py",), 4,
+    ),
+    "particles": Program(
+        "particles, MPI_Send of structs", "ThePituLegend/csc-summerschool-2024 f03ff829", "csc-summerschool-2024/mpi/datatypes-struct/solution",
+        ("struct_with_type.c",), (), 2,
+    ),
+    "miniamr": Program(
+        "AMR, no derived datatypes", "Mantevo/miniAMR 635fef2f", "miniAMR/ref", ("*.c",),
+        ("--num_tsteps", "6", "--npx", "2", "--npy", "2", "--npz", "1", "--num_objects", "1", "--object", "2", "0", "-1.1", "-1.1", "-1.1", "0.03", "0.03",
+         "0.03", "1.7", "1.7", "1.7", "0", "0", "0", "--num_vars", "10"), 4, times=r"[0-9]\.[0-9]|(?i:time|sec|flops|perf|mem)",
+    ),
+    "noncontig": Program(
+        "I/O, collective writes of indexed types", "pmodels/mpich 6a79bf65", "mpich/src/mpi/romio/test", ("noncontig_coll.c",), ("-fname", "file"), 2,
+        files=("file*",),
+    ),
+}  # fmt: skip
+
+
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a run, also as root, with this checkout for the command."""
+    root = {f"{name}_ALLOW_RUN_AS_ROOT{suffix}": "1" for name in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")}
+    return {**os.environ, **root, **more}
+
+
+def built(program: Program, sources: Path, prefix: Path, folder: Path) -> list[str]:
+    """Return the start of the command line of a program: compiled, or a Python interpreter."""
+    if not program.sources:
+        return [str(prefix / "bin/python")]
+    here = sources / program.folder
+    files = [str(path) for name in program.sources for path in sorted(here.glob(name)) if path.name != "profile_main.c"]
+    link = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lmpi", f"-Wl,-rpath,{prefix}/lib"]
+    objects = []
+    for file in files:
+        compiler = "gcc" if file.endswith(".c") else "g++"
+        objects.append(str(folder / f"{Path(file).stem}.o"))
+        headers = [flag for flag in program.flags if flag.startswith("-I")]
+        subprocess.run([compiler, "-O2", "-w", "-fcommon", *headers, link[0], "-c", file, "-o", objects[-1]], check=True, timeout=300, cwd=here)
+    target = str(folder / "program")
+    libraries = [flag for flag in program.flags if not flag.startswith("-I")]
+    subprocess.run(["g++", *objects, "-o", target, *link[1:], *libraries, "-lm"], check=True, timeout=120, cwd=here)
+    return [target]
+
+
+def once(program: Program, command: list[str], sources: Path, verb: list[str], limit: float) -> dict[str, object]:
+    """Run in a fresh folder; return the time, what it printed and wrote, and what the command reported."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (sources / program.folder).iterdir():
+            if path.is_file() and path.suffix in (".py", ".dat"):
+                shutil.copy(path, folder)
+        start = time.monotonic()
+        process = subprocess.run(
+            [*verb, *command], cwd=folder, input=program.stdin, capture_output=True, text=True, timeout=limit, env=environment(program.environment)
+        )
+        seconds = time.monotonic() - start
+        lines = sorted(line for line in process.stdout.splitlines() if not re.search(program.times, line))
+        wrote = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for pattern in program.files for path in sorted(Path(folder).glob(pattern))
+        }
+    report = [line for line in process.stderr.splitlines() if line.startswith("warpwright.mpi:")]
+    return {"code": process.returncode, "seconds": seconds, "printed": lines, "wrote": wrote, "report": report[-1] if report else "", "stderr": process.stderr}
+
+
+def row(name: str, program: Program, python: Path, sources: Path, repeats: int, limit: float) -> dict[str, object]:
+    """Return the row of one program under one library."""
+    prefix = python.parents[1]
+    version = subprocess.run([str(prefix / "bin/mpiexec"), "--version"], capture_output=True, text=True, timeout=60, env=environment({})).stdout
+    open_mpi = "Open MPI" in version or "open-mpi" in version or "PRRTE" in version or "prte" in version.lower()
+    launcher = [str(prefix / "bin/mpiexec"), *(["--oversubscribe", "--bind-to", "none"] if open_mpi else []), "-n", str(program.processes)]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*launcher, *built(program, sources, prefix, Path(folder)), *program.arguments]
+        verb = [sys.executable, "-m", "warpwright", "mpi", "run", "--report", "--"]
+        subprocess.run([*verb, "true"], capture_output=True, timeout=120, env=environment({}))
+        plain, faster = [], []
+        for _ in range(repeats):
+            plain.append(once(program, command, sources, [], limit))
+            faster.append(once(program, command, sources, verb, limit))
+    same = all(run["printed"] == plain[0]["printed"] and run["wrote"] == plain[0]["wrote"] and run["code"] == plain[0]["code"] for run in plain + faster)
+    before, after = (statistics.median(float(str(run["seconds"])) for run in runs) for runs in (plain, faster))
+    return {
+        "table": "outside", "library": "Open MPI 5.0.11" if open_mpi else "MPICH 5.0.2", "program": name, "kind": program.kind, "source": program.source,
+        "processes": program.processes, "code": plain[0]["code"], "same": same, "lines": len(plain[0]["printed"]), "files": len(plain[0]["wrote"]),  # type: ignore[arg-type]
+        "plain s": round(before, 2), "run s": round(after, 2), "report": str(faster[0]["report"]).partition("forwarded: ")[2],
+        "error": str(plain[0]["stderr"])[-300:] if plain[0]["code"] else "",
+    }  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sources", type=Path, required=True, metavar="FOLDER", help="where the repositories lie")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where rows.jsonl is written")
+    parser.add_argument("--python", type=Path, action="append", required=True, help="an interpreter beside an MPI library; may be given again")
+    parser.add_argument("--only", action="append", choices=tuple(PROGRAMS), help="a program; all without it")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=100, metavar="SECONDS", help="of one run")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    with (options.out / "rows.jsonl").open("a") as file:
+        for name in options.only or PROGRAMS:
+            for python in options.python:
+                try:
+                    told = row(name, PROGRAMS[name], python.absolute(), options.sources, options.repeats, options.limit)
+                except (subprocess.SubprocessError, OSError) as error:  # one that cannot be built or run is a row
+                    told = {"table": "outside", "program": name, "library": str(python.parents[1].name), "same": False, "error": str(error)[-300:]}
+                failed += not told["same"]
+                print(json.dumps(told), file=file, flush=True)
+                print(told, flush=True)
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Searches against one another."""

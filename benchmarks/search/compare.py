@@ -1,0 +1,227 @@
+"""Searches at equal evaluations over the twenty plain kernels: what each has found after so many programs.
+
+    python -m benchmarks.search.compare --out OUT [--seeds 200]
+
+The evaluations are those of an H200: rows "probe" of results/plain_cuda_h200 hold the time and the error of each program that was built for a kernel
+there. A search proposes recipes of that closed space and is answered from the rows, so that every search can be run many times and costs nothing;
+a program that errs too much is answered as wrong. A repeated proposal counts, as it does in the loop. `fsr` asks a scripted model: each answer is one
+of the space's programs drawn at random, or, one time in four, a text that does not compile: it shows what its protocol costs, not what a model knows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from warpwright.base import Action, Candidate, Comparison, Measurement, Record, Source, Task, Timing, Verdict, digest
+from warpwright.errors import NotApplicable
+from warpwright.llm import Message
+from warpwright.search import SEARCHES, fsr
+from warpwright.search.moves import Proposer, Recipe
+from warpwright.space import Space, Traits, Writing
+
+MEASURED = Path(__file__).parents[1] / "results" / "plain_cuda_h200" / "rows.jsonl"
+
+COUNTS = (2, 4, 8, 12)
+"""Evaluations after which a search is looked at."""
+
+ASKED = ("random", "greedy", "beam", "evolve", "bandit", "anneal", "ladder", "fsr")
+
+BROKEN = 0.25
+"""Share of the scripted model's answers that do not compile."""
+
+TRAITS = {"restrict": Traits("E"), "swap_axes": Traits("S", tried_first=True), "cooperate": Traits("S", tried_first=True),
+          "product_tile": Traits("S", tried_first=True), "transpose_tile": Traits("S", tried_first=True),
+          "gather_atomics": Traits("S", tried_first=True), "privatise": Traits("S", tried_first=True),
+          "shuffle_tree": Traits("S", tried_first=True), "fast_math": Traits("N")}  # fmt: skip
+"""What the ladder may know; every other technique is a plain schedule."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A technique that is legal where a measured program goes on with it."""
+
+    name: str
+    programs: tuple[Recipe, ...]
+    traits: Traits
+
+    def sites(self, ir: Recipe) -> Iterator[Action]:
+        """Yield what measured programs go on with."""
+        after = (one[len(ir)] for one in self.programs if len(one) > len(ir) and one[: len(ir)] == ir)
+        yield from dict.fromkeys(action for action in after if action.technique == self.name)
+
+    def apply(self, ir: Recipe, action: Action) -> Recipe:
+        """Return the longer recipe."""
+        if action not in self.sites(ir):
+            raise NotApplicable(f"expected a measured program, saw {[*map(str, ir), str(action)]}")
+        return (*ir, action)
+
+
+class Write:
+    """The given program -> one of the measured ones, named by its text."""
+
+    name = "write"
+    traits = Traits("S")
+
+    def sites(self, ir: Recipe) -> Iterator[Action]:
+        """Yield nothing: a model alone proposes it."""
+        return iter(())
+
+    def apply(self, ir: Recipe, action: Action) -> Recipe:
+        """Return the recipe that a text stands for."""
+        text = str(dict(action.params)["text"])
+        return (action,) if "broken" in text else tuple(map(Action.parse, json.loads(text.splitlines()[1][3:])))
+
+
+@dataclass
+class Kernel:
+    """One kernel's measured programs."""
+
+    name: str
+    speedups: dict[Recipe, float]
+    """Of each program that was built; 0 for one that errs too much."""
+
+    @property
+    def best(self) -> float:
+        """The greatest speed-up there is to be found."""
+        return max(self.speedups.values())
+
+    def space(self, rng: Random) -> Space[Recipe]:
+        """Return the closed space of the measured programs, in an order that says nothing: the rows have the likeliest first."""
+        programs = tuple(rng.sample(list(self.speedups), len(self.speedups)))
+        names = dict.fromkeys(action.technique for recipe in programs for action in recipe)
+        listed = [Listed(name, programs, TRAITS.get(name, Traits("S"))) for name in names]
+
+        def lower(ir: Recipe, actions: Recipe) -> Candidate:
+            return Candidate(Source("python", (("optimized.py", text_of(ir)),)), "cuda", actions)
+
+        writing = Writing("", "", "given", ("__global__",), lambda text: Action("write", "", (("text", text),)))
+        return Space((), (Write(), *listed), lower, writing=writing)
+
+    def record(self, space: Space[Recipe], recipe: Recipe) -> Record:
+        """Answer a proposal. A recipe that was not measured itself, only programs that go on with it, is as the original: a step on the way."""
+        candidate = space.candidate(recipe)
+        ir = space.replay(recipe)
+        task = Task(self.name, f"/{self.name}.cu", source_digest=digest(self.name))
+        if ir and ir[0].technique == "write":
+            verdict = Verdict(False, "not_built", "error: expected a semicolon")
+            return Record(task, candidate, "cuda:0", "not_built", verdict, detail=verdict.reason)
+        speedup = self.speedups.get(ir, 1.0)
+        if speedup == 0.0:
+            return Record(task, candidate, "cuda:0", "wrong", Verdict(False, "wrong", "the error is above the original's"))
+        ours, eager = (Timing((seconds,), seconds, seconds, seconds) for seconds in (1.0 / speedup, 1.0))
+        said: Comparison = "FASTER" if speedup > 1 else "SAME"
+        measured = Measurement("time", "s", "lower", ours, {"eager": eager}, "eager", speedup, (speedup, speedup), said)
+        return Record(task, candidate, "cuda:0", "ok", Verdict(True, "ok"), measured)
+
+
+def text_of(ir: Recipe) -> str:
+    """Return a text that stands for a program."""
+    return f"__global__ void kernel();\n// {json.dumps([str(action) for action in ir])}\n"
+
+
+@dataclass
+class Scripted:
+    """A model that knows the space and nothing of its times."""
+
+    kernel: Kernel
+    rng: Random
+    name: str = "scripted"
+
+    def ask(self, messages: Sequence[Message]) -> str:
+        """Return an answer drawn at random."""
+        text = "__global__ void broken()\n" if self.rng.random() < BROKEN else text_of(self.rng.choice(list(self.kernel.speedups)))
+        return f"```cuda\n{text}```"
+
+
+def kernels(path: Path) -> list[Kernel]:
+    """Return the kernels of a file of rows, with the programs that were timed."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    probes = [row for row in rows if row.get("table") == "probe" and "us" in row]
+    found = []
+    for name in dict.fromkeys(row["task"] for row in probes):
+        own = [row for row in probes if row["task"] == name]
+        allowed = 2 * own[0]["error"] + 1e-6
+        speedups = {tuple(map(Action.parse, row["recipe"])): own[0]["us"] / row["us"] if row["error"] <= allowed else 0.0 for row in own}
+        found.append(Kernel(name, speedups))
+    return found
+
+
+def followed(kernel: Kernel, search: str, seed: int, count: int) -> list[float]:
+    """Return the best speed-up found after each of `count` evaluations. A search that ends earlier keeps what it has."""
+    rng = Random(f"{kernel.name} {search} {seed}")
+    space = kernel.space(rng)
+    proposer: Proposer
+    if search == "fsr":
+        options = fsr.Options(candidates=2, depth=count, max_repair=2)
+        proposer = fsr.Fsr(Scripted(kernel, rng), options)(space, rng, 1)
+    else:
+        proposer = SEARCHES[search](space, rng, 1)
+    best = [1.0]
+    try:
+        asked = next(proposer)
+        while len(best) <= count:
+            records = [kernel.record(space, recipe) for recipe in asked]
+            for recipe, record in zip(asked, records, strict=True):
+                if recipe:  # the original is a baseline, and timed anyway
+                    best.append(max(best[-1], record.speedup))
+            asked = proposer.send(records)
+    except StopIteration:
+        pass
+    finally:
+        proposer.close()
+    return [*best, *[best[-1]] * count][: count + 1]
+
+
+def compared(found: Sequence[Kernel], searches: Iterable[str], seeds: int) -> Iterator[dict[str, Any]]:
+    """Yield a row for each search: the geometric mean over kernels and seeds of what it has found, as a share of the best there is."""
+    for search in searches:
+        shares: dict[int, list[float]] = {count: [] for count in COUNTS}
+        for kernel in found:
+            for seed in range(seeds):
+                line = followed(kernel, search, seed, max(COUNTS))
+                for count in COUNTS:
+                    shares[count].append(math.log(line[count] / kernel.best))
+        means = {f"after {count}": f"{math.exp(sum(logs) / len(logs)):.3f}" for count, logs in shares.items()}
+        whole = sum(value > math.log(0.99) for value in shares[max(COUNTS)]) / len(shares[max(COUNTS)])
+        yield {"table": "comparison", "search": search, **means, f"best found in {max(COUNTS)}": f"{whole:.0%}"}
+
+
+def space_row(found: Sequence[Kernel]) -> Mapping[str, Any]:
+    """Return what the space is."""
+    sizes = sorted(len(kernel.speedups) for kernel in found)
+    gains = [math.log(kernel.best) for kernel in found]
+    steps = {(kernel.name, one[:length]) for kernel in found for one in kernel.speedups for length in range(len(one))}
+    unmeasured = sum(recipe not in kernel.speedups for kernel in found for name, recipe in steps if name == kernel.name)
+    mean = math.exp(sum(gains) / len(gains))
+    return {
+        "table": "space", "kernels": len(found), "programs of a kernel": f"{sizes[0]} to {sizes[-1]}", "steps on the way, not measured": unmeasured,
+        "geometric mean of the best": f"{mean:.2f}",
+    }  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the comparison and write its rows."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=Path, default=MEASURED, help="measured programs (%(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="folder for rows.jsonl")
+    parser.add_argument("--seeds", type=int, default=200, help="runs of each search on each kernel (%(default)s)")
+    parser.add_argument("--searches", default=",".join(ASKED), help="names joined by commas (%(default)s)")
+    options = parser.parse_args(arguments)
+    found = kernels(options.rows)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with open(options.out / "rows.jsonl", "w") as file:
+        for row in (space_row(found), *compared(found, options.searches.split(","), options.seeds)):
+            print(json.dumps(row), flush=True)
+            file.write(json.dumps(row) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,52 @@
+"""The suite of twenty kernels: complete, described, and right at its edges."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+
+from benchmarks.fsr20 import edges, run
+from warpwright.domains.cuda import taskfile, unit
+
+
+def test_there_are_twenty_and_each_says_what_it_is() -> None:
+    assert len({kernel.name for kernel in run.KERNELS}) == len(run.KERNELS) == 20
+    for kernel in run.KERNELS:
+        text = kernel.task_text("cuda")
+        assert len(taskfile.statement(text)) > 10 and kernel.edges and kernel.values[0] == "nominal"
+        assert len(unit.entries(kernel.cuda)) == 1, "one host function"
+
+
+@pytest.mark.parametrize("kernel", run.KERNELS, ids=lambda kernel: kernel.name)
+def test_a_reference_takes_every_edge(kernel: run.Kernel) -> None:
+    for n, m in kernel.edges:
+        task = edges.namespace(kernel, n, m)
+        for kind in kernel.values if (n, m) == kernel.edges[-1] else ("nominal",):
+            wanted = task["reference"](*[x.double() if x.is_floating_point() else x for x in edges.changed(task["get_inputs"](), kind)])
+            assert bool(torch.isfinite(wanted.double()).all()), (n, m, kind)
+
+
+@pytest.mark.slow
+@pytest.mark.compiler
+def test_naive_kernels_are_right_at_their_edges() -> None:
+    pytest.importorskip("clang")
+    rows = list(run.at_the_edges(run.KERNELS))
+    assert len(rows) > 200 and not [row for row in rows if not row["ok"]]
+
+
+@pytest.mark.slow
+@pytest.mark.compiler
+def test_a_wrong_kernel_is_found_at_an_edge() -> None:
+    pytest.importorskip("clang")
+    [relu] = [kernel for kernel in run.KERNELS if kernel.name == "relu"]
+    wrong = replace(relu, cuda=relu.cuda.replace("if (i < n)", "if (i < n - n % 2)"))
+    assert [row["n"] for row in run.at_the_edges([wrong]) if not row["ok"]][:2] == [1, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+def test_naive_kernels_compile_for_hopper() -> None:
+    assert run.compiled(run.KERNELS).count("Compiling entry function") == 25

@@ -1,0 +1,77 @@
+"""Run by mpiexec on four processes: halos of blocks of one array, planned, against the array itself. Prints "exact" on rank 0.
+
+FAKE_CUDA lays the blocks into a fake GPU's memory, behind a CUDA array interface.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from fakegpu import FakeGpu
+
+FAKE = FakeGpu(os.environ["FAKE_CUDA"]) if "FAKE_CUDA" in os.environ else None
+if FAKE is not None:
+    os.environ["WARPWRIGHT_NVRTC"] = os.environ["FAKE_CUDA"]
+
+import warpwright.mpi  # noqa: E402
+
+# isort: split
+from mpi4py import MPI  # noqa: E402
+
+WORLD = MPI.COMM_WORLD
+
+
+class OnGpu:
+    """A slice of an array on the fake GPU: what CuPy would show."""
+
+    def __init__(self, address: int, like: np.ndarray, device: int) -> None:
+        """Stand for `like`, a slice of the host's copy whose first element lies at `address` on the GPU."""
+        self.address, self.like, self.shape, self.device = address, like, like.shape, SimpleNamespace(id=device)
+
+    def __getitem__(self, part: Any) -> OnGpu:
+        inner = self.like[part]
+        return OnGpu(self.address + inner.ctypes.data - self.like.ctypes.data, inner, self.device.id)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"data": (self.address, False), "shape": self.shape, "strides": self.like.strides, "typestr": self.like.dtype.str, "version": 3}
+
+
+def expected(whole: np.ndarray, at: tuple[int, int], size: tuple[int, int], width: int, periodic: bool) -> np.ndarray:
+    """Return a block with its halo as it must be; -1 where no neighbour is."""
+    padded = np.pad(whole, [(width, width)] * 2 + [(0, 0)], mode="wrap") if periodic else np.pad(whole, [(width, width)] * 2 + [(0, 0)], constant_values=-1)
+    return padded[at[0] : at[0] + size[0] + 2 * width, at[1] : at[1] + size[1] + 2 * width]
+
+
+def exact(periodic: bool, dtype: Any, width: int, order: str) -> bool:
+    """Exchange three times, with new values each time."""
+    comm, size = WORLD.Create_cart([2, 2], [periodic] * 2), (9, 7)
+    at = tuple(c * n for c, n in zip(comm.coords, size, strict=True))
+    held = np.full((size[0] + 2 * width, size[1] + 2 * width, 5), -1, dtype, order=order)
+    address = FAKE.allocate(held.nbytes, comm.rank % 2) if FAKE is not None else 0
+    good = True
+    array: Any = OnGpu(address, held, comm.rank % 2) if FAKE is not None else held
+    with warpwright.mpi.HaloPlan.grid(array, width, comm) as plan:
+        for turn in range(3):
+            whole = np.random.default_rng(turn).integers(0, 100, (2 * size[0], 2 * size[1], 5)).astype(dtype)
+            held[...] = -1
+            held[width:-width, width:-width] = whole[at[0] : at[0] + size[0], at[1] : at[1] + size[1]]
+            flat = held.reshape(-1, order=order)
+            if FAKE is not None:
+                FAKE.write(address, flat)
+            plan.exchange()
+            if FAKE is not None:
+                held[...] = FAKE.read(address, held.nbytes).view(dtype).reshape(held.shape, order=order)
+            good = good and np.array_equal(held, expected(whole, at, size, width, periodic))
+    return good
+
+
+if __name__ == "__main__":
+    results = [exact(periodic, dtype, width, order) for periodic in (False, True) for dtype, width, order in ((np.float64, 2, "C"), (np.int16, 1, "F"))]
+    if WORLD.allreduce(int(all(results))) == WORLD.size and WORLD.rank == 0:
+        print("exact", FAKE.driver.fake_launches() if FAKE is not None else 0)
+    sys.exit(not all(results))

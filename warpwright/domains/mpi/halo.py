@@ -1,0 +1,156 @@
+"""A halo exchange that is planned once: all regions are packed in one go, travel by persistent requests, and are unpacked in one go."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from warpwright.domains.mpi import core
+from warpwright.domains.mpi.errors import DeviceError
+from warpwright.domains.mpi.views import View, view
+from warpwright.errors import UsageError
+
+
+class HaloPlan:
+    """The exchange of pairs of regions with neighbours; `exchange()` as often as wanted, `free()` at the end (or use it in a `with`)."""
+
+    def __init__(
+        self, views: Sequence[tuple[Any, Any]], neighbours: Sequence[int], comm: Any = None, *, tags: Sequence[tuple[int, int]] | None = None, stream: int = 0
+    ) -> None:
+        """Plan it: pair i of `views` is the region that is sent to process `neighbours[i]` and the one that is received from there.
+
+        The regions are strided arrays of one kind, of the host or of one GPU. `tags` are what pair i sends with and receives with; without them
+        the pairs with one process are matched in their order on both sides, which is wrong where a process is its neighbour twice: there give
+        tags, or use `grid`. On a GPU all work runs on `stream` (a CUstream; 0 is the legacy default one), after what was launched there before.
+        Raises UsageError for regions that differ in kind, DeviceError where a GPU refuses.
+        """
+        from mpi4py import MPI
+
+        if len(views) != len(neighbours) or (tags is not None and len(tags) != len(views)):
+            raise UsageError(f"expected a neighbour and a pair of tags for each of {len(views)} pairs, saw {len(neighbours)}", "give one for each")
+        self._stream = stream
+        self._comm = MPI.COMM_WORLD if comm is None else comm
+        pairs = [(view(send), view(receive), rank, tag) for (send, receive), rank, tag in zip(views, neighbours, tags or _in_order(neighbours), strict=True)]
+        pairs = [pair for pair in pairs if pair[2] != MPI.PROC_NULL]
+        self._sends = _Regions([send for send, _, _, _ in pairs])
+        self._receives = _Regions([receive for _, receive, _, _ in pairs])
+        if not all(receive.writable for _, receive, _, _ in pairs):
+            raise UsageError("expected regions that can be written to receive into, saw a read-only array", "copy it first")
+        self._incoming = [
+            self._comm.Recv_init([part, MPI.BYTE], rank, tag[1]) for (_, _, rank, tag), part in zip(pairs, self._receives.parts(MPI), strict=True)
+        ]
+        self._outgoing = [self._comm.Send_init([part, MPI.BYTE], rank, tag[0]) for (_, _, rank, tag), part in zip(pairs, self._sends.parts(MPI), strict=True)]
+
+    @classmethod
+    def grid(cls, array: Any, width: int, comm: Any, *, stream: int = 0) -> HaloPlan:
+        """Plan the exchange of a block of a distributed array with all neighbours of a Cartesian communicator, across edges and corners too.
+
+        The outer `width` elements of the array's first dimensions, as many as the communicator has, are the neighbours'; `array` must be
+        sliceable, as NumPy, CuPy and torch arrays are.
+        """
+        from mpi4py import MPI
+
+        dims, periods, here = comm.Get_topo()
+        views, ranks, tags = [], [], []
+        directions = [where for where in itertools.product((-1, 0, 1), repeat=len(dims)) if any(where)]
+        for where in directions:
+            there = [at + step for at, step in zip(here, where, strict=True)]
+            inside = all(periodic or 0 <= at < size for at, size, periodic in zip(there, dims, periods, strict=True))
+            ranks.append(comm.Get_cart_rank(there) if inside else MPI.PROC_NULL)
+            views.append((array[_region(array.shape, where, width, own=True)], array[_region(array.shape, where, width, own=False)]))
+            tags.append((directions.index(where), directions.index(tuple(-step for step in where))))
+        return cls(views, ranks, comm, tags=tags, stream=stream)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that one exchange sends."""
+        return self._sends.bytes
+
+    def start(self) -> None:
+        """Pack and send; until `wait` the received regions are not to be touched."""
+        from mpi4py import MPI
+
+        MPI.Prequest.Startall(self._incoming)
+        self._sends.move(unpack=False, stream=self._stream)
+        MPI.Prequest.Startall(self._outgoing)
+
+    def wait(self) -> None:
+        """Wait until everything has arrived and lies in its place."""
+        from mpi4py import MPI
+
+        MPI.Request.Waitall([*self._incoming, *self._outgoing])
+        self._receives.move(unpack=True, stream=self._stream)
+
+    def exchange(self) -> None:
+        """Start and wait."""
+        self.start()
+        self.wait()
+
+    def free(self) -> None:
+        """Give requests and buffers back; the plan is of no use any more."""
+        for request in (*self._incoming, *self._outgoing):
+            request.Free()
+        self._incoming, self._outgoing = [], []
+        self._sends.free()
+        self._receives.free()
+
+    def __enter__(self) -> HaloPlan:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+
+def _in_order(neighbours: Sequence[int]) -> list[tuple[int, int]]:
+    """Tags by which the pairs with one process follow one another in the same order on both sides."""
+    order = [list(neighbours[:i]).count(rank) for i, rank in enumerate(neighbours)]
+    return [(number, number) for number in order]
+
+
+def _region(shape: Sequence[int], where: Sequence[int], width: int, *, own: bool) -> tuple[slice, ...]:
+    """The part of a block that lies in a direction: its own outermost elements, or the halo beyond them."""
+    slices = []
+    for size, step in zip(shape, where, strict=False):
+        if size < 3 * width:
+            raise UsageError(f"expected at least {3 * width} elements in each direction, saw {size}", "use larger blocks or a thinner halo")
+        first = {-1: width if own else 0, 0: width, 1: size - (2 * width if own else width)}[step]
+        slices.append(slice(first, size - width if step == 0 else first + width))
+    return tuple(slices)
+
+
+class _Regions:
+    """Regions of one kind of memory, and a contiguous buffer of the host for their bytes, one after the other."""
+
+    def __init__(self, views: Sequence[View]) -> None:
+        devices = {one.device for one in views}
+        if len(devices) > 1:
+            raise UsageError(f"expected regions of the host or of one GPU, saw {sorted(map(str, devices))}", "plan an exchange for each")
+        self._views = views
+        self.bytes = sum(one.bytes for one in views)
+        self._device = -1 if None in devices or not devices else int(next(iter(devices)) or 0)
+        library = core.library()
+        self._memory = library.warpwright_allocate(max(self.bytes, 1), self._device)
+        if not self._memory:
+            raise DeviceError("expected pinned memory for the messages, saw the driver refuse it", "set WARPWRIGHT_MPI_GPU=1 and look at the free memory")
+        starts = list(itertools.accumulate((one.bytes for one in views), initial=self._memory))[: len(views)]
+        handles, bases, ends = ((ctypes.c_void_p * len(views))(*all_) for all_ in ([v.layout._handle for v in views], [v.address for v in views], starts))
+        self._group = library.warpwright_group(len(views), handles, bases, ends, self._device)
+        self._starts = starts
+
+    def parts(self, mpi: Any) -> list[Any]:
+        """The messages' buffers."""
+        return [mpi.buffer.fromaddress(start, one.bytes) for start, one in zip(self._starts, self._views, strict=True)]
+
+    def move(self, *, unpack: bool, stream: int) -> None:
+        """Pack all regions into the buffer, or unpack them from there."""
+        if core.library().warpwright_group_run(self._group, int(unpack), stream):
+            raise DeviceError("expected the GPU to pack the regions, saw it refuse", "set WARPWRIGHT_MPI_GPU=1 (docs/mpi.md), and look at the addresses")
+
+    def free(self) -> None:
+        """Give the buffer back."""
+        library = core.library()
+        library.warpwright_group_free(self._group)
+        library.warpwright_release(self._memory, self._device)
+        self._group = self._memory = None

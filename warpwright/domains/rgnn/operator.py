@@ -1,0 +1,147 @@
+"""A compiled layer as an operator of torch.library, with a fake kernel and a gradient, so that torch.compile sees one node and no graph break.
+
+Outside torch.compile layers run as an autograd function (plan.py), which keeps what the backward reads. The operator keeps only its inputs, since
+the numbers of pairs are unknown while a graph is compiled: its backward computes those values again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn import models
+from warpwright.domains.rgnn.front import trace
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.plan import Inputs, Layer, Options, gradients, run
+
+Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Edge tensors of a call, and how an index is made of them.
+
+    typed: edge_index, edge_type; sizes are sources, targets, relations. Otherwise `form` has "relation source target" for each edge_index, the
+    relation's number and the node types' places; sizes are the nodes of each type, then the relations.
+    """
+
+    tensors: tuple[torch.Tensor, ...]
+    sizes: tuple[int, ...]
+    form: str = "typed"
+
+    def index(self) -> Index:
+        """Return the graph's index, kept for the same tensors."""
+        if self.form == "typed":
+            (edge_index, edge_type), (sources, targets, relations) = self.tensors, self.sizes
+            return indices.of(self.tensors, self.sizes, lambda: Index(edge_index[0], edge_index[1], edge_type, sources, targets, relations))
+        return indices.of(self.tensors, (*self.sizes, hash(self.form)), self._of_parts)
+
+    def _of_parts(self) -> Index:
+        *counts, relations = self.sizes
+        start = [sum(counts[:kind]) for kind in range(len(counts))]
+        parts = [tuple(map(int, part.split())) for part in self.form.split(",")]
+        src = torch.cat([edges[0] + start[source] for edges, (_, source, _) in zip(self.tensors, parts, strict=True)])
+        dst = torch.cat([edges[1] + start[target] for edges, (_, _, target) in zip(self.tensors, parts, strict=True)])
+        numbers = [torch.full((edges.shape[1],), number, device=src.device) for edges, (number, _, _) in zip(self.tensors, parts, strict=True)]
+        return Index(src, dst, torch.cat(numbers), sum(counts), sum(counts), relations)
+
+
+_KNOWN: dict[str, tuple[Layer, tuple[str, ...], tuple[Domain, ...], Options]] = {}
+"""Layers by the names that operators are called with."""
+
+
+Spec = str | tuple[Any, ...]
+"""A layer's name in models.py, or the name of what makes it, with its arguments: constants, which torch.compile can take along."""
+
+
+def made(spec: Spec) -> Layer:
+    """Return the layer."""
+    if isinstance(spec, str):
+        layer: Layer = getattr(models, spec)
+        return layer
+    return made(spec[0])(*(made(part) if isinstance(part, (str, tuple)) else part for part in spec[1:]))  # type: ignore[return-value]
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _name(layer: Spec, names: tuple[str, ...], domains: tuple[str, ...], options: Options) -> str:
+    found = (made(layer), names, tuple(Domain[domain] for domain in domains), options)
+    for name, known in _KNOWN.items():
+        if known == found:
+            return name
+    _KNOWN[f"layer{len(_KNOWN)}"] = found
+    return f"layer{len(_KNOWN) - 1}"
+
+
+def apply(layer: Spec, edges: Edges, tensors: Tensors, options: Options, donated: tuple[str, ...] = ()) -> torch.Tensor:
+    """Return the layer's result: by the operator while torch.compile traces, else as `plan.run`."""
+    if not torch.compiler.is_compiling():
+        return run(made(layer), edges.index(), tensors, options, donated)
+    name = _name(layer, tuple(tensors), tuple(domain.name for domain, _ in tensors.values()), options)
+    result: torch.Tensor = relational([x for _, x in tensors.values()], list(edges.tensors), list(edges.sizes), edges.form, name)
+    return result
+
+
+def _given(name: str, values: Sequence[torch.Tensor]) -> tuple[Layer, dict[str, tuple[Domain, torch.Tensor]], Options]:
+    layer, names, domains, options = _KNOWN[name]
+    return layer, {n: (d, x) for n, d, x in zip(names, domains, values, strict=True)}, options
+
+
+@torch.library.custom_op("warpwright::relational", mutates_args=())
+def relational(values: list[torch.Tensor], edges: list[torch.Tensor], sizes: list[int], form: str, name: str) -> torch.Tensor:
+    """Return the result of a known layer."""
+    layer, tensors, options = _given(name, values)
+    with torch.no_grad():
+        return run(layer, Edges(tuple(edges), tuple(sizes), form).index(), tensors, options)
+
+
+@relational.register_fake
+def _(values: list[torch.Tensor], edges: list[torch.Tensor], sizes: list[int], form: str, name: str) -> torch.Tensor:
+    layer, tensors, _ = _given(name, values)
+    inputs: Inputs = tuple((n, d, tuple(int(size) for size in x.shape[d is not Domain.ONE :])) for n, (d, x) in tensors.items())
+    program = trace(layer, {n: (d, shape) for n, d, shape in inputs})
+    rows = sizes[1] if form == "typed" else sum(sizes[:-1])
+    return values[0].new_empty(rows, *program.ops[program.outputs[0]].shape)
+
+
+@torch.library.custom_op("warpwright::relational_backward", mutates_args=())
+def relational_backward(
+    gradient: torch.Tensor, values: list[torch.Tensor], edges: list[torch.Tensor], sizes: list[int], form: str, name: str, wanted: list[bool]
+) -> list[torch.Tensor]:
+    """Return the gradients of the values that are wanted."""
+    layer, tensors, options = _given(name, values)
+    chosen = tuple(n for n, want in zip(tensors, wanted, strict=True) if want)
+    found = gradients(layer, Edges(tuple(edges), tuple(sizes), form).index(), tensors, chosen, gradient, options)
+    taken = {x.untyped_storage().data_ptr() for x in (gradient, *values)}
+    fresh = []
+    for x in found:  # an operator returns nothing that shares memory: the gradient of what is added is the gradient itself
+        fresh.append(x.clone() if x.untyped_storage().data_ptr() in taken else x)
+        taken.add(fresh[-1].untyped_storage().data_ptr())
+    return fresh
+
+
+@relational_backward.register_fake
+def _(
+    gradient: torch.Tensor, values: list[torch.Tensor], edges: list[torch.Tensor], sizes: list[int], form: str, name: str, wanted: list[bool]
+) -> list[torch.Tensor]:
+    return [x.new_empty(x.shape) for x, want in zip(values, wanted, strict=True) if want]
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    values, edges, sizes, form, name = inputs
+    ctx.save_for_backward(*values, *edges)
+    ctx.count, ctx.sizes, ctx.form, ctx.name = len(values), sizes, form, name
+
+
+def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    values, edges = list(ctx.saved_tensors[: ctx.count]), list(ctx.saved_tensors[ctx.count :])
+    wanted = [bool(x.requires_grad) for x in values]
+    found = iter(relational_backward(gradient, values, edges, ctx.sizes, ctx.form, ctx.name, wanted))
+    return [next(found) if want else None for want in wanted], [None] * len(edges), None, None, None
+
+
+relational.register_autograd(_backward, setup_context=_keep)

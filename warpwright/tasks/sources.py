@@ -1,0 +1,71 @@
+"""Which of the user's own files a program is made of: an edited one makes another task of it, whose old results answer nothing.
+
+Imports are read from the text, and nothing is run. Packages that were installed, and the standard library, are known by their versions.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from warpwright.base import digest
+
+KNOWN_BY_VERSION = frozenset({"warpwright", "torch", "numpy"})
+"""Also where they are imported from a checkout."""
+
+MOST_FILES = 2000
+
+
+def imported(text: str, package: str = "") -> set[str]:
+    """Return the modules that a text imports, relative ones by their names in `package`; none for a text that is no Python."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return set()
+    return {name for node in ast.walk(tree) for name in _names(node, package)}
+
+
+def _names(node: ast.AST, package: str) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        base = ".".join(filter(None, [*above, node.module or ""]))
+        yield base
+        yield from (f"{base}.{alias.name}" for alias in node.names)  # which may be a module too
+
+
+def digest_of(modules: Iterable[str]) -> str:
+    """Return a digest of the user's own files among `modules` and of whatever those import; "" where there are none."""
+    folders = own_folders(sys.path)
+    todo = [name for name in modules if name]
+    files: dict[str, Path] = {}
+    seen: set[str] = set()
+    while todo and len(files) < MOST_FILES:
+        name = todo.pop()
+        if name in seen or name.partition(".")[0] in KNOWN_BY_VERSION or name.partition(".")[0] in sys.stdlib_module_names:
+            continue
+        seen.add(name)
+        todo += [name.rpartition(".")[0]] if "." in name else []  # the package is run first
+        found = _file(name, folders)
+        if found is not None:
+            files[name] = found
+            package = name if found.name == "__init__.py" else name.rpartition(".")[0]
+            todo += imported(found.read_text(errors="replace"), package)
+    return digest(*(part for name in sorted(files) for part in (name, files[name].read_text(errors="replace")))) if files else ""
+
+
+def own_folders(path: Iterable[str]) -> tuple[Path, ...]:
+    """Return the folders of `path` (`sys.path`) that hold no installed packages."""
+    installed = {Path(place).resolve() for place in sysconfig.get_paths().values()}
+    whole = [Path(folder).resolve() for folder in path]  # an empty one is the working folder
+    return tuple(folder for folder in whole if folder.is_dir() and folder not in installed and "site-packages" not in folder.parts)
+
+
+def _file(name: str, folders: Iterable[Path]) -> Path | None:
+    place = Path(*name.split("."))
+    both = (folder / inner for folder in folders for inner in (place.with_suffix(".py"), place / "__init__.py"))
+    return next((file for file in both if file.is_file()), None)

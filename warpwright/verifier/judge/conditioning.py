@@ -1,0 +1,143 @@
+"""How well the original's answer is conditioned: what it answers when its inputs are moved by a few units in the last place.
+
+A softmax of huge values is ones and zeros, but where two of them nearly tie a rounding error decides. No program's digits mean anything there, and
+which of such elements the original itself gets right is luck. So where a program's values are refused, the original is asked again, on inputs that
+are moved a little (`examined`):
+
+    by at most one ulp    the worst of the errors stands for the original's own: a few elements may make up all of its error
+    by four ulp           elements that move by more than 1 % of the output's size, or far more than the others, are sensitive: they are compared
+                          apart from the others, with twice what the moves did to them. The others keep the error of the others.
+
+Integers are sensitive where a move changes them; there, each value that was seen is right. Nothing of this depends on the program, and an answer
+that passes without it is never examined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from warpwright.base import Case, Errors
+from warpwright.verifier.judge import distributions, oracle
+from warpwright.verifier.judge.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
+
+NEAR_RUNS = 3
+FAR_RUNS, FAR_ULPS = 4, 4.0
+"""Runs with signs drawn for each element, besides two in which all of them move up, and down."""
+
+SENSITIVE = 1e-2
+"""Share of an output's RMS: what moves further is as little known there as a whole answer that is not `conditioned`."""
+
+OUTLIER = 6.0
+"""Or so many times the RMS of all moves, which at most one element in 36 can; of evenly conditioned ones the largest moves by three times that."""
+
+SEED = 0x5EED
+
+
+def examined(original: Original, case: Case, which: int) -> Answer:
+    """Return the answer to a case with the error allowed that the original's conditioning there asks for.
+
+    It holds one output of the original at a time, and runs it again where sensitive elements are found: outputs may be gigabytes.
+    """
+    answer = original.answer(case, which)
+    inputs = original.inputs(case)
+    moves = [_Moves(leaf) for leaf in answer.leaves]
+    for close, values in _runs(original, inputs, case.seed, which):
+        for leaf, value in zip(moves, values, strict=True):
+            leaf.add(value, close)
+    if any(leaf.divide() for leaf in moves):
+        for close, values in _runs(original, inputs, case.seed, which):
+            for leaf, value in zip(moves, values, strict=True):
+                leaf.add_apart(value, close)
+    return replace(answer, leaves=tuple(leaf.result(original) for leaf in moves))
+
+
+def _runs(original: Original, inputs: Any, seed: int, which: int) -> Iterator[tuple[bool, list[torch.Tensor]]]:
+    """Yield the original's outputs on inputs that are moved: whether by no more than an ulp, and the outputs."""
+    yield True, _run(original, inputs, which)
+    for run in range(NEAR_RUNS):
+        yield True, _run(original, distributions.perturb(inputs, seed + 31 * (run + 1)), which)
+    permitted = original.permitted(inputs, which)
+    if permitted:
+        yield True, permitted
+    for direction in (1.0, -1.0):
+        yield False, _run(original, distributions.move(inputs, direction * FAR_ULPS), which)
+    for run in range(FAR_RUNS):
+        yield False, _run(original, distributions.move(inputs, FAR_ULPS, (seed ^ SEED) + run), which)
+
+
+def _run(original: Original, inputs: Any, which: int) -> list[torch.Tensor]:
+    return [as_tensor(value) for _, value in leaves_of(original.run_own(inputs, which))]
+
+
+class _Moves:
+    """What moves do to one output."""
+
+    def __init__(self, leaf: Leaf) -> None:
+        self.leaf = leaf
+        self.error = leaf.original
+        self.spread = torch.zeros(leaf.exact.numel(), dtype=torch.float32, device=leaf.exact.device) if leaf.is_real else None
+        self.sensitive: torch.Tensor | None = None
+        self.rest = self.apart = NO_ERROR
+        self.seen: list[torch.Tensor] = []
+
+    def add(self, value: torch.Tensor, close: bool) -> None:
+        """Take in an output of the first round."""
+        leaf = self.leaf
+        if value.shape != leaf.exact.shape:
+            return
+        if self.spread is None:
+            assert leaf.own is not None
+            differs = value.to(leaf.own.dtype) != leaf.own
+            self.sensitive = differs if self.sensitive is None else self.sensitive | differs
+            return
+        if close:
+            self.error = oracle.worst(self.error, _finite(oracle.errors_of(value, leaf.exact)))
+        exact, values = leaf.exact.reshape(-1), value.reshape(-1)
+        for piece in oracle.pieces(exact):
+            shift = (values[piece].to(exact.dtype) - exact[piece]).abs().float()
+            torch.maximum(self.spread[piece], torch.nan_to_num(shift, nan=0.0, posinf=0.0), out=self.spread[piece])
+
+    def divide(self) -> bool:
+        """Find the sensitive elements; return whether there are any."""
+        if self.spread is not None:
+            limit = min(SENSITIVE * self.leaf.scale.rms, OUTLIER * float(self.spread.square().mean().sqrt())) if len(self.spread) else 0.0
+            self.sensitive = (self.spread > limit).reshape(self.leaf.exact.shape)
+            self.spread = self.spread[:0]
+        if self.sensitive is not None and not bool(self.sensitive.any()):
+            self.sensitive = None
+        return self.sensitive is not None
+
+    def add_apart(self, value: torch.Tensor, close: bool) -> None:
+        """Take in an output of the second round."""
+        leaf, sensitive = self.leaf, self.sensitive
+        if sensitive is None or value.shape != leaf.exact.shape:
+            return
+        if not leaf.is_real:
+            assert leaf.own is not None
+            self.seen.append(value.to(leaf.own.dtype)[sensitive])
+            return
+        self.apart = oracle.worst(self.apart, _finite(oracle.errors_of(value[sensitive], leaf.exact[sensitive])))
+        if close:
+            self.rest = oracle.worst(self.rest, _finite(oracle.errors_of(value[~sensitive], leaf.exact[~sensitive])))
+
+    def result(self, original: Original) -> Leaf:
+        """Return the leaf with what is allowed."""
+        leaf, sensitive = self.leaf, self.sensitive
+        if not leaf.is_real:
+            return leaf if sensitive is None else replace(leaf, sensitive=sensitive, seen=tuple(self.seen))
+        if sensitive is None:
+            return replace(leaf, original=self.error, allowed=original.allowed(leaf.path, self.error, leaf.scale, leaf.dtype))
+        scale = oracle.scale_of(leaf.exact[~sensitive])
+        return replace(
+            leaf, original=self.rest, scale=scale, allowed=original.allowed(leaf.path, self.rest, scale, leaf.dtype), sensitive=sensitive,
+            allowed_there=oracle.tolerance(self.apart, oracle.scale_of(leaf.exact[sensitive]), leaf.dtype),
+        )  # fmt: skip
+
+
+def _finite(error: Errors) -> Errors:
+    """Leave a run out that overflowed: that it did allows nobody anything."""
+    return error if error.max < float("inf") else NO_ERROR

@@ -1,0 +1,421 @@
+"""What runs inside the judge worker: it loads the task, makes inputs and states, and says whether an output is right.
+
+It never imports a candidate. The seeds of hidden values come from the parent, once, and leave this process only as tensors.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+
+from warpwright.base import Case, Task, from_json
+from warpwright.errors import TaskError, WarpwrightError
+from warpwright.tasks import footprint
+from warpwright.tasks.mode import Mode
+from warpwright.verifier.checks import INFINITE
+from warpwright.verifier.draw import STRIDED, Draw, with_draw
+from warpwright.verifier.judge.certificate import certify
+from warpwright.verifier.judge.judgement import Judgement, identical, near
+from warpwright.verifier.judge.reference import MIXED, Answer, Original, clone, key_of, leaves_of
+from warpwright.workers.inside import team
+from warpwright.workers.inside.channel import serve_requests
+from warpwright.workers.tensors import exchange
+
+FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
+"""Shipments of inputs that stay available; of larger ones the latest only."""
+
+
+def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
+    """Serve requests until the parent closes the pipe."""
+    judge = JudgeWorker(order)
+    names = (
+        "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
+        "trim", "host_only", "digest",
+    )  # fmt: skip
+    serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
+
+
+SPARE_BYTES = 2 << 30
+"""Cached but unused GPU memory that a judge may sit on between requests: other processes time and build on the same GPU."""
+
+
+def _tidy(operation: Any, device: str) -> Any:
+    """Return the operation, followed on CUDA by giving cached memory back to the driver."""
+    if not device.startswith("cuda"):
+        return operation
+
+    def run(**arguments: Any) -> Any:
+        try:
+            return operation(**arguments)
+        finally:
+            if torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device) > SPARE_BYTES:
+                torch.cuda.empty_cache()
+
+    return run
+
+
+class JudgeWorker:
+    """The judge's state: the original, what it shipped, and the last output that it looked at."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.order, self.device = order, order["device"]
+        self.shelf = exchange.Shelf(order["exchange"], private=self.device == "cpu")
+        self.original: Original | None = None
+        self.last: list[Any] = []
+        self.shipped: list[str] = []
+        self.states: dict[int, dict[str, Any]] = {}
+        self.multiplies = False
+        self.form: list[tuple[str, tuple[int, ...], torch.dtype]] = []
+        """Path, shape and dtype of the original's outputs on nominal inputs."""
+
+    @property
+    def _original(self) -> Original:
+        if self.original is None:
+            raise RuntimeError("the judge was asked before `open`")
+        return self.original
+
+    def hello(self) -> dict[str, Any]:
+        """Answer, so that the parent knows that the process runs."""
+        return {"isolation": self.order["isolation"]}
+
+    def open(self, task: dict[str, Any], secret: str, host_only: bool) -> dict[str, Any]:
+        """Load the task and find out how the original behaves; return the facts a runner needs."""
+        self.shelf.host_only = host_only
+        budget = _budget_bytes(self.device)
+        _limit_memory(from_json(Task, task), self.device)
+        original = self.original = Original(from_json(Task, task), self.device, int(secret, 16) % (1 << 62), budget)
+        self.judgement = Judgement(original)
+        facts = self._behaviour(original)
+        if self.device == "cpu":
+            team.settle(lambda: original.run_wide(original.inputs(Case("nominal", original.secret % (1 << 31))), 0))
+            original.current = None
+        init = exchange.encode(original.reference.init_inputs, lambda tensor: self.shelf.put(tensor, "init"), trusted=True)
+        return {"init": init, "training": bool(original.model.training), "source": original.reference.source_text, **facts}
+
+    def _behaviour(self, original: Original) -> dict[str, Any]:
+        """Run the original in state 0 and see what it changes and shares; weaken the state if it gives no finite numbers."""
+        case = Case("nominal", original.secret % (1 << 31))
+        before = {name: tensor.clone() for name, tensor in original.state(0).items()}
+        original.set_state(0)
+        inputs = original.inputs(case)
+        generator = torch.get_rng_state()
+        with torch.no_grad():
+            output = original.model(*inputs)
+            consumes = not torch.equal(generator, torch.get_rng_state())
+            after = original.model.state_dict()
+            mutated = [name for name in before if not identical(before[name], after[name])]
+            aliases = _aliases(_tensors(output), _tensors(inputs), original.model.state_dict(keep_vars=True))
+            fresh = original.inputs(case)
+            changed = [not identical(new, old) for new, old in zip(_tensors(inputs), _tensors(fresh), strict=True)]
+            original.mutates_state, original.mutates_inputs, original.current = bool(mutated), any(changed), None
+            stateful = self._differs_again(original, case, output) if mutated or consumes else False
+        original.random = consumes and stateful
+        del inputs, fresh, output
+        seen = _operators(original, case)
+        original.writes_by_index, self.multiplies = seen.writing, seen.multiplying
+        answer = self._sound_answer(original, case)
+        self.form = [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves]
+        return {
+            "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
+            "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
+            "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
+        }  # fmt: skip
+
+    def _differs_again(self, original: Original, case: Case, output: Any) -> bool:
+        """Whether a second call on the same input, in the state that the first one left, gives another answer."""
+        second = _tensors(original.model(*original.inputs(case)))
+        return any(not near(new, old) for new, old in zip(second, _tensors(output), strict=True))
+
+    def _sound_answer(self, original: Original, case: Case) -> Answer:
+        """Return the answer to a case, with the state weakened until the original's own error on it is small."""
+        for strength in (2.0, 1.0, 0.2, 0.0):
+            if original.strength != strength:
+                original.strength, original.current = strength, None
+                original.answers.clear()
+            try:
+                answer = original.answer(case, 0)
+            except (RuntimeError, IndexError, ValueError, TaskError):
+                if strength > 1:  # shuffled integers may be no table any more
+                    continue
+                raise
+            if (answer.finite and answer.conditioned) or original.random or not original.initial:
+                break
+        return answer
+
+    # -- what goes to the workers
+
+    def state(self, which: int) -> dict[str, Any]:
+        """Ship a state by name. Of those that differ from another in one tensor, the latest stays."""
+        for old in [old for old in self.states if old >= MIXED and old != which]:
+            self.shelf.release(f"state{old}")
+            del self.states[old]
+        if which not in self.states:
+            owner = f"state{which}"
+            self.states[which] = {name: self.shelf.put(tensor, owner) for name, tensor in self._original.state(which).items()}
+        return {"state": self.states[which]}
+
+    def ship(self, case: dict[str, Any]) -> dict[str, Any]:
+        """Ship a case's inputs. Only the latest few shipments stay available."""
+        made = from_json(Case, case)
+        owner = f"case{abs(hash(key_of(made, 0)))}"
+        if owner in self.shipped:
+            self.shipped.remove(owner)
+            self.shelf.release(owner)
+        self.shipped.append(owner)
+        inputs = self._original.inputs(made)
+        large = sum(tensor.numel() * tensor.element_size() for tensor in _tensors(inputs)) > LARGE_BYTES
+        while len(self.shipped) > (1 if large else FRESH_KEPT):
+            self.shelf.release(self.shipped.pop(0))
+        return {"inputs": exchange.encode(inputs, lambda tensor: self.shelf.put(tensor, owner), trusted=True)}
+
+    def forget(self) -> dict[str, Any]:
+        """Let go of the shipped inputs and of the last output."""
+        for owner in self.shipped:
+            self.shelf.release(owner)
+        self.shipped, self.last = [], []
+        self._original.held = None
+        return {}
+
+    def trim(self) -> dict[str, Any]:
+        """Let go of answers that can be made again, and of cached memory."""
+        self._original.answers.clear()
+        self._original.held = None
+        self.judgement.forget()
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        return {}
+
+    def viable(self, case: dict[str, Any], which: int) -> dict[str, Any]:
+        """Say why a hidden case cannot be used, or ""; and with which of its parameters it can: what varies is left out where it must be.
+
+        And how long that took this thread, waiting for the GPU included, but not for a core.
+        """
+        made, began = from_json(Case, case), time.thread_time()
+        if made.name in INFINITE and self.multiplies:
+            return {"problem": "infinities in sums of products mean nothing", "params": dict(made.params)}
+        problem, draw = self._problem(made, which), Draw.of_case(made)
+        if problem and made.name != STRIDED and not draw.fixed:
+            made = with_draw(made, replace(draw, fixed=1))
+            problem = self._problem(made, which)
+        return {"problem": problem, "params": dict(made.params), "seconds": time.thread_time() - began}
+
+    def _problem(self, made: Case, which: int) -> str:
+        try:
+            answer = self._original.answer(made, which)
+        except (RuntimeError, ValueError, IndexError, TypeError, TaskError) as error:
+            return f"the original raises on it: {str(error)[:200]}"
+        if self.form and [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves] != self.form:
+            return "the original answers in another shape"
+        if not answer.finite and (made.name in INFINITE or not self._original.task.special_values):
+            return "the original gives Inf or NaN on it"
+        return "" if answer.conditioned or made.name == "special" else "the original is itself off by more than 1 % on it"
+
+    def probe(self) -> dict[str, Any]:
+        """Ship a small tensor, to see whether the exchange works."""
+        return {"tensor": self.shelf.put(torch.arange(4096, dtype=torch.float32, device=self.device), "probe"), "sum": 4096 * 4095 / 2}
+
+    def host_only(self) -> None:
+        """Send CUDA tensors through files from here on."""
+        self.shelf.host_only = True
+        self.states.clear()
+
+    # -- verdicts
+
+    def certify(self, cases: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the sensitivity certificate."""
+        usable = [from_json(Case, case) for case in cases]
+        replies = [{"problem": "", "params": case.params} if number == 0 else self.viable(asdict(case), 0) for number, case in enumerate(usable)]
+        usable = [replace(case, params=reply["params"]) for case, reply in zip(usable, replies, strict=True) if not reply["problem"]]
+        return asdict(certify(self._original, tuple(usable), self.judgement.check))
+
+    def compare(self, tree: Any, case: dict[str, Any], which: int, folder: str, previous: list[list[Any]]) -> dict[str, Any]:
+        """Judge an exported output against the original's answer to `case` in state `which`.
+
+        `previous`: (case, state) pairs this worker has seen earlier, to tell a cached answer from a merely wrong one.
+        """
+        bad = _not_plain(tree)
+        if bad:
+            return {"check": "output_type", "reason": f"expected plain torch.Tensor outputs, saw {bad}"}
+        made = from_json(Case, case)
+        self.last = []
+        answer = self._original.answer(made, which)
+        value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        found = list(leaves_of(value))
+        self.last = [leaf for _, leaf in found]
+        wanted = [leaf.path for leaf in answer.leaves]
+        if [path for path, _ in found] != wanted:
+            return {"check": "structure", "reason": f"expected outputs {wanted}, saw {[path for path, _ in found]}"}
+        elsewhere = self._elsewhere(tree, answer)
+        if elsewhere:
+            return {"check": "device", "reason": elsewhere}
+        result = self.judgement.judge(self.last, made, which)
+        if result["check"] == "values":
+            earlier = self._earlier(made, which, previous)
+            if earlier:
+                result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
+        return result
+
+    def _elsewhere(self, tree: Any, answer: Answer) -> str:
+        """Say which output is not on the device that the original leaves it on, or ""."""
+        shipped = [str(item.get("device", "cpu")) for item in exchange.descriptors(tree)]
+        wanted = [leaf for value, leaf in zip(self.last, answer.leaves, strict=True) if isinstance(value, torch.Tensor)]
+        for device, leaf in zip(shipped, wanted, strict=False):
+            if leaf.is_tensor and device.partition(":")[0] != leaf.device.partition(":")[0]:
+                return f"{leaf.path}: expected it on {leaf.device}, as the original leaves it, saw it on {device}"
+        return ""
+
+    def _earlier(self, case: Case, which: int, previous: list[list[Any]]) -> str:
+        """Return which earlier case the last output answers, or ""."""
+        for data, state in previous:
+            old = from_json(Case, data)
+            key = key_of(old, state)
+            if key == key_of(case, which) or old.name == "zeros":
+                continue
+            if self.judgement.accepts(self.last, old, state):
+                return f"{old.name} inputs" + ("" if state == which else ", under earlier parameters")
+        return ""
+
+    def unchanged(self, tree: Any, folder: str) -> dict[str, Any]:
+        """Say whether an export is bit for bit the last output that was compared."""
+        value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        leaves = [leaf for _, leaf in leaves_of(value)]
+        same = len(leaves) == len(self.last) and all(
+            (identical(new, old) if isinstance(new, torch.Tensor) else new == old) for new, old in zip(leaves, self.last, strict=True)
+        )
+        return {"same": same}
+
+    def digest(self, tree: Any, folder: str) -> dict[str, Any]:
+        """Return a number that two exports share if they are bit for bit the same."""
+        value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        leaves = [exchange.flat_bytes(leaf.contiguous()) if isinstance(leaf, torch.Tensor) else leaf for _, leaf in leaves_of(value)]
+        return {"digest": [str(torch.hash_tensor(leaf).item()) if isinstance(leaf, torch.Tensor) else str(leaf) for leaf in leaves]}
+
+    def compare_inputs(self, tree: Any, case: dict[str, Any], which: int, folder: str) -> dict[str, Any]:
+        """Judge whether a worker's inputs are, after a call, what the original would have left."""
+        original = self._original
+        inputs = original.inputs(from_json(Case, case))
+        original.set_state(which)
+        before = _tensors(inputs) if not original.mutates_inputs else []
+        if original.mutates_inputs:
+            with torch.no_grad():
+                original.model(*inputs)
+            original.current = None
+            before = _tensors(inputs)
+        after = _tensors(exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder)))
+        for number, (new, old) in enumerate(zip(after, before, strict=True)):
+            if not (identical(new, old) or (original.mutates_inputs and near(new, old))):
+                return {"check": "input_mutated", "reason": f"input {number} was changed by the call, the original leaves it alone"}
+        return {"check": ""}
+
+    def compare_state(self, tree: Any, case: dict[str, Any], which: int, folder: str) -> dict[str, Any]:
+        """Judge a worker's state after one call on `case` from state `which`."""
+        seen = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        return self.judgement.judge_state(seen, from_json(Case, case), which)
+
+
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "int_mm", "convolution", "scaled_dot_product", "mkldnn", "cudnn")
+"""Beginnings of the names of operators that add up products. Infinity times nothing is NaN in them, and how a faster one splits its operands decides
+where that comes up."""
+
+WRITES = ("index_put", "index_copy", "scatter", "masked_scatter", "put", "index_fill")
+
+
+class _Operators(Mode):
+    """Notes the names of the operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writing = self.multiplying = False
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        name, keywords = function.overloadpacket.__name__.strip("_"), keywords or {}
+        accumulates = name.startswith("index_put") and True in (*arguments[3:4], keywords.get("accumulate"))
+        adds = name.startswith(("scatter_add", "scatter_reduce")) or accumulates
+        self.writing |= name.startswith(WRITES) and not adds
+        self.multiplying |= name.startswith(PRODUCTS)
+        return function(*arguments, **keywords)
+
+
+def _operators(original: Original, case: Case) -> _Operators:
+    """Return what the original does: does it put values at places that a tensor names, without adding, and does it add up products?"""
+    inputs = clone(original.inputs(case))
+    original.set_state(0)
+    with torch.no_grad(), _Operators() as seen:
+        original.model(*inputs)
+    original.current = None
+    return seen
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [leaf for _, leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _aliases(outputs: list[torch.Tensor], inputs: list[torch.Tensor], state: dict[str, Any]) -> list[list[str]]:
+    """Return, for each output of the original, what it shares memory with, named as the runner names it."""
+    held = [(f"input {number}", tensor) for number, tensor in enumerate(inputs)] + list(state.items())
+    found = []
+    for number, output in enumerate(outputs):
+        others = [(f"output {other}", tensor) for other, tensor in enumerate(outputs) if other < number]
+        found.append([name for name, tensor in held + others if _shares(output, tensor)])
+    return found
+
+
+def _shares(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.numel() > 0 and other.numel() > 0 and one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def _not_plain(tree: Any) -> str:
+    """Return what an exported tree holds that is neither a plain tensor nor a number, or "". It is not believed to be well formed."""
+    waiting = [(tree, 0)]
+    while waiting:
+        item, depth = waiting.pop()
+        if depth > DEEPEST:
+            return f"containers {DEEPEST // 2} deep"
+        if isinstance(item, list):
+            waiting += [(inner, depth + 1) for inner in item]
+        elif isinstance(item, dict):
+            if "not_plain" in item or "other" in item:
+                return str(item.get("not_plain") or f"a {item.get('other')}")[:200]
+            if "value" in item and not _is_number(item["value"]):
+                return f"a {type(item['value']).__name__} ({str(item['value'])[:50]!r})"
+            waiting += [(inner, depth + 1) for key, inner in item.items() if key not in ("data", "cuda")]
+    return ""
+
+
+DEEPEST = 128
+"""Levels of JSON, two for each container."""
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, bool) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
+
+
+FEWEST_BYTES, EAGER_PEAKS = 24 << 30, 16
+"""What a judge may hold on a GPU: this many bytes, or this many times the eager peak if that is more.
+
+A matrix of 4 GiB of weights is held once in the model, twice in its float64 copy, and once for the initial and each of four shipped states.
+"""
+
+
+def _limit_memory(task: Task, device: str) -> None:
+    """Keep the judge's share of a GPU small: without a limit, cuDNN takes workspaces of 80 GiB for a float64 convolution."""
+    if not device.startswith("cuda"):
+        return
+    try:
+        wanted = max(FEWEST_BYTES, EAGER_PEAKS * footprint.peak_bytes(task))
+    except WarpwrightError:
+        return  # what the meta device cannot run, runs without a limit
+    total = int(torch.cuda.get_device_properties(device).total_memory)
+    torch.cuda.set_per_process_memory_fraction(min(0.9, wanted / total), device)
+
+
+def _budget_bytes(device: str) -> int:
+    """Return how much memory the float64 answers may take together: on CUDA a sixteenth, since several judges may share a GPU."""
+    if device.startswith("cuda"):
+        return int(torch.cuda.get_device_properties(device).total_memory) // 16
+    import os
+
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 8

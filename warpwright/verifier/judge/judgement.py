@@ -1,0 +1,178 @@
+"""Is an output right? Compares values with the original's answer to a case, leaf by leaf."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from warpwright.base import Case, Errors
+from warpwright.verifier.judge.conditioning import examined
+from warpwright.verifier.judge.oracle import describe, errors_of, excess, same_non_finite, scale_of, tolerance
+from warpwright.verifier.judge.reference import Answer, Key, Leaf, Original, as_tensor, key_of, widen
+from warpwright.workers.tensors import exchange
+
+COARSE_SLACK = 16.0
+"""On inputs with other strides wrong elements are looked for, not digits: torch's own functions add up in a plainer order there. Their values are
+those of the case `normal`, which has them in the usual order."""
+
+EXAMINED_KEPT = 4
+
+
+class Judgement:
+    """Judges outputs of one original's task."""
+
+    def __init__(self, original: Original) -> None:
+        self.original = original
+        self._examined: OrderedDict[Key, Answer] = OrderedDict()
+
+    def judge(self, values: Sequence[Any], case: Case, which: int) -> dict[str, Any]:
+        """Return check ("" for a pass), reason, excess and errors of output leaves, which have the structure of the original's."""
+        found = self._judge(values, self.original.answer(case, which), case)
+        if found["check"] != "values":
+            return found
+        try:
+            return self._judge(values, self._examine(case, which), case)
+        except torch.cuda.OutOfMemoryError:  # there is no room for a second look: the first one stands
+            self.original.current = None
+            return found
+
+    def judge_state(self, seen: Mapping[str, torch.Tensor], case: Case, which: int) -> dict[str, Any]:
+        """Return check and reason for parameters and buffers as one call on `case` from state `which` left them."""
+        unchanged = {name: (tensor, tensor) for name, tensor in self.original.state(which).items()}
+        for name, (own, wide) in (self.original.answer(case, which).after or unchanged).items():
+            if name not in seen or seen[name].shape != own.shape:
+                return {"check": "state_names", "reason": f"after a call the state has no {name!r} of shape {tuple(own.shape)}"}
+            if not identical(seen[name], own) and not within(seen[name], own, wide):
+                return {"check": "buffers", "reason": f"after one call {name!r} differs from the original's: {_difference(seen[name], own)}"}
+        return {"check": ""}
+
+    def accepts(self, values: Sequence[Any], case: Case, which: int) -> bool:
+        """Whether output leaves are right at the first look, without any allowance for the original's conditioning."""
+        answer = self.original.answer(case, which)
+        return len(values) == len(answer.leaves) and not self._judge(values, answer, case)["check"]
+
+    def check(self, values: Sequence[Any], case: Case, which: int) -> str:
+        """Return the check that rejects output leaves, or ""."""
+        if len(values) != len(self.original.answer(case, which).leaves):
+            return "structure"
+        return str(self.judge(values, case, which)["check"])
+
+    def _judge(self, values: Sequence[Any], answer: Answer, case: Case) -> dict[str, Any]:
+        results = [judge_leaf(value, leaf, case.name == "strided") for value, leaf in zip(values, answer.leaves, strict=True)]
+        result = max(results, key=lambda item: item["excess"], default={"check": "", "excess": 0.0})
+        return next((item for item in results if item["check"] not in ("", "values")), result)
+
+    def _examine(self, case: Case, which: int) -> Answer:
+        key = key_of(case, which)
+        if key not in self._examined:
+            self._examined[key] = examined(self.original, case, which)
+            while len(self._examined) > EXAMINED_KEPT:
+                self._examined.popitem(last=False)
+        return self._examined[key]
+
+    def forget(self) -> None:
+        """Let go of answers that can be made again."""
+        self._examined.clear()
+
+
+def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
+    """Compare one output with the original's answer. `strided`: its inputs lie in memory in an unusual way, which outputs may follow."""
+    tensor = as_tensor(value)
+    problem = _form_problem(value, tensor, leaf)
+    if strided and problem is not None and problem[0] == "layout":
+        problem = None
+    base = {"excess": float("inf"), "errors": None, "original": asdict(leaf.original), "leaf": leaf.path}
+    if problem:
+        return {**base, "check": problem[0], "reason": f"{leaf.path}: {problem[1]}"}
+    if not leaf.is_real:
+        return {**base, **_exact(tensor, leaf)}
+    if leaf.own is not None and not same_non_finite(tensor, leaf.own, leaf.exact):
+        return {**base, "check": "non_finite", "reason": f"{leaf.path}: Inf and NaN do not stand where the original has them"}
+    ratio, errors = _ratio(tensor, leaf)
+    ratio /= COARSE_SLACK if strided else 1.0
+    reason = ""
+    if ratio > 1:
+        limits = f"allowed {_show(leaf.allowed)}, the original's own {_show(leaf.original)}"
+        reason = f"{leaf.path}: error {_show(errors)}, {limits}: {describe(errors, leaf.scale)}"
+    return {**base, "excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}
+
+
+def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Any]:
+    """Return the largest ratio of an error to what is allowed, with the errors that it is of; sensitive elements are compared apart."""
+    if leaf.sensitive is None:
+        errors = errors_of(tensor, leaf.exact)
+        return excess(errors, leaf.allowed), errors
+    rest = errors_of(tensor[~leaf.sensitive], leaf.exact[~leaf.sensitive])
+    there = errors_of(tensor[leaf.sensitive], leaf.exact[leaf.sensitive])
+    return max((excess(rest, leaf.allowed), rest), (excess(there, leaf.allowed_there), there), key=lambda pair: pair[0])
+
+
+def _finite(numbers: dict[str, float]) -> dict[str, float]:
+    return {name: min(value, 1e300) for name, value in numbers.items()}
+
+
+def _show(errors: Errors) -> str:
+    return f"max {errors.max:.2e}, RMS {errors.rms:.2e}, centred {errors.centred:.2e}"
+
+
+def _difference(seen: torch.Tensor, own: torch.Tensor) -> str:
+    if seen.dtype != own.dtype:
+        return f"expected dtype {own.dtype}, saw {seen.dtype}"
+    at = int((seen != own).flatten().to(torch.uint8).argmax())
+    return f"expected {own.flatten()[at].item():.9g} at element {at}, saw {seen.flatten()[at].item():.9g}"
+
+
+def _form_problem(value: Any, tensor: torch.Tensor, leaf: Leaf) -> tuple[str, str] | None:
+    """Return the check and the words for an output of another form than the original's."""
+    if isinstance(value, torch.Tensor) != leaf.is_tensor:
+        return "structure", f"expected a {'tensor' if leaf.is_tensor else 'number'}, saw a {type(value).__name__}"
+    if tuple(tensor.shape) != leaf.shape:
+        return "shape", f"expected shape {leaf.shape}, saw {tuple(tensor.shape)}"
+    if tensor.dtype != leaf.dtype:
+        return "dtype", f"expected dtype {leaf.dtype}, saw {tensor.dtype}"
+    if leaf.is_tensor and not tensor.is_contiguous() and not _same_strides(tensor, leaf):
+        return "layout", f"expected contiguous memory or the original's strides {leaf.stride}, saw strides {tuple(tensor.stride())}"
+    return None
+
+
+def _same_strides(tensor: torch.Tensor, leaf: Leaf) -> bool:
+    return all(one == other for one, other, size in zip(tensor.stride(), leaf.stride, leaf.shape, strict=True) if size > 1)
+
+
+def _exact(tensor: torch.Tensor, leaf: Leaf) -> dict[str, Any]:
+    """Integers and bools: each element as in the original's own answer, or (a tie within rounding) as in the float64 run or a moved one."""
+    assert leaf.own is not None
+    exact = leaf.exact.to(tensor.dtype)
+    differs = (tensor != leaf.own) & (tensor != exact)
+    if leaf.sensitive is not None:
+        there = torch.stack([tensor[leaf.sensitive] == value for value in leaf.seen]).any(0)
+        differs[leaf.sensitive] &= ~there
+    wrong = int(differs.sum())
+    reason = f"{leaf.path}: {wrong} of {tensor.numel()} elements differ; {leaf.dtype} outputs are compared exactly" if wrong else ""
+    return {"check": "values" if wrong else "", "reason": reason, "excess": float(wrong) if wrong == 0 else 1e300}
+
+
+def identical(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are the same bit for bit, so that NaN equals NaN."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(exchange.flat_bytes(one.contiguous()), exchange.flat_bytes(other.contiguous()))
+
+
+def within(seen: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether a tensor is as near to `exact` as the rule for outputs asks, given the original's own."""
+    if not own.is_floating_point() or seen.dtype != own.dtype:
+        return False
+    wide = exact.double()
+    return excess(errors_of(seen, wide), tolerance(errors_of(own, wide), scale_of(wide), own.dtype)) <= 1
+
+
+def near(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are the same but for rounding."""
+    if identical(one, other):
+        return True
+    return one.shape == other.shape and one.dtype == other.dtype and within(one, other, widen(other))

@@ -1,0 +1,411 @@
+"""The original program at work inside the judge: its answers in float64 and in its own precision, case by case, state by state."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from warpwright.base import Case, Errors, Precision, Task
+from warpwright.errors import TaskError
+from warpwright.tasks import taskfile
+from warpwright.verifier.draw import STRIDED, Draw
+from warpwright.verifier.judge import discrete, distributions, oracle, tf32
+from warpwright.verifier.judge.compensated import Compensated
+from warpwright.workers.tensors import variants
+
+MIXED = 1000
+"""From here on a state is state 1 with one tensor changed: MIXED + 2 k + 1 takes the k-th from state 2, MIXED + 2 k moves one element of it."""
+
+ILL_CONDITIONED = 1e-2  # an original that is itself off by 1 % (RMS) on a hidden input says nothing about candidates
+WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
+
+
+NO_ERROR = Errors(0.0, 0.0, 0.0)
+
+Key = tuple[Any, ...]
+"""Distribution, seed, parameters and state of an answer."""
+
+
+def key_of(case: Case, which: int) -> Key:
+    """Return what an answer is remembered under."""
+    return case.name, case.seed, which, *sorted(case.params.items())
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One tensor or number of the answer."""
+
+    path: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+    is_tensor: bool
+    exact: torch.Tensor
+    """The float64 answer; for integers and bools, the answer of the float64 run."""
+    own: torch.Tensor | None
+    """The original's own answer, kept where it is needed: integers, and floats that are not all finite."""
+    original: Errors
+    scale: oracle.Scale
+    allowed: Errors
+    sensitive: torch.Tensor | None = None
+    """Elements that are compared apart from the others (`conditioning.py`), if the answer was examined and there are any."""
+    allowed_there: Errors = NO_ERROR
+    """How far they may be off, if they are real."""
+    seen: tuple[torch.Tensor, ...] = ()
+    """What they may be besides `own` and `exact`, if they are integers."""
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it is compared with a tolerance."""
+        return self.dtype.is_floating_point or self.dtype.is_complex
+
+    @property
+    def bytes(self) -> int:
+        """Memory held."""
+        return self.exact.numel() * self.exact.element_size() + (self.own.numel() * self.own.element_size() if self.own is not None else 0)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The original's answer to one case in one state."""
+
+    leaves: tuple[Leaf, ...]
+    finite: bool
+    """Both runs gave finite numbers only."""
+    conditioned: bool
+    """The original's own error is below 1 % of its output."""
+    after: Mapping[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    """Parameters and buffers after the call, in the program's own precision and in float64, if they are to be compared."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory held."""
+        after = sum(tensor.numel() * tensor.element_size() for pair in self.after.values() for tensor in pair)
+        return sum(leaf.bytes for leaf in self.leaves) + after
+
+
+def leaves_of(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
+    """Yield the tensors and numbers of a nested output, with their places. Lists and tuples count as the same."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves_of(item, f"{path}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from leaves_of(item, f"{path}[{number}]")
+    elif value is not None:
+        yield path, value
+
+
+def as_tensor(value: Any) -> torch.Tensor:
+    """Return an output leaf as a tensor; a Python number becomes a float64 or int64 scalar."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, bool | int | float):
+        return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+    raise TaskError(f"expected the original to return tensors and numbers, saw {type(value).__name__}", "wrap the function so that it does")
+
+
+def widen(value: Any) -> Any:
+    """Return floating-point tensors in float64."""
+    return tree_map(lambda item: item.to(WIDE[item.dtype]) if isinstance(item, torch.Tensor) and item.dtype in WIDE else item, value)
+
+
+def clone(value: Any) -> Any:
+    """Return the same nested value with its tensors copied, strides kept."""
+    return tree_map(lambda item: item.clone() if isinstance(item, torch.Tensor) else item, value)
+
+
+class Widening(TorchFunctionMode):
+    """Turns a program's own casts to narrower floating-point types into casts to float64, so that the oracle is float64 throughout."""
+
+    CASTS = frozenset({"float", "half", "bfloat16"})
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        keywords = dict(keywords or {})
+        name = getattr(function, "__name__", "")
+        if name in self.CASTS and arguments and isinstance(arguments[0], torch.Tensor):
+            return arguments[0].double()
+        if keywords.get("dtype") in WIDE:
+            keywords["dtype"] = WIDE[keywords["dtype"]]
+        if name in ("to", "type"):
+            arguments = tuple(WIDE.get(item, item) if isinstance(item, torch.dtype) else item for item in arguments)
+        return function(*arguments, **keywords)
+
+
+class Rounding(TorchFunctionMode):
+    """Rounds the operands of matrix products and convolutions to TF32, for machines that have no TF32 unit."""
+
+    NAMES = ("matmul", "mm", "bmm", "addmm", "baddbmm", "linear", "conv", "einsum", "dot", "mv", "__matmul__", "attention", "lstm", "gru", "rnn")
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        if any(part in getattr(function, "__name__", "") for part in self.NAMES):
+            arguments = tree_map(lambda item: round_tf32(item) if isinstance(item, torch.Tensor) else item, arguments)
+        return function(*arguments, **(keywords or {}))
+
+
+def round_tf32(tensor: torch.Tensor) -> torch.Tensor:
+    """Return float32 values rounded to TF32's ten mantissa bits, to nearest."""
+    if tensor.dtype is not torch.float32:
+        return tensor
+    return ((tensor.detach().contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def _own_precision(precision: Precision, device: str) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the context that the original runs in at `precision`, and what is done to its inputs first."""
+    if precision == "strict":
+        return contextlib.nullcontext(), lambda inputs: inputs
+    if precision == "tf32":
+        return (_tf32_flags() if device.startswith("cuda") else Rounding()), lambda inputs: inputs
+    rounded = lambda item: item.bfloat16().to(item.dtype) if isinstance(item, torch.Tensor) and item.dtype is torch.float32 else item  # noqa: E731
+    return torch.autocast(torch.device(device).type, torch.bfloat16), lambda inputs: tree_map(rounded, inputs)
+
+
+@contextlib.contextmanager
+def _tf32_flags() -> Iterator[None]:
+    matmul, cudnn = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, cudnn
+
+
+class Original:
+    """The task's program with its states and its answers. `secret` seeds everything hidden."""
+
+    def __init__(self, task: Task, device: str, secret: int, budget_bytes: int) -> None:
+        self.task, self.device, self.secret, self.budget = task, device, secret, budget_bytes
+        self.reference = taskfile.load(task)
+        torch.manual_seed(secret)
+        self.model = self.reference.make_judged_model(secret % (1 << 31), device).requires_grad_(False)
+        self.wide_problem = ""
+        self.wide: torch.nn.Module | None = self._widened()
+        self.buffers = {name for name, _ in self.model.named_buffers()}
+        initial = self.model.state_dict()
+        self.initial = {name: tensor.detach().clone() for name, tensor in initial.items()}
+        self.strength = 2.0
+        self.held: tuple[Key, list[Any]] | None = None
+        self.current: int | None = None
+        self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
+        self.answers: OrderedDict[Key, Answer] = OrderedDict()
+        self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
+        """The program's flags permit TF32 in an operator, and its device has the unit. Found out to be idle at the first answer, if it is."""
+        self.usual: dict[str, list[Errors]] = {}
+        """Relative errors of the original, one for each case met, by output."""
+
+    def _widened(self) -> torch.nn.Module | None:
+        try:
+            return copy.deepcopy(self.model).double()
+        except (RuntimeError, TypeError) as error:
+            self.wide_problem = f"the model cannot be copied to float64: {error}"
+            return None
+
+    # -- states
+
+    def state(self, which: int) -> dict[str, torch.Tensor]:
+        """Return state number `which` by name; -1 is the initial one."""
+        if which < 0:
+            return self.initial
+        if which >= MIXED:
+            return self._mixed(*divmod(which - MIXED, 2))
+        return distributions.random_state(self.initial, self.buffers, self.secret + 104729 * (which + 1), self.strength)
+
+    def _mixed(self, number: int, whole: int) -> dict[str, torch.Tensor]:
+        """Return state 1 with one tensor, counted around the names, as in state 2 (`whole`), or with one element of it moved far."""
+        state = dict(self.state(1))
+        name = list(state)[number % len(state)]
+        tied = [other for other, tensor in state.items() if tensor is state[name]]
+        if whole:
+            return state | dict.fromkeys(tied, self.state(2)[name])
+        changed = state[name].clone()
+        if changed.is_floating_point() and changed.numel():
+            at = (self.secret + 7919 * number) % changed.numel()
+            changed.view(-1)[at] += 4 * changed.abs().max() + 0.1
+        return state | dict.fromkeys(tied, changed)
+
+    def set_state(self, which: int) -> None:
+        """Give both models state number `which`."""
+        if self.current == which and not self.mutates_state:
+            return
+        state = self.state(which)
+        for model in (self.model, self.wide):
+            if model is not None:
+                model.load_state_dict(state)
+                for name, buffer in model.named_buffers():
+                    if name in self.extra:
+                        buffer.copy_(self.extra[name])
+        self.current = which
+
+    mutates_state = True
+    """Whether a call changes buffers; until that is known (`Judge.open`), states are set before every run."""
+
+    mutates_inputs = True
+    """Whether a call writes to its inputs; until that is known they are copied first."""
+    writes_by_index = False
+    """It puts values at places that an input names, without adding: of two for one place, either may win."""
+
+    random = False
+    """Two calls differ because the program draws random numbers."""
+
+    # -- inputs
+
+    def inputs(self, case: Case) -> list[Any]:
+        """Return the inputs of a case. The latest are kept (shipping and answering a case need the same), unless calls write to them."""
+        key = key_of(case, 0)
+        if self.held is not None and self.held[0] == key:
+            return self.held[1]
+        self.held = None
+        draw = Draw.of_case(case)
+        nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
+        made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
+        if case.name == STRIDED:
+            made = discrete.restride(made, (case.seed if draw.layout is None else draw.layout) + 3)
+        elif case.name != "nominal" and not draw.fixed:
+            made = discrete.vary(made, case.name, case.seed + 2, self.writes_by_index)
+        if draw.variant is not None:
+            made = variants.vary(made, draw.variant, variants.like(made))
+        if not self.mutates_inputs:
+            self.held = (key, made)
+        return made
+
+    # -- runs
+
+    def run_own(self, inputs: Any, which: int) -> Any:
+        """Return the original's output in its own precision, from state `which`."""
+        self.set_state(which)
+        context, change = _own_precision(self.task.precision, self.device)
+        with torch.no_grad(), context:
+            return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
+
+    def run_wide(self, inputs: Any, which: int) -> Any:
+        """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why)."""
+        self.set_state(which)
+        if self.wide is not None and not self.wide_problem:
+            try:
+                return self._widely(inputs)
+            except torch.cuda.OutOfMemoryError:
+                pass  # what the failed run held is let go of at the end of this block
+            except (RuntimeError, TypeError) as error:
+                self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
+            self.current = None
+            if not self.wide_problem:
+                return self._widely_in_less_memory(inputs, which)
+        return self.run_own(inputs, which)
+
+    def _widely(self, inputs: Any) -> Any:
+        assert self.wide is not None
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with torch.no_grad(), Widening(), Compensated() if self.is_double(inputs) else contextlib.nullcontext():
+                return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
+        finally:
+            torch.set_default_dtype(default)
+
+    def is_double(self, inputs: Any) -> bool:
+        """Whether float64 is the task's own type: then the oracle has to be wider."""
+        return any(isinstance(item, torch.Tensor) and item.dtype is torch.float64 for item in (*self.initial.values(), *tree_leaves(inputs)))
+
+    def _widely_in_less_memory(self, inputs: Any, which: int) -> Any:
+        """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
+        self.answers.clear()
+        torch.cuda.empty_cache()
+        self.set_state(which)
+        with torch.backends.cudnn.flags(enabled=False):
+            return self._widely(inputs)
+
+    # -- answers
+
+    def answer(self, case: Case, which: int) -> Answer:
+        """Return the original's answer to a case in a state, from memory if it is there."""
+        key = key_of(case, which)
+        if key in self.answers:
+            self.answers.move_to_end(key)
+            return self._with_usual_error(self.answers[key])
+        self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))  # the next is about as large
+        made = self._answer(self.inputs(case), which)
+        for leaf in made.leaves:
+            if leaf.is_real and made.finite and made.conditioned and leaf.scale.rms > 0:
+                self.usual.setdefault(leaf.path, []).append(oracle.relative(leaf.original, leaf.scale))
+        self._make_room(made.bytes)
+        self.answers[key] = made
+        return self._with_usual_error(made)
+
+    def _make_room(self, wanted: int) -> None:
+        """Forget the oldest answers until as many bytes as `wanted` are within the budget, or none is left."""
+        held = sum(answer.bytes for answer in self.answers.values())
+        while self.answers and held + wanted > self.budget:
+            held -= self.answers.popitem(last=False)[1].bytes
+
+    def _with_usual_error(self, answer: Answer) -> Answer:
+        """Take the original's usual relative error where it was more exact than usual on this case: that was luck, not a claim.
+
+        (One output that is a sum of 8,192 terms may be off by 0.1 ulp on one input and by 20 on the next. The median over the cases keeps one
+        ill-conditioned case from loosening the others.)
+        """
+
+        def usual(leaf: Leaf) -> Leaf:
+            return replace(leaf, allowed=self.allowed(leaf.path, leaf.original, leaf.scale, leaf.dtype)) if leaf.is_real else leaf
+
+        return replace(answer, leaves=tuple(usual(leaf) for leaf in answer.leaves))
+
+    def allowed(self, path: str, original: Errors, scale: oracle.Scale, dtype: torch.dtype) -> Errors:
+        """Return the error allowed to an output where the original's own is this: its usual one, if that is larger."""
+        seen = self.usual.get(path)
+        expected = oracle.worst(original, oracle.absolute(oracle.median(seen), scale)) if seen and scale.rms > 0 else original
+        return oracle.tolerance(expected, scale, dtype)
+
+    def _answer(self, inputs: Any, which: int) -> Answer:
+        exact = [(path, as_tensor(value)) for path, value in leaves_of(self.run_wide(inputs, which))]
+        wide_after = self._state_now(self.wide if self.wide is not None and not self.wide_problem else None)
+        own_value = self.run_own(inputs, which)
+        own_after = self._state_now(self.model)
+        own = [(path, value) for path, value in leaves_of(own_value)]
+        if [path for path, _ in exact] != [path for path, _ in own]:
+            raise TaskError("the original returns other outputs in float64 than in its own precision", "it cannot be checked")
+        leaves = [self._leaf(path, value, wide) for (path, value), (_, wide) in zip(own, exact, strict=True)]
+        del own_value, own
+        for number, value in enumerate(self.permitted(inputs, which)):
+            leaf = leaves[number]
+            if leaf.is_real:
+                original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
+                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
+        finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
+        conditioned = all(not leaf.is_real or leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms or leaf.scale.rms == 0 for leaf in leaves)
+        after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
+        return Answer(tuple(leaves), finite, conditioned, after)
+
+    def _state_now(self, model: torch.nn.Module | None) -> dict[str, torch.Tensor]:
+        """Return copies of parameters and buffers, if calls change some."""
+        return {name: tensor.clone() for name, tensor in model.state_dict().items()} if model is not None and self.mutates_state else {}
+
+    def _leaf(self, path: str, value: Any, wide: torch.Tensor) -> Leaf:
+        own = as_tensor(value)
+        real = own.dtype.is_floating_point or own.dtype.is_complex
+        scale = oracle.scale_of(wide) if real else oracle.Scale(0.0, 0.0, 0.0, own.numel())
+        original = oracle.errors_of(own, wide) if real else NO_ERROR
+        keep = not real or not bool(torch.isfinite(own).all() and torch.isfinite(wide).all())
+        allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
+        return Leaf(
+            path, tuple(own.shape), tuple(own.stride()), own.dtype, str(own.device), isinstance(value, torch.Tensor),
+            wide, own.clone() if keep else None, original, scale, allowed,
+        )  # fmt: skip
+
+    def permitted(self, inputs: Any, which: int) -> list[torch.Tensor]:
+        """Return the outputs with TF32 operands, where the program's flags permit those and it has such operators; else none."""
+        if not self.may_use_tf32 or self.wide_problem or self.is_double(inputs):
+            return []
+        rounding = tf32.RoundedOperands(tf32.permitted())
+        with rounding:
+            values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which))]
+        self.may_use_tf32 = rounding.count > 0
+        return values if rounding.count else []
