@@ -49,8 +49,10 @@ def command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
     In this process: its fork server serves every command, where a process each time costs three imports of torch, 6 s of CPU time.
     """
     from warpwright import cli
+    from warpwright.cli import programs
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(programs, "TIMING_SECONDS", 2.0)  # no test rests on how narrow an interval is
 
     def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
         code = cli.main([*arguments, "--json"])

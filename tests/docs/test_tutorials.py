@@ -14,8 +14,11 @@ def test_every_domain_has_a_tutorial() -> None:
     assert [path.stem for path in TUTORIALS] == ["graph", "transpile", "unlearnable"]
 
 
+SLOW = "graph"  # ten seconds of timing for each of seven programs; tests/front and test_end_to_end.py run what it shows
+
+
 @pytest.mark.compiler
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem == SLOW else ()) for path in TUTORIALS])
 def test_a_tutorial_runs_as_it_stands(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     if path.stem == "transpile":

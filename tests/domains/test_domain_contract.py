@@ -15,6 +15,7 @@ from toy_domain import ToyDomain
 from warpwright import cli, domains, targets
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Scalar, Task, from_json, target_of, to_json
+from warpwright.cli import programs
 from warpwright.domains import DOMAINS
 from warpwright.errors import TaskError
 from warpwright.loop import ablate, optimize
@@ -175,6 +176,7 @@ def test_from_a_file_to_a_record_that_replays(name: str, tmp_path: Path) -> None
 def test_the_command_line_serves_a_new_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     path, _ = write("toy", tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(programs, "TIMING_SECONDS", 2.0)
     code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2 proposals", "--json"])
     line = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert code == cli.DONE and line["task"] == "sum" and line["status"] == "ok"

@@ -10,6 +10,7 @@ import pytest
 from warpwright import cli
 from warpwright.archive import Archive
 from warpwright.base import is_baseline
+from warpwright.cli import programs
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "cuda"
 
@@ -19,7 +20,9 @@ def test_a_recorded_conversation_is_a_whole_run(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("WARPWRIGHT_API_KEY", "sk-never-to-be-seen")
     monkeypatch.chdir(tmp_path)
     talk = f"play:{EXAMPLES / 'row_sum_conversation.jsonl'}"
-    how = ["--target", "cpu", "--search", "fsr", "--model", talk, "--model-options", "candidates=2,depth=2,max_repair=1", "--budget", "20 proposals"]
+    monkeypatch.setattr(programs, "TIMING_SECONDS", 2.0)
+    how = ["--target", "cpu", "--search", "fsr", "--model", talk, "--model-options", "candidates=2,depth=2,max_repair=1"]
+    how += ["--budget", "20 proposals", "--baselines", "eager"]
     code = cli.main(["optimize", str(EXAMPLES / "row_sum.cu"), "--task", str(EXAMPLES / "row_sum_task.py"), *how, "--json"])
     line = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert code == cli.DONE and line["status"] == "ok", line

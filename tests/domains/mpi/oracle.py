@@ -18,7 +18,6 @@ import sys
 from typing import Any
 
 import numpy as np
-
 from fakegpu import FakeGpu
 
 import warpwright.mpi
