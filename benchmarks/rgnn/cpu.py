@@ -187,7 +187,7 @@ def _adversarial(graph: synth.Synthetic, kind: type[Any], args: argparse.Namespa
 
 
 def scale_scores(layer: Any, graph: synth.Synthetic) -> None:
-    """Make scores reach about +-200."""
+    """Make scores of hundreds."""
     with torch.no_grad():
         layer.q.mul_(60)
         layer.k.mul_(60)
