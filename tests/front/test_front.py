@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import torch
 from stand_in import StandIn
-from warpwright.verifier.certificate import certify
-from warpwright.verifier.judgement import Judgement
-from warpwright.verifier.reference import Original
+from warpwright.verifier.judge.certificate import certify
+from warpwright.verifier.judge.judgement import Judgement
+from warpwright.verifier.judge.reference import Original
 
 import warpwright
 from warpwright import run as driver
