@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.cuda.plain20 import KERNELS
+from benchmarks.fsr20 import run
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.cuda import unit
 from warpwright.domains.cuda.plan import Plan
@@ -22,7 +23,7 @@ from warpwright.space import Space
 
 pytest.importorskip("clang")
 
-BY_NAME = {kernel.name: kernel.cuda for kernel in KERNELS}
+BY_NAME = {kernel.name: kernel.cuda for kernel in (*KERNELS, *run.KERNELS)}
 
 SHOWN = {
     "product_tile": "matmul", "transpose_tile": "transpose", "shuffle_tree": "dot", "gather_atomics": "sum", "privatise": "histogram",
@@ -48,6 +49,20 @@ def test_a_rewrite_writes_its_golden_text(technique: Any, golden: Callable[[str,
     golden(f"cuda/{technique.name}.cu", f"// {action}\n{flags}{made.text.strip()}\n")
 
 
+def test_shifts_in_a_function_beside_the_kernel_stay_shifts() -> None:
+    text = """__device__ unsigned long long wide(unsigned x, int n) { return (unsigned long long)x << n; }
+__global__ void k(const unsigned* x, unsigned long long* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = wide(x[i], 3) >> 1;
+}
+extern "C" void run(const unsigned* x, unsigned long long* y, int n) { k<<<(n + 63) / 64, 64>>>(x, y, n); }
+"""
+    made = space(text)
+    for action in made.actions(made.start):
+        after = made.apply(made.start, action).text
+        assert "ww::" not in after and "<< (n)" in after, action
+
+
 RECIPES = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -62,6 +77,7 @@ def test_every_recipe_gives_a_text_with_the_same_entries_and_is_carried_out_alik
     assert unit.entries(plan.text) == unit.entries(BY_NAME[name]), "who calls it calls it as before"
     read = unit.read(plan.text)
     assert {launch.kernel for launch in read.launches} <= read.kernels.keys() and read.launches
+    assert "ww::" not in plan.text, "nothing is left of the front end, which nvcc does not know"
     balance = [token.text for token in scan.tokens(plan.text)]
     assert all(balance.count(opening) == balance.count(closing) for opening, closing in ("()", "{}", "[]"))
 
