@@ -53,7 +53,8 @@ class Kernel:
 
         def launch(*arguments: Any) -> None:
             for index in self._written:
-                if index < len(arguments) and (flags := getattr(arguments[index], "flags", None)) is not None and not getattr(flags, "writeable", True):
+                flags = getattr(arguments[index], "flags", None) if index < len(arguments) else None
+                if flags is not None and not getattr(flags, "writeable", True):
                     raise BadValue(f"expected an array that can be written for argument {index} of {self.name}, saw a read-only one")
             launcher(*arguments)
 
@@ -82,15 +83,20 @@ class Kernels(Mapping[str, Kernel]):
         except BuildError:
             program.check()  # the same error, at its place in the CUDA source
             raise
+        self._refused = {name: info for name, info in program.kernels.items() if info.tier == "refused"}
         self._kernels = {name: Kernel(one, program.kernels[name.partition("<")[0].strip()]) for name, one in loaded.items()}
 
     def __getitem__(self, name: str) -> Kernel:
+        if why := self._refused.get(name):
+            raise UsageError(f"{name} was left out, line {why.line}: {why.reason}")
         return self._kernels[name]
 
     def __getattr__(self, name: str) -> Kernel:
         try:
             return self.__dict__["_kernels"][name]  # type: ignore[no-any-return]
         except KeyError:
+            if why := self.__dict__.get("_refused", {}).get(name):
+                raise AttributeError(f"{name} was left out, line {why.line}: {why.reason}") from None
             known = ", ".join(self.__dict__.get("_kernels", {})) or "none"
             raise AttributeError(f"expected one of the kernels {known}, saw {name!r}; a template needs instances=[...]") from None
 

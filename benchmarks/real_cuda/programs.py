@@ -82,11 +82,11 @@ def find(root: Path) -> list[Program]:
         for program in _of_make(file):
             if not known.issuperset(program.sources):
                 found.setdefault(program.name, program)
-    known |= {source for program in found.values() for source in program.sources}
-    if not found:
-        for source in sorted(root.rglob("*.cu")):
-            if source not in known and re.search(r"\bmain\s*\(", source.read_text(errors="replace")):
-                found.setdefault(str(source.relative_to(root).with_suffix("")), Program(source.stem, source.parent, (source,), (source.parent,), ()))
+    planned = {program.folder for program in found.values()}
+    for source in sorted(root.rglob("*.cu")):  # where nothing says how it is built
+        if not planned & set(source.parents) and re.search(r"\bmain\s*\(", source.read_text(errors="replace")):
+            name = str(source.relative_to(root).with_suffix(""))
+            found.setdefault(name, Program(name, source.parent, (source,), (source.parent,), ()))
     return [found[name] for name in sorted(found)]
 
 

@@ -8,7 +8,7 @@ from warpwright.domains import transpile
 from warpwright.errors import UsageError
 
 REFUSED = {
-    "dynamic-parallelism": "__global__ void child() {}\n__global__ void k() {\n  child<<<1, 1>>>();\n}",
+    "dynamic-parallelism": "__global__ void child();\n__global__ void k() {\n  child<<<1, 1>>>();\n}",
     "library-call": "__global__ void k(float* x) {\n  // cub::BlockReduce in a comment is nothing\n  x[0] = cub::WarpReduce<float>(x).Sum(x[0]);\n}",
     "tma": "__global__ void k(float* x) {\n  int y = 0;\n  cuda::barrier<0> b; mbarrier_init(b);\n}",
     "texture": "__device__ float f(float);\n__global__ void k(float* x,\n    cudaSurfaceObject_t image) { x[0] = 1; }",
@@ -64,7 +64,7 @@ def test_a_source_without_kernels_is_refused() -> None:
 def test_every_code_is_documented_and_tested() -> None:
     from warpwright.domains.transpile.errors import CODES
 
-    assert set(CODES) == set(REFUSED) | {"front-end"}
+    assert set(CODES) == set(REFUSED) | {"front-end", "compiler"}
 
 
 def test_wrong_tier_and_instance_are_named() -> None:
@@ -84,3 +84,34 @@ def test_a_barrier_that_some_threads_miss_is_named_when_it_runs() -> None:
     kernel[1, 32](np.zeros(32, np.int32))
     with pytest.raises(transpile.LaunchFailed, match="line 2"):
         kernel[1, 32](np.arange(32, dtype=np.int32))
+
+
+def test_what_kernels_alone_do_not_reach_refuses_nothing() -> None:
+    text = (
+        "#include <vector>\n__device__ float helper(float x) { return cub::WarpReduce<float>(x).Sum(x); }\n"
+        "__global__ void bad(float* x) { x[0] = helper(x[0]); }\ntemplate <class T> __global__ void old(T* x) { asm(\"wgmma.fence;\"); }\n"
+        "__global__ void good(float* x) { x[0] = 1; }\nvoid run(float* x) { bad<<<1, 1>>>(x); good<<<1, 1>>>(x); }\n"
+    )
+    program = transpile.compile_text(text, "k.cu")
+    assert {name: kernel.tier for name, kernel in program.kernels.items()} == {"good": "vectors", "old": "refused", "bad": "refused"}
+    assert "cub" not in program.source.partition("// ---- k.cu")[2]
+    assert list(program.exports) == ["good"]
+    with pytest.raises(transpile.Refusal, match=r"k.cu:4: .*inline PTX"):
+        transpile.compile_text(text, "k.cu", instances=["old<float>"])
+    with pytest.raises(transpile.Refusal, match="cub::"):
+        transpile.compile_text(text, "k.cu", host=True)
+
+
+def test_a_header_that_is_nowhere_is_named_where_it_is_asked_for() -> None:
+    text = "#if 0\n#include <windows.h>\n#endif\n#include <cstdio>\n#include \"nowhere.h\"\n__global__ void k() {}"
+    with pytest.raises(transpile.Refusal, match=r"kernel.cu:5: expected the header nowhere.h.*--include"):
+        transpile.compile_text(text, name="kernel.cu")
+
+
+def test_an_exchange_without_a_barrier_is_told_of() -> None:
+    text = "__global__ void k(float* x) {{ __shared__ float s[32]; int i = threadIdx.x; s[i] = x[i]; __syncthreads();\n{} x[i] = s[i]; }}"
+    kernel = transpile.compile_text(text.format("s[i] += s[i ^ 8];")).kernels["k"]
+    assert (kernel.tier, kernel.reason.partition(":")[0]) == ("fibers", "line 2")
+    assert "lockstep" in kernel.reason
+    fine = "float v = s[i ^ 8]; __syncthreads(); s[i] += v; if (i < 8) s[i] += s[i + 8];"
+    assert transpile.compile_text(text.format(fine)).kernels["k"].tier != "fibers"

@@ -60,13 +60,15 @@ def test_parameters_of_functions_are_groups() -> None:
 def test_what_is_not_known_keeps_its_operation_and_stays_on_fibers(body: str) -> None:
     assert written(body).split("; ")[-1] == body.split("; ")[-1]
     head = "template <int v> " if "<v>" in body else ""
-    program = transpile.compile_text(f"#include <cooperative_groups.h>\n{HEAD}{head}__global__ void k(int* x) {{ {'int v = x[0];' * (not head)} {body} }}")
+    value = "" if head else "int v = x[0];"
+    program = transpile.compile_text(f"#include <cooperative_groups.h>\n{HEAD}{head}__global__ void k(int* x) {{ {value} {body} }}")
     assert program.kernels["k"].tier == "fibers"
     assert "of a cooperative group" in program.kernels["k"].reason
 
 
 def test_variables_of_other_things_and_scopes_are_left_alone() -> None:
-    text = "struct Other { void sync(); }; void f(Other b) { b.sync(); } __device__ void g() { { cg::thread_block b = cg::this_thread_block(); } Other b; b.sync(); }"
+    inner = "{ cg::thread_block b = cg::this_thread_block(); }"
+    text = f"struct Other {{ void sync(); }}; void f(Other b) {{ b.sync(); }} __device__ void g() {{ {inner} Other b; b.sync(); }}"
     assert desugar(HEAD + text).count("b.sync();") == 2
 
 

@@ -41,7 +41,8 @@ def assemble(
     if {"assert.h", "cassert"} & set(source.includes) and re.search(r"\bassert\s*\(", body):
         includes += _ASSERT
     parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
-    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", tidy(body) if tidied else body, *entries(exports, source.kernels), ""])
+    body = tidy(body) if tidied else body
+    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", body, *entries(exports, source.kernels), ""])
 
 
 _ASKED = (

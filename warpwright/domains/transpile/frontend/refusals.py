@@ -73,7 +73,7 @@ def reached(source: Source) -> tuple[Source, dict[str, Refusal]]:
         for start, end, words in pieces:
             if (start, end) not in gone and (hit := next(iter(words & names.keys()), None)) is not None:
                 gone[start, end] = names[hit]
-                names |= {name: names[hit] for name in _named(source, start, end)}
+                names |= dict.fromkeys(_named(source, start, end), names[hit])
                 grew = True
     left_out = {name: why for (start, end), why in gone.items() for at, name in kernels.items() if start <= at < end}
     if left_out.keys() >= set(kernels.values()):

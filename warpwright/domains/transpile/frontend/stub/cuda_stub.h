@@ -12,11 +12,11 @@
 #define __inline__ inline
 #define __noinline__
 #define __restrict__ __restrict
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 #define HD __attribute__((host)) __attribute__((device))
 typedef unsigned long size_t; typedef long ptrdiff_t; typedef long ssize_t; typedef unsigned long uintptr_t; typedef long intptr_t;
 typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned char uchar; typedef unsigned long ulong;
-typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
+typedef long clock_t; typedef long time_t; typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long uint64_t;
 namespace ww {  // of shifts in device code
 template <bool> struct number {}; template <> struct number<true> { typedef int type; };

@@ -1,0 +1,58 @@
+"""Join the rows of runs into the tables of a result: `python -m benchmarks.real_cuda.summary SET=rows.jsonl ... > results/real_cuda/rows.jsonl`.
+
+SET names what a file holds, such as `held-out third`. Of a program that a file has twice the last row counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+GOOD = ("passed", "checked", "ran")
+STATUSES = (*GOOD, "compiles", "waived", "needs data", "timeout", "wrong", "crashed", "not compiled", "refused", "failed")
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """Return the last row of each program of a file, by where it is from."""
+    last = {(row["from"], row["program"]): row for row in map(json.loads, path.read_text().splitlines())}
+    return [last[key] for key in sorted(last)]
+
+
+def summary(name: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a line for each folder of a set: how many programs came to which status."""
+    for folder in dict.fromkeys(row["from"] for row in rows):
+        counts = collections.Counter(row["status"] for row in rows if row["from"] == folder)
+        inside = sum(counts.values()) - counts["out of scope"]
+        yield {"table": "summary", "set": name, "folder": folder, "in scope": inside, **{status: counts[status] or "" for status in STATUSES}}
+
+
+def program(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line of one program."""
+    tiers = ", ".join(f"{count} {tier}" for tier, count in sorted(row["tiers"].items()))
+    return {"table": "programs", "set": name, "folder": row["from"], "program": row["program"], "status": row["status"], "kernels by tier": tiers}
+
+
+def miss(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line of a program that did not run to its end with a good answer."""
+    cause = row["cause"].replace("|", "/").replace("\n", " ")[:180]
+    return {"table": "misses", "set": name, "folder": row["from"], "program": row["program"], "status": row["status"], "cause": cause}
+
+
+def main() -> None:
+    """Print the rows."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("sets", nargs="+", metavar="SET=FILE")
+    for one in parser.parse_args().sets:
+        name, _, file = one.partition("=")
+        rows = rows_of(Path(file))
+        inside = [row for row in rows if row["status"] != "out of scope"]
+        lines = [*summary(name, rows), *(program(name, row) for row in inside), *(miss(name, row) for row in inside if row["status"] not in GOOD)]
+        print("\n".join(map(json.dumps, lines)))
+
+
+if __name__ == "__main__":
+    main()
