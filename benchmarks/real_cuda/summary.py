@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 GOOD = ("passed", "checked", "ran")
-STATUSES = (*GOOD, "compiles", "waived", "needs data", "timeout", "wrong", "crashed", "not compiled", "refused", "failed")
+STATUSES = (*GOOD, "compiles", "waived", "needs data", "needs memory", "timeout", "wrong", "crashed", "not compiled", "refused", "failed")
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
