@@ -9,8 +9,8 @@ Makefile (programs.py). Each goes this way; the first step that fails is its sta
 - `out of scope`: it needs graphics, a library without a CPU meaning, code made for a GPU at run time, or a second process.
 - `refused`: `warpwright transpile` does not take a source. `failed` is an error of the translator's own.
 - `not compiled`: g++ does not take its output (`--optimise`, -march=native -std=c++17 -fopenmp). `--until check` has it read only.
-- `crashed`, `timeout`, `wrong` (it says so, or exits with another code than 0), `waived` (exit code 2), `needs data`, `needs memory`: it was run, with arguments
-  from `--arguments` (JSON: program -> {"args": [...]}), in its own folder.
+- `crashed`, `timeout`, `wrong` (it says so, or exits with another code than 0), `waived` (exit code 2), `needs data`, `needs memory`: it was run,
+  with arguments from `--arguments` (JSON: program -> {"args": [...]}), in its own folder.
 - `passed`: it exits with 0 and says that its answers are right. `checked`: it said so before the limit ended it, in its timing as a rule. `ran`: it
   exits with 0 and has nothing to say.
 
