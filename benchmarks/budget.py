@@ -1,9 +1,11 @@
 """How well budgets of wall time are kept: the command, from its start to its end, under budgets of 5 to 120 s.
 
-    python -m benchmarks.budget --out DIR [--runs 40] [--seed 0] [--device cpu] [--dry]
+    python -m benchmarks.budget --out benchmarks/results/budget_cpu [--runs 40] [--seed 0] [--device cpu] [--dry]      27 minutes; --runs 18: 11
 
 Each run is `warpwright optimize` on one of examples/ with an archive of its own, so that nothing is answered from an earlier run; every fourth is
 followed by the same command again, which the archive answers. A row has the budget, the wall time, and what came of it. Kept: at most 10 % over.
+The time is that of whoever reads the command's output to its end, which is later than the end of the command where it leaves a process behind.
+The folder gets rows.jsonl after each run, and a README.md at the end; `python -m benchmarks.tables` writes its table.
 """
 
 from __future__ import annotations
@@ -11,13 +13,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import random
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from warpwright.timing import facts
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 BUDGETS = (5, 8, 10, 15, 20, 30, 45, 60, 90, 120)
@@ -36,9 +43,12 @@ def timed(task: Path, budget: int, device: str, folder: Path) -> dict[str, Any]:
         line = json.loads(done.stdout)
     except ValueError:
         line = {"error": (done.stderr.strip().splitlines() or ["nothing was printed"])[-1]}
-    known = {name: line.get(name) for name in ("task", "status", "verdict", "reason", "left_out", "error")}
     gain = (line.get("speedup") or {}).get("best")
-    return {"budget": budget, "seconds": round(seconds, 2), "exit": done.returncode, **known, "speedup": gain, "load": round(os.getloadavg()[0], 1)}
+    return {
+        "task": task.stem, "budget": budget, "seconds": round(seconds, 2), "exit": done.returncode, "status": line.get("status") or "error",
+        "verdict": line.get("verdict") or "", "speedup": f"{gain:.2f}" if gain else "", "load": round(os.getloadavg()[0], 1),
+        "said": str(line.get("error") or line.get("reason") or "; ".join(line.get("left_out") or ()))[:160],
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -68,10 +78,39 @@ def main() -> None:
                 file.flush()
                 shown = "warm" if warm else f"{budget} s"
                 kept = "" if row["kept"] else "  NOT KEPT"
-                print(f"{task.stem}: {shown}: {row['seconds']:.1f} s, {row['verdict'] or row['status']}{kept}", flush=True)
-    for what, chosen in (("budgets kept", False), ("answered warm in time", True)):
-        some = [row for row in rows if row["warm"] is chosen]
-        print(f"{sum(row['kept'] for row in some)} of {len(some)} {what}")
+                print(f"{task.stem}: {shown}: {row['seconds']:.1f} s, {row['verdict'] or row['status']} {row['said']}{kept}", flush=True)
+    (options.out / "README.md").write_text(page(rows, options.device))
+    print(headline(rows))
+
+
+def headline(rows: list[dict[str, Any]]) -> str:
+    """Return what the rows come to."""
+    cold, warm = ([row for row in rows if row["warm"] is chosen] for chosen in (False, True))
+    budgets = [row["budget"] for row in cold]
+    longest = max(row["seconds"] / row["budget"] for row in cold)
+    said = f"{sum(row['kept'] for row in cold)} of {len(cold)} budgets of {min(budgets)} to {max(budgets)} s kept within 10 %, the longest run "
+    said += f"{longest:.2f} of its budget. {sum(row['status'] == 'ok' for row in cold)} of them gave a verified program."
+    if warm:
+        slowest = max(row["seconds"] for row in warm)
+        said += f" {sum(row['kept'] for row in warm)} of {len(warm)} repeated runs were answered from the archive within {WARM_SECONDS:g} s, "
+        said += f"the slowest in {slowest:.1f} s."
+    return textwrap.fill(said, 100)
+
+
+def page(rows: list[dict[str, Any]], device: str) -> str:
+    """Return the README of the rows' folder, its table still empty."""
+    loads = [row["load"] for row in rows]
+    machine = facts.device_facts(device)["name"]
+    conditions = (
+        f"{machine}, {os.cpu_count()} cores; torch {metadata.version('torch')}, Python {platform.python_version()}, "
+        f"{time.strftime('%Y-%m-%d')}. Load averages from {min(loads)} to {max(loads)}. `python -m benchmarks.budget`, {len(rows)} runs."
+    )
+    limits = "- The examples are small programs: what a large one takes to be loaded counts too.\n"
+    limits += "- A load above the cores leaves short budgets no program."
+    return (
+        f"# Budgets of wall time\n\n## Conditions\n\n{textwrap.fill(conditions, 100)}\n\n## Headline\n\n{headline(rows)}\n\n"
+        f"<!-- table: budget -->\n<!-- end -->\n\n## Limits\n\n{limits}\n"
+    )
 
 
 if __name__ == "__main__":

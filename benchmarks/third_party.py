@@ -1,12 +1,13 @@
 """Models that nobody wrote for warpwright, from transformers, timm and torch: is each captured, is what is written right, is it faster?
 
     python -m benchmarks.third_party [NAME ...] [--out FILE]
-    python -m benchmarks.third_party [NAME ...] --budget 60s [--device cpu] [--out FILE]      24 times the budget: 24 minutes, 12 with 30s
+    python -m benchmarks.third_party [NAME ...] --budget 60s [--device cpu] [--limit N] [--out FILE]   24 times the budget: 24 minutes, 12 with 30s
 
 Small configurations, random weights. Each model goes through the front door as `optimize` does it: saved as a task, captured, rewritten by every
 rewrite that folds or drops work, loaded again from its text. Its error against float64 may be twice the original's. With a budget each is given
 to `warpwright.optimize` with calibrated weights, in a process of its own, and a row has the verdict, the times and the reason. A row says what did
-not work and why. Packages that are missing give rows that say so.
+not work and why. Packages that are missing give rows that say so. With `--out FOLDER/rows.jsonl` the rows are there after each model, and a
+README.md at the end, whose table `python -m benchmarks.tables` writes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -29,15 +31,18 @@ from typing import Any
 import torch
 from torch import nn
 
+from warpwright.base import Budget
 from warpwright.domains import graph
 from warpwright.domains.graph import results
 from warpwright.errors import WarpwrightError
 from warpwright.tasks import saved_module, taskfile
+from warpwright.timing import facts
 
 TECHNIQUES = (
     "remove_dead", "identity", "unused_indices", "merge_clamps", "scalar_into_linear", "bias_into_linear", "fold_batch_norm", "fold_parameters",
 )  # fmt: skip
 MOST = 60
+GRACE = 1.1
 
 Inputs = tuple[Any, ...] | Mapping[str, Any]
 Maker = Callable[[], tuple[nn.Module, Inputs]]
@@ -238,6 +243,8 @@ def timed(name: str, budget: str, device: str) -> dict[str, Any]:
     seconds, line = round(time.perf_counter() - begun, 1), result.line
     measured = line["baselines"] and {baseline: time and round(time, 4) for baseline, time in line["baselines"].items()}
     low_high = "" if result.interval is None else f"[{result.interval[0]:.2f}, {result.interval[1]:.2f}]"
+    allowed = Budget.parse(budget).seconds
+    row |= {"kept": allowed is None or seconds <= GRACE * allowed}
     row |= {"verdict": result.verdict, "speedup": f"{result.speedup:.2f}", "interval": low_high, "seconds": seconds}
     over = f"{result.speedup_over_eager:.2f}" if result.speedup_over_eager else ""
     row |= {"over_eager": over, "ours_ms": line["ours_ms"], "baselines_ms": measured}
@@ -247,15 +254,22 @@ def timed(name: str, budget: str, device: str) -> dict[str, Any]:
 
 def each_timed(names: list[str], budget: str, device: str) -> Iterator[dict[str, Any]]:
     """Yield the row of each model, from a process of its own."""
+    most = 5 * (Budget.parse(budget).seconds or 60.0) + 120.0  # for packages to be imported, and a machine that does other things
     for name in names:
         command = [sys.executable, "-m", "benchmarks.third_party", name, "--budget", budget, "--device", device, "--one"]
         with tempfile.TemporaryDirectory() as folder:
             place = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
             try:
-                done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=place, timeout=900)
+                done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=place, timeout=most)
+            except subprocess.TimeoutExpired:
+                yield {"table": "third_party", "model": name, "verdict": "ERROR", "reason": f"its process did not end within {most:.0f} s"}
+                continue
+            try:
                 yield json.loads(done.stdout.splitlines()[-1])
-            except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
-                yield {"table": "third_party", "model": name, "verdict": "ERROR", "reason": f"its process: {error!r:.300}"}
+            except (ValueError, IndexError):
+                said = (done.stderr.strip().splitlines() or ["nothing was printed"])[-1]
+                reason = f"its process ended with exit code {done.returncode}: {said[:300]}"
+                yield {"table": "third_party", "model": name, "verdict": "ERROR", "reason": reason}
 
 
 def print_timed(names: list[str], budget: str, device: str, out: Path | None) -> None:
@@ -268,7 +282,29 @@ def print_timed(names: list[str], budget: str, device: str, out: Path | None) ->
         if out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text("".join(json.dumps(one) + "\n" for one in rows))
-    print(f"\n{sum(row['verdict'] == 'FASTER' for row in rows)} of {len(rows)} FASTER")
+    print(f"\n{headline(rows)}")
+    if out is not None:
+        (out.parent / "README.md").write_text(page(rows, budget, device))
+
+
+def headline(rows: list[dict[str, Any]]) -> str:
+    """Return what the rows come to."""
+    ran = [row for row in rows if row["verdict"] not in ("", "ERROR")]
+    said = f"{sum(row['verdict'] == 'FASTER' for row in rows)} of {len(rows)} models FASTER than the best of the baselines that fitted, "
+    said += f"{sum(bool(row.get('kept')) for row in rows)} within their budget and 10 %; {sum(row['verdict'] == 'SAME' for row in rows)} SAME, "
+    said += f"{len(rows) - len(ran)} gave an error or were not installed."
+    return textwrap.fill(said, 100)
+
+
+def page(rows: list[dict[str, Any]], budget: str, device: str) -> str:
+    """Return the README of the rows' folder, its table still empty."""
+    machine = f"{facts.device_facts(device)['name']}, {os.cpu_count()} cores; torch {torch.__version__}, {time.strftime('%Y-%m-%d')}."
+    said = f"{machine} `python -m benchmarks.third_party --budget {budget} --device {device}`: small configurations, drawn well-scaled parameters."
+    limits = "- Small configurations: times of a call are milliseconds and below, and most of it is torch's own overhead."
+    return (
+        f"# Models that nobody wrote for warpwright\n\n## Conditions\n\n{textwrap.fill(said, 100)}\n\n## Headline\n\n{headline(rows)}\n\n"
+        f"<!-- table: third_party -->\n<!-- end -->\n\n## Limits\n\n{textwrap.fill(limits, 100)}\n"
+    )
 
 
 def main() -> None:
@@ -278,6 +314,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
     parser.add_argument("--budget", help="time each model under this budget of wall time")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--limit", type=int, default=len(MODELS), help="no more models than this")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -285,13 +322,13 @@ def main() -> None:
         return
     if options.budget:
         print("| model | verdict | vs best | interval | vs eager | s | reason |\n| --- | --- | --- | --- | --- | --- | --- |")
-        print_timed(options.names or list(MODELS), options.budget, options.device, options.out)
+        print_timed((options.names or list(MODELS))[: options.limit], options.budget, options.device, options.out)
         return
     logging.disable(logging.WARNING)
     rows = []
     print("| model | captured | verified | calls | steps | error / original's | s | reason |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.names or MODELS:
+        for name in (options.names or list(MODELS))[: options.limit]:
             row = attempt(name, Path(folder))
             rows.append(row)
             errors = f"{row['error']:.1e} / {row['error_original']:.1e}" if "error" in row else ""

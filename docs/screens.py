@@ -15,7 +15,6 @@ import pty
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -27,11 +26,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = 150
 WAIT_SECONDS = 900
+FOLDER = Path("/tmp/warpwright-example")
+LATE_SHARE = 0.8
+"""Of the budget: the page that follows a run is taken then, when most programs have been tried."""
+
 TALLEST, COLOURS = 1400, 128
 """Pixels that are kept of a page, and colours of a picture: each is below 100 kB then."""
 
 PAGE = """<!doctype html><meta charset="utf-8"><style>
-body {{ margin: 16px; font: 15px/1.5 sans-serif; {style} }} pre {{ font: 13px/1.45 "DejaVu Sans Mono", monospace; white-space: pre-wrap; margin: 4px 0; }}
+body {{ margin: 16px; font: 15px/1.5 sans-serif; {style} }} pre {{ font: 13px monospace; white-space: pre-wrap; margin: 4px 0; }}
 .in {{ background: #f4f4f4; padding: 6px 10px; border-left: 3px solid #88a; }}
 .out {{ padding: 4px 10px; }} td, th {{ padding: 2px 10px; }}
 </style>{body}"""
@@ -43,7 +46,9 @@ class Screens:
     def __init__(self, out: Path, task: Path, budget: str) -> None:
         self.out, self.task, self.budget = out, task, budget
         self.browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
-        self.folder = Path(tempfile.mkdtemp(prefix="warpwright-screens-"))
+        self.folder = FOLDER  # its name is in the pictures
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
         self.archive = self.folder / "archive.db"
 
     # --- the pictures ---
@@ -64,14 +69,13 @@ class Screens:
         self._shoot("terminal", self._page(f"<pre>$ {escape(said)}\n{_ansi(shown)}</pre>", "background: #16181d; color: #e6e6e6;"))
 
     def _watch(self, server: Any) -> None:
-        """Take the page once programs have been tried, or when the run is over."""
+        """Take the page late in the run, or when it is over."""
         deadline = time.monotonic() + WAIT_SECONDS
         begun = False
         while time.monotonic() < deadline:
-            state = server.watcher.state()
-            begun |= bool(state["running"])
-            tried = max((task["tried"] for task in state["tasks"]), default=0)
-            if tried >= 4 or (begun and not state["running"]):
+            running = server.watcher.state()["running"]
+            begun |= bool(running)
+            if (begun and not running) or any(time.time() - run["began"] > LATE_SHARE * run["seconds"] for run in running):
                 break
             time.sleep(0.3)
         self._shoot("watch", server.url, live=True)

@@ -33,6 +33,13 @@ def test_the_hook_is_read_by_yaml() -> None:
     assert yaml.safe_load(ACTION)["runs"]["using"] == "composite"
 
 
+def test_every_place_that_names_torchs_versions_names_the_same() -> None:
+    wanted = re.findall(r"torch>=[\d.]+,<[\d.]+", (ROOT / "pyproject.toml").read_text())[0]
+    for file in ("docker/Dockerfile", "warpwright/doctor.py"):
+        found = re.findall(r"torch>=[\d.]+,<[\d.]+", (ROOT / file).read_text())
+        assert found and set(found) == {wanted}
+
+
 @pytest.mark.parametrize("code", [0, 1])
 def test_the_actions_script_ends_as_the_check_does(code: int, tmp_path: Path) -> None:
     script = "\n".join(line[8:] for line in ACTION.partition("run: |\n")[2].partition("      env:")[0].splitlines())

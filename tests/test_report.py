@@ -8,6 +8,7 @@ import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 from rich.console import Console
@@ -214,3 +215,10 @@ def test_the_search_and_the_lineage_are_drawn() -> None:
     lineage = text.partition("Lineage of the best")[2].partition("<h3>")[0]
     assert lineage.index(first.key) < lineage.index(best.key) and wrong.key not in lineage
     assert plots.search([]) == "" and plots.search([plots.Tried(0.0, "x", "wrong")] * 3) == ""
+
+
+def test_labels_of_programs_that_are_as_fast_do_not_lie_on_one_another() -> None:
+    bars = [plots.Bar(name, 1e-3 * factor, 1e-3, 1e-3) for name, factor in (("eager", 1.0), ("compile", 1.001), ("ours", 0.5))]
+    text = plots.roofline(1e8, 1e6, 1e11, 1e10, bars)
+    places = sorted(float(at) for at in re.findall(r'<text x="[^"]+" y="([^"]+)">(?:eager|compile|ours)', text))
+    assert len(places) == 3 and min(b - a for a, b in pairwise(places)) >= 13.9

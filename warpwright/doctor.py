@@ -22,7 +22,7 @@ from warpwright.errors import how_to_install
 
 Level = Literal["OK", "WARN", "FAIL"]
 
-TORCH_FROM, TORCH_BELOW = (2, 9), (2, 14)
+TORCH_FROM, TORCH_BELOW = (2, 9), (2, 16)
 """As in pyproject.toml."""
 
 SHARED_MEMORY_BYTES = 2 * 2**30
@@ -72,10 +72,10 @@ def _torch() -> Finding:
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        return Finding("torch", "FAIL", "not installed", "pip install 'torch>=2.9,<2.14'")
+        return Finding("torch", "FAIL", "not installed", "pip install 'torch>=2.9,<2.16'")
     numbers = tuple(int(piece) for piece in re.findall(r"\d+", version)[:2])
     if not TORCH_FROM <= numbers < TORCH_BELOW:
-        return Finding("torch", "WARN", version, "tested with torch>=2.9,<2.14: install one of those")
+        return Finding("torch", "WARN", version, "tested with torch>=2.9,<2.16: install one of those")
     return Finding("torch", "OK", version)
 
 

@@ -8,6 +8,7 @@
     warpwright.mpi.pack_group(layouts, bases, packed)       # many objects of one GPU in one launch
     warpwright.mpi.message(array[1:-1, :3])  # a strided NumPy, CuPy or torch array as mpi4py sends it
     warpwright.mpi.HaloPlan.grid(array, width, comm)        # a halo exchange planned once; .exchange()
+    warpwright.mpi.explain(datatype, count, peer)           # which method serves a message, what each would take, and why
     warpwright.mpi.counts()                  # calls served and forwarded, by function
 """
 
@@ -16,14 +17,15 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from warpwright.domains.mpi.activate import activate
+from warpwright.domains.mpi import model
+from warpwright.domains.mpi.activate import activate, library_of_mpi4py
 from warpwright.domains.mpi.explain import plan
 from warpwright.domains.mpi.halo import HaloPlan
 from warpwright.domains.mpi.layout import Layout, pack_group, unpack_group
 from warpwright.domains.mpi.views import message, view
 from warpwright.errors import UsageError
 
-__all__ = ["HaloPlan", "Layout", "activate", "counts", "layout", "message", "pack_group", "plan", "unpack_group", "view"]
+__all__ = ["HaloPlan", "Layout", "activate", "counts", "explain", "layout", "message", "pack_group", "plan", "predict", "unpack_group", "view"]
 
 _COUNTED = ("MPI_Pack", "MPI_Unpack", "send", "receive", "persistent", "all-to-all", "neighbour")
 """All kinds of sends are one counter; so are receives, and persistent requests."""
@@ -45,6 +47,35 @@ def layout(datatype: Any, count: int = 1) -> Layout:
     if not one:
         raise UsageError(f"expected a datatype that can be read, saw {datatype.name or datatype}", "the library itself serves it")
     return Layout(one) if count == 1 else Layout(one).strided(count, extent.value)
+
+
+def predict(datatype: Any, count: int = 1) -> dict[str, float]:
+    """Return the microseconds of half a ping-pong of `count` objects by each method; nothing where this machine was not measured."""
+    one = layout(datatype, count)
+    measured = _measured()
+    return {} if measured is None or not one.bytes else {name: time.us for name, time in measured.predict(one.bytes, _block(one)).items()}
+
+
+def explain(datatype: Any, count: int = 1, peer: int | None = None) -> dict[str, Any]:
+    """Return which method serves a message of `count` objects to `peer`, what each would take, and why.
+
+    All peers are taken to be on this host; one that is MPI_PROC_NULL costs nothing.
+    """
+    from mpi4py import MPI
+
+    if peer == MPI.PROC_NULL:
+        return {"method": "library", "why": "nothing is sent to MPI_PROC_NULL"}
+    one = layout(datatype, count)
+    return model.explanation(_measured(), one.bytes, _block(one), contiguous=not one.bytes or len(one.runs()[0]) == 1)
+
+
+def _measured() -> model.Model | None:
+    return model.Model.read(model.key(library_of_mpi4py()))
+
+
+def _block(one: Layout) -> int:
+    """The mean length of a run."""
+    return max(1, one.bytes // max(1, len(one.runs()[0])))
 
 
 def counts() -> dict[str, dict[str, int]]:

@@ -1,7 +1,7 @@
 """Kernels with a thread for each element of the output."""
 
 from benchmarks.cuda.plain.grids import CONVOLUTION, REVERSE, TRANSPOSE
-from benchmarks.fsr20 import GRIDS, Kernel, taken
+from benchmarks.fsr20 import GRIDS, VALUES, Kernel, taken
 
 SIGMOID = Kernel("sigmoid", """
 __global__ void sigmoid_kernel(const float* x, float* y, int n) {
@@ -138,5 +138,6 @@ KERNELS = (
     SIGMOID, RELU, MATRIX_COPY, MAX_POOL_3D,
     taken(TRANSPOSE, "Transpose a matrix.", edges=GRIDS),
     taken(REVERSE, "Reverse the order of a vector."),
-    taken(CONVOLUTION, "Convolve an image with a filter of 9 x 9, where the filter lies inside the image.", edges=((9, 9), (10, 33), (41, 17))),
+    taken(CONVOLUTION, "Convolve an image with a filter of 9 x 9, where the filter lies inside the image.", edges=((9, 9), (10, 33), (41, 17)),
+          values=tuple(kind for kind in VALUES if kind != "large")),
 )  # fmt: skip

@@ -212,8 +212,8 @@ def run(part: str, environment: dict[str, str]) -> dict[str, Any]:
     exact = [step["exact"] for step in steps if "exact" in step]
     rest = "\n".join(line for line in output.splitlines() if not line.startswith("{"))
     return {
-        "table": "steps", "part": part, "code": process.returncode, "seconds": round(time.monotonic() - start, 1), "exact": sum(exact), "checked": len(exact),
-        "last": steps[-1]["step"] if steps else "", "steps": steps, "rest": rest[-3000:],
+        "table": "steps", "part": part, "code": process.returncode, "seconds": round(time.monotonic() - start, 1),
+        "exact": sum(exact), "checked": len(exact), "last": steps[-1]["step"] if steps else "", "steps": steps, "rest": rest[-3000:],
     }  # fmt: skip
 
 

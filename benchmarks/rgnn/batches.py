@@ -11,7 +11,7 @@ import json
 import statistics
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +97,12 @@ def _adversarial(clock: Clock, name: str, kind: type[Any], edges: int) -> dict[s
     return row
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run both parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dry", action="store_true")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
     args.out.mkdir(parents=True, exist_ok=True)

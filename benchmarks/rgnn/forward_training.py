@@ -18,7 +18,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +234,7 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
         wide = layer_of(model, graph, args.dim, device).double()
         wide.load_state_dict(layer.state_dict())
         wanted = gradients(wide, runs(model, wide, graph, p, False)["torch.pairs"][1], x.double(), weights)
-    options = [("ours", o) for o in OURS] if not args.variants else [("ours", o) for o in (*OURS, *VARIANTS)]
+    options = [("ours", o) for o in OURS] if not args.variants else [("ours", o) for o in (*OURS, *(name for name in VARIANTS if args.only in name))]
     jobs = [(f"{kind}: {o}" if o != "ours" else kind, kind, (OURS | VARIANTS)[o]) for kind, o in options]
     for label, kind, chosen in [*jobs, *((k, k, Options()) for k in found if k != "ours")]:
         row = common | {"implementation": label}
@@ -278,8 +278,8 @@ def summary(row: dict[str, Any]) -> dict[str, Any]:
     return short | {"note": row.get("note", "").split(".")[0][:60]}
 
 
-def main() -> None:
-    """Run what the arguments name."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what the arguments name; by default those of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--graphs", default="aifb,mutag,bgs,am,mag,wikikg2,fb15k,biokg")
@@ -289,11 +289,12 @@ def main() -> None:
     parser.add_argument("--each", type=float, default=0.15, help="seconds of timing for each function")
     parser.add_argument("--seconds", type=float, default=150.0, help="nothing is begun later")
     parser.add_argument("--variants", action="store_true", help="ours in all variants too")
+    parser.add_argument("--only", default="", help="of the variants those whose names have this in them")
     parser.add_argument("--no-check", action="store_true")
     parser.add_argument("--with-pyg", action="store_true", help="PyG's layers too, which take most of the time")
     parser.add_argument("--pyg", default="", help="folder with torch_geometric, where it is not installed")
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     warnings.filterwarnings("ignore", message=".*[Ss]parse.*")
     if args.pyg:
         sys.path.append(args.pyg)

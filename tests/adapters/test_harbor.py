@@ -124,8 +124,39 @@ def running() -> list[int]:
     return sorted(harbor._processes_of(AGENT))
 
 
+def forgers(reward: Path) -> None:
+    """Start three daemons of the agent's that write a reward of their own; return when they are at work."""
+    for _ in range(3):
+        subprocess.Popen(["/bin/bash", "-c", FORGER, str(reward)], user=AGENT, start_new_session=True)
+    deadline = time.monotonic() + 30
+    while not (reward.exists() and len(running()) >= 3) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert json.loads(reward.read_text() or "{}") in ({"reward": 1000.0}, {}), "the forgers are at work"
+
+
 @needs_root
-def test_daemons_of_the_agent_and_of_its_artefact_do_not_touch_the_reward(tmp_path_factory: pytest.TempPathFactory, real: Any) -> None:
+def test_daemons_of_the_agent_do_not_touch_the_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path("/tmp") / f"harbor-{os.getpid()}-{time.time_ns()}"  # where the agent's user may go
+    try:
+        (root / "logs" / "verifier").mkdir(parents=True)
+        for folder in (root / "logs", root / "logs" / "verifier"):
+            folder.chmod(0o777)
+        root.chmod(0o755)
+        reward = root / "logs" / "verifier" / "reward.json"
+        forgers(reward)
+        monkeypatch.setattr(harbor, "Judge", Scripted)
+        harbor.judge(harbor.Where("task.py"), Places(str(root / "program.py"), str(reward.parent), agent=str(AGENT)))
+        time.sleep(0.2)
+        assert json.loads(reward.read_text()) == {"reward": 1.5} and running() == []
+        assert json.loads((reward.parent / "details.json").read_text())["ended_processes"] >= 3
+    finally:
+        harbor.end_processes(str(AGENT))
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@needs_root
+@pytest.mark.slow
+def test_daemons_of_the_agent_and_of_its_artefact_do_not_touch_the_reward(real: Any) -> None:
     root = Path("/tmp") / f"harbor-{os.getpid()}-{time.time_ns()}"  # where the agent's user may go
     try:
         for name in ("app", "logs", "logs/verifier", "tests"):
@@ -141,12 +172,7 @@ def test_daemons_of_the_agent_and_of_its_artefact_do_not_touch_the_reward(tmp_pa
                 (root / name).write_text(text)
         reward = root / "logs/verifier/reward.json"
         (root / "app/program.py").write_text(DAEMON.replace("@REWARD", str(reward)) + real.right)
-        for _ in range(3):
-            subprocess.Popen(["/bin/bash", "-c", FORGER, str(reward)], user=AGENT, start_new_session=True)
-        deadline = time.monotonic() + 30
-        while not (reward.exists() and len(running()) >= 3) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert json.loads(reward.read_text() or "{}") in ({"reward": 1000.0}, {}), "the forgers are at work"
+        forgers(reward)
         done = subprocess.run(["bash", str(root / "tests/test.sh")], capture_output=True, text=True, timeout=280)
         assert done.returncode == 0, done.stderr[-3000:]
         given, details = (json.loads((root / "logs/verifier" / name).read_text()) for name in ("reward.json", "details.json"))

@@ -128,9 +128,8 @@ def through(client: Any, loop: asyncio.AbstractEventLoop) -> Callable[..., dict[
     return call
 
 
-def test_a_client_on_standard_input_drives_an_optimization_and_its_run_outlives_it(real: Any, tmp_path: Path) -> None:
+def test_a_client_on_standard_input_drives_an_optimization_and_its_run_outlives_it(bench: Any, tmp_path: Path) -> None:
     mcp = pytest.importorskip("mcp")
-    bench = real
     words = command(bench, tmp_path / "out")
     parameters = mcp.StdioServerParameters(command=words[0], args=words[1:], env=environment())
 

@@ -1,4 +1,4 @@
-"""The verbs of the mpi domain: run, explain. docs/cli.md is their contract."""
+"""The verbs of the mpi domain: run, explain, measure. docs/cli.md is their contract."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from warpwright.cli.common import DONE, Arguments, print_json
 from warpwright.errors import UsageError
 
+_LONGEST_S = 120
 _COUNT = re.compile(r"([\w-]+) (\d+)\+(\d+)")
 
 
 def register(verbs: Any, common: argparse.ArgumentParser) -> None:
     """Add `mpi` and its verbs to the command's sub-parsers."""
-    parser = verbs.add_parser("mpi", help="MPI datatypes: run a program with them accelerated, explain one.")
-    under = parser.add_subparsers(dest="mpi_verb", required=True, metavar="{run,explain}")
+    parser = verbs.add_parser("mpi", help="MPI datatypes: run a program with them accelerated, explain one, measure.")
+    under = parser.add_subparsers(dest="mpi_verb", required=True, metavar="{run,explain,measure}")
 
     def verb(name: str, function: Callable[[Arguments], int]) -> argparse.ArgumentParser:
         about = (function.__doc__ or "").strip()
@@ -37,11 +39,14 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run, such as mpiexec -n 4 ./program")
     made = verb("explain", explain)
     made.add_argument("file", type=Path, metavar="FILE", help="a datatype file (.mpi)")
+    made = verb("measure", measure)
+    beside = "an interpreter with mpi4py and an MPI library beside it"
+    made.add_argument("--python", type=Path, default=Path(sys.executable), metavar="PATH", help=beside)
 
 
 def run(given: Arguments) -> int:
     """Run a program, an MPI launcher as a rule, with its datatypes packed by warpwright (LD_PRELOAD); nothing is rebuilt."""
-    from warpwright.domains.mpi import activate, core
+    from warpwright.domains.mpi import activate, core, model
 
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     program = shutil.which(command[0]) if command else None
@@ -51,7 +56,7 @@ def run(given: Arguments) -> int:
     core.find_nvrtc()
     shim = str(activate.build(activate.family_of(library)))
     before = os.environ.get("LD_PRELOAD")
-    environment = {**os.environ, "LD_PRELOAD": f"{shim}:{before}" if before else shim, activate.SHIM: shim}
+    environment = {**os.environ, "LD_PRELOAD": f"{shim}:{before}" if before else shim, activate.SHIM: shim, **model.environment(library)}
     if not given.report:
         os.execve(program, command, environment)
     with tempfile.TemporaryDirectory() as folder:
@@ -88,4 +93,37 @@ def explain(given: Arguments) -> int:
         print_json(given, told)
     else:
         print(json.dumps(told, indent=2))
+    return DONE
+
+
+def measure(given: Arguments) -> int:
+    """Measure messages of datatypes between two processes, in some seconds, so that the shims choose by this machine's times."""
+    from warpwright.domains.mpi import model
+
+    python = given.python.absolute()
+    mpiexec = python.parent / "mpiexec"
+    if not mpiexec.exists():
+        raise UsageError(f"expected mpiexec beside {python}, saw none", "name an interpreter with an MPI library: --python PATH")
+    version = subprocess.run([str(mpiexec), "--version"], capture_output=True, text=True, timeout=60).stdout
+    more = ["--oversubscribe", "--bind-to", "none"] if "Open MPI" in version else []
+    command = [str(mpiexec), *more, "-n", "2", str(python), "-m", "warpwright.domains.mpi.probe"]
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_S)
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(f"expected the measurement to end within {_LONGEST_S} s, saw it run on", "run it on a machine that is less busy") from error
+    if process.returncode or not process.stdout.strip():
+        raise UsageError(f"expected two processes that measure, saw {process.stderr[-500:].strip()}", f"{python} needs mpi4py and warpwright")
+    told = json.loads(process.stdout.splitlines()[-1])
+    points = [model.Point(row["method"], row["bytes"], row["block"], model.Time(*row["us"])) for row in told["points"]]
+    file = model.keep(told["key"], points, datetime.now(UTC).isoformat(timespec="seconds"))
+    least, block = model.Model(points).thresholds()
+    if given.json:
+        print_json(given, {**told, "file": str(file), "least_bytes": least, "least_block_left": block})
+        return DONE
+    print(f"{told['library']}: half a ping-pong in us, the library's own and ours")
+    ours = {(p.bytes, p.block): p.time.us for p in points if p.method == "packed"}
+    for p in points:
+        if p.method == "library":
+            print(f"{p.bytes:>9} bytes in blocks of {p.block:>5}: {p.time.us:>10.1f} {ours[p.bytes, p.block]:>10.1f}")
+    print(f"packed from {least} bytes on, in blocks below {block}; kept in {file}")
     return DONE

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
-WIDTH, LEFT, ROW = 720, 190, 26
-"""Pixels: the picture, the column of names, one row."""
+WIDTH, LEFT, ROW, LINE = 720, 190, 26, 14
+"""Pixels: the picture, the column of names, one row, one line of text."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,10 @@ def roofline(flops: float, moved: float, peak_flops: float, peak_bytes: float, b
     roof = f"{x(left):.1f},{y(left * peak_bytes):.1f} {x(ridge):.1f},{y(peak_flops):.1f} {x(right):.1f},{y(peak_flops):.1f}"
     label = f'<text x="{x(right):.1f}" y="{y(peak_flops) - 6:.1f}" text-anchor="end">{_rate(peak_flops)}</text>'
     parts = [f'<polyline points="{roof}" class="roof"/>', label]
-    parts += [_point(x(intensity), y(rate), f"{bar.name} {_rate(rate)}", bar.ours) for bar, rate in zip(shown, rates, strict=True)]
+    labels = _apart([y(rate) for rate in rates])
+    parts += [
+        _point(x(intensity), y(rate), label, f"{bar.name} {_rate(rate)}", bar.ours) for bar, rate, label in zip(shown, rates, labels, strict=True)
+    ]
     axis = f'<text x="{(WIDTH - 120) / 2}" y="{height - 6}" text-anchor="middle" class="small">flops a byte of the task: {intensity:.3g}</text>'
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="roofline">{"".join(parts)}{axis}</svg>'
 
@@ -111,8 +115,17 @@ def search(tried: Sequence[Tried]) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="progress of the search">{"".join(parts)}{label}</svg>'
 
 
-def _point(x: float, y: float, said: str, ours: bool) -> str:
-    label = f'<title>{escape(said)}</title><text x="{x + 10:.1f}" y="{y + 4:.1f}">{escape(said)}</text>'
+def _apart(places: Sequence[float]) -> list[float]:
+    """Return the places moved down as far as it takes for no two lines of text to lie on one another."""
+    moved = list(places)
+    order = sorted(range(len(moved)), key=moved.__getitem__)
+    for above, below in pairwise(order):
+        moved[below] = max(moved[below], moved[above] + LINE)
+    return moved
+
+
+def _point(x: float, y: float, label_y: float, said: str, ours: bool) -> str:
+    label = f'<title>{escape(said)}</title><text x="{x + 10:.1f}" y="{label_y + 4:.1f}">{escape(said)}</text>'
     return f'<g class="{"ours" if ours else "base"}">{label}<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/></g>'
 
 

@@ -44,7 +44,7 @@ if isinstance(_SAVED["module"], torch.fx.GraphModule):  # whose own call looks f
             )
         return torch.nn.Module.train(self, mode)
 
-    _METHODS = {{"forward": _CLASS.forward, "train": _train}} if _FILE["exported"] else {{"forward": _CLASS.forward}}
+    _METHODS = {{"forward": _CLASS.forward, "train": _train, "has_one_mode": True}} if _FILE["exported"] else {{"forward": _CLASS.forward}}
     _CLASS = type("Exported", (torch.nn.Module,), _METHODS)
 if _FILE.get("keywords"):  # a forward that takes these by name only: here they may be given in order, too
     _INNER, _NOT_GIVEN = _CLASS, object()

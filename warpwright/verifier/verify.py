@@ -253,8 +253,9 @@ class _Verification:
         state = self.judge.state(TIMED_STATE)
         if self.judge.facts["state_tensors"]:
             write_state(self.worker, self.entry, state, "set_state", hidden=True)
-            with as_rejections():
-                good(self.worker.request("switch_mode", entry=self.entry), "raised")
+            if self.judge.facts["switches"]:  # a graph that was exported in one mode has no other
+                with as_rejections():
+                    good(self.worker.request("switch_mode", entry=self.entry), "raised")
             self.call(case, TIMED_STATE, check="stale_state", loaded=True)
         load_state(self.judge, self.worker, self.entry, TIMED_STATE)
         self.call(case, TIMED_STATE, check="stale_state")

@@ -119,7 +119,8 @@ def exchange(rng: random.Random, comm: Any, shape: str, wait: bool, out: list[in
 def main() -> int:
     rounds = int(sys.argv[1])
     rng, own = random.Random(7), random.Random(RANK)  # one that all ranks share, one of each
-    ring = WORLD.Create_dist_graph_adjacent([(RANK - 1) % SIZE, (RANK + 1) % SIZE, (RANK - 1) % SIZE], [(RANK + 1) % SIZE, (RANK - 1) % SIZE, (RANK + 1) % SIZE])
+    before, after = (RANK - 1) % SIZE, (RANK + 1) % SIZE
+    ring = WORLD.Create_dist_graph_adjacent([before, after, before], [after, before, after])
     comms = [WORLD, WORLD.Create_cart([2, SIZE // 2], [False, False]), WORLD.Create_cart([2, SIZE // 2], [True, True]), ring]
     wrong: list[str] = []
     for number in range(rounds):

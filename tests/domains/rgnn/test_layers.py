@@ -155,7 +155,7 @@ def test_autocast_does_not_change_a_layer() -> None:
     torch.testing.assert_close(seen, layer(x, index, relation), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("heads", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_compiled_model_has_one_graph_and_agrees(heads: int) -> None:
     index, relation = edges()
     model = torch.nn.ModuleList([RGCNConv(IN, IN, R), RGATConv(IN, 2, R, heads=heads)]).double()

@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpwright.domains.mpi import core
+from warpwright.domains.mpi import core, model
 from warpwright.errors import UsageError
 
 SONAMES = {"openmpi": b"libmpi.so.40", "mpich": b"libmpi.so.12"}
@@ -63,7 +63,9 @@ def activate() -> ctypes.CDLL | None:
     if "mpi4py.MPI" in sys.modules:
         raise UsageError("expected `import warpwright.mpi` before mpi4py.MPI, whose calls are bound already", "import warpwright.mpi first")
     core.find_nvrtc()
-    family = family_of(library_of_mpi4py())
+    library = library_of_mpi4py()
+    family = family_of(library)
+    os.environ.update(model.environment(library))
     return _bound(ctypes.CDLL(str(build(family)), mode=ctypes.RTLD_GLOBAL))
 
 

@@ -12,13 +12,16 @@ from warpwright.domains.mpi.errors import DeviceError
 from warpwright.domains.mpi.views import View, view
 from warpwright.errors import UsageError
 
+_ADVICE = "set WARPWRIGHT_MPI_GPU=1 (docs/mpi.md), and look at the addresses and the free memory"
+
 
 class HaloPlan:
     """The exchange of pairs of regions with neighbours; `exchange()` as often as wanted, `free()` at the end (or use it in a `with`)."""
 
     def __init__(
-        self, views: Sequence[tuple[Any, Any]], neighbours: Sequence[int], comm: Any = None, *, tags: Sequence[tuple[int, int]] | None = None, stream: int = 0
-    ) -> None:
+        self, views: Sequence[tuple[Any, Any]], neighbours: Sequence[int], comm: Any = None, *,
+        tags: Sequence[tuple[int, int]] | None = None, stream: int = 0,
+    ) -> None:  # fmt: skip
         """Plan it: pair i of `views` is the region that is sent to process `neighbours[i]` and the one that is received from there.
 
         The regions are strided arrays of one kind, of the host or of one GPU. `tags` are what pair i sends with and receives with; without them
@@ -32,16 +35,15 @@ class HaloPlan:
             raise UsageError(f"expected a neighbour and a pair of tags for each of {len(views)} pairs, saw {len(neighbours)}", "give one for each")
         self._stream = stream
         self._comm = MPI.COMM_WORLD if comm is None else comm
-        pairs = [(view(send), view(receive), rank, tag) for (send, receive), rank, tag in zip(views, neighbours, tags or _in_order(neighbours), strict=True)]
-        pairs = [pair for pair in pairs if pair[2] != MPI.PROC_NULL]
+        messages = zip(views, neighbours, tags or _in_order(neighbours), strict=True)
+        pairs = [(view(send), view(receive), rank, tag) for (send, receive), rank, tag in messages if rank != MPI.PROC_NULL]
         self._sends = _Regions([send for send, _, _, _ in pairs])
         self._receives = _Regions([receive for _, receive, _, _ in pairs])
         if not all(receive.writable for _, receive, _, _ in pairs):
             raise UsageError("expected regions that can be written to receive into, saw a read-only array", "copy it first")
-        self._incoming = [
-            self._comm.Recv_init([part, MPI.BYTE], rank, tag[1]) for (_, _, rank, tag), part in zip(pairs, self._receives.parts(MPI), strict=True)
-        ]
-        self._outgoing = [self._comm.Send_init([part, MPI.BYTE], rank, tag[0]) for (_, _, rank, tag), part in zip(pairs, self._sends.parts(MPI), strict=True)]
+        incoming, outgoing = self._receives.parts(MPI), self._sends.parts(MPI)
+        self._incoming = [self._comm.Recv_init([part, MPI.BYTE], rank, tag[1]) for (_, _, rank, tag), part in zip(pairs, incoming, strict=True)]
+        self._outgoing = [self._comm.Send_init([part, MPI.BYTE], rank, tag[0]) for (_, _, rank, tag), part in zip(pairs, outgoing, strict=True)]
 
     @classmethod
     def grid(cls, array: Any, width: int, comm: Any, *, stream: int = 0) -> HaloPlan:
@@ -133,9 +135,10 @@ class _Regions:
         library = core.library()
         self._memory = library.warpwright_allocate(max(self.bytes, 1), self._device)
         if not self._memory:
-            raise DeviceError("expected pinned memory for the messages, saw the driver refuse it", "set WARPWRIGHT_MPI_GPU=1 and look at the free memory")
+            raise DeviceError("expected pinned memory for the messages, saw the driver refuse it", _ADVICE)
         starts = list(itertools.accumulate((one.bytes for one in views), initial=self._memory))[: len(views)]
-        handles, bases, ends = ((ctypes.c_void_p * len(views))(*all_) for all_ in ([v.layout._handle for v in views], [v.address for v in views], starts))
+        lists = ([one.layout._handle for one in views], [one.address for one in views], starts)
+        handles, bases, ends = ((ctypes.c_void_p * len(views))(*all_) for all_ in lists)
         self._group = library.warpwright_group(len(views), handles, bases, ends, self._device)
         self._starts = starts
 
@@ -146,7 +149,7 @@ class _Regions:
     def move(self, *, unpack: bool, stream: int) -> None:
         """Pack all regions into the buffer, or unpack them from there."""
         if core.library().warpwright_group_run(self._group, int(unpack), stream):
-            raise DeviceError("expected the GPU to pack the regions, saw it refuse", "set WARPWRIGHT_MPI_GPU=1 (docs/mpi.md), and look at the addresses")
+            raise DeviceError("expected the GPU to pack the regions, saw it refuse", _ADVICE)
 
     def free(self) -> None:
         """Give the buffer back."""

@@ -54,9 +54,8 @@ def view(array: Any) -> View:
         return _of_interface(array, array.__array_interface__, cuda=False)
     if _has(array, "__dlpack__"):
         return _of_dlpack(array)
-    raise UsageError(
-        f"expected an array with __cuda_array_interface__, __array_interface__ or __dlpack__, saw {type(array).__name__}", "give a NumPy, CuPy or torch array"
-    )
+    expected = "expected an array with __cuda_array_interface__, __array_interface__ or __dlpack__"
+    raise UsageError(f"{expected}, saw {type(array).__name__}", "give a NumPy, CuPy or torch array")
 
 
 def message(array: Any) -> list[Any]:

@@ -120,6 +120,7 @@ class JudgeWorker:
         self.form = [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves]
         return {
             "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
+            "switches": not getattr(original.model, "has_one_mode", False),
             "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
             "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
         }  # fmt: skip

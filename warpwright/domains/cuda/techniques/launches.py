@@ -64,6 +64,7 @@ class Block:
         axes = _axes(found)
         size = dict(action.params)
         expect(found is not None and axes == "".join(name for name, _ in action.params) != "", f"a plain kernel with guarded indices {axes}")
+        expect(not plan.has(self.name, action.at) and not plan.has("team", action.at), "a kernel whose block was not chosen before")
         assert found is not None
         x, y = int(size["x"]), int(size.get("y", 1))
         changes = []

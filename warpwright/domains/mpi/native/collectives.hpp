@@ -168,8 +168,12 @@ int noted(int code, const std::shared_ptr<Sides<Size, Place>>& sides, Handle* re
 // What all calls have in common: count the call, stage, make the library's call. `more` is the request of a nonblocking call, or nothing.
 template <class Size, class Place, class Out, class In, class Call, class Forward, class... More>
 int collective(Counter& counter, bool known, const Peers& peers, const void* from, Out out, void* to, In in, Call call, Forward forward, More... more) {
+    if (!known) {
+        counter.note(false);
+        return forward();
+    }
     const auto sides = std::make_shared<Sides<Size, Place>>();
-    if (!counter.note(known && sides->stage(from, out, to, in, peers))) return forward();
+    if (!counter.note(sides->stage(from, out, to, in, peers))) return forward();
     const int code = call(*sides);
     if constexpr (sizeof...(More) == 0) return sides->finish(code);
     else return noted(code, sides, more...);

@@ -1,0 +1,85 @@
+"""What rewrites write: a golden text for each, and what holds of every recipe on every plain kernel, drawn by hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.cuda.plain20 import KERNELS
+from warpwright.base import Action, Candidate, Source
+from warpwright.domains.cuda import unit
+from warpwright.domains.cuda.plan import Plan
+from warpwright.domains.cuda.techniques import techniques
+from warpwright.domains.transpile.frontend import scan
+from warpwright.errors import NotApplicable
+from warpwright.search.moves import Moves
+from warpwright.space import Space
+
+pytest.importorskip("clang")
+
+BY_NAME = {kernel.name: kernel.cuda for kernel in KERNELS}
+
+SHOWN = {
+    "product_tile": "matmul", "transpose_tile": "transpose", "shuffle_tree": "dot", "gather_atomics": "sum", "privatise": "histogram",
+    "cooperate": "softmax", "swap_axes": "matrix_add", "block": "saxpy", "coarsen": "reverse", "unroll": "convolution", "restrict": "saxpy",
+    "fast_math": "softmax",
+}  # fmt: skip
+"""Technique -> the plain kernel on which its golden text shows it, by the first action that it offers there."""
+
+
+def space(text: str) -> Space[Plan]:
+    def lower(plan: Plan, actions: tuple[Action, ...]) -> Candidate:
+        return Candidate(Source("python", (("optimized.py", plan.text),)), "cuda", actions)
+
+    return Space(Plan(text), techniques("cuda"), lower)
+
+
+@pytest.mark.parametrize("technique", techniques("cuda"), ids=lambda technique: technique.name)
+def test_a_rewrite_writes_its_golden_text(technique: Any, golden: Callable[[str, str], None]) -> None:
+    plan = Plan(BY_NAME[SHOWN[technique.name]])
+    action = next(iter(technique.sites(plan)))
+    made = technique.apply(plan, action)
+    flags = f"// flags: {' '.join(made.flags)}\n" if made.flags else ""
+    golden(f"cuda/{technique.name}.cu", f"// {action}\n{flags}{made.text.strip()}\n")
+
+
+RECIPES = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@RECIPES
+@given(st.sampled_from(sorted(BY_NAME)), st.integers(0, 1 << 30), st.integers(1, 5))
+def test_every_recipe_gives_a_text_with_the_same_entries_and_is_carried_out_alike_again(name: str, seed: int, steps: int) -> None:
+    made = space(BY_NAME[name])
+    recipe = Moves(made).walk(Random(seed), steps)
+    plan = made.replay(recipe)
+    again = space(BY_NAME[name]).replay([Action.parse(str(action)) for action in recipe])
+    assert (again.text, again.flags, again.done) == (plan.text, plan.flags, plan.done), "printed and parsed, it does the same"
+    assert unit.entries(plan.text) == unit.entries(BY_NAME[name]), "who calls it calls it as before"
+    read = unit.read(plan.text)
+    assert {launch.kernel for launch in read.launches} <= read.kernels.keys() and read.launches
+    balance = [token.text for token in scan.tokens(plan.text)]
+    assert all(balance.count(opening) == balance.count(closing) for opening, closing in ("()", "{}", "[]"))
+
+
+@RECIPES
+@given(st.sampled_from(sorted(BY_NAME)), st.integers(0, 1 << 30), st.integers(0, 3))
+def test_what_is_offered_is_legal_and_what_was_done_is_not_offered_again(name: str, seed: int, steps: int) -> None:
+    made = space(BY_NAME[name])
+    rng = Random(seed)
+    plan = made.replay(Moves(made).walk(rng, steps))
+    offered = made.actions(plan)
+    assert len(set(offered)) == len(offered)
+    if not offered:
+        return
+    action = rng.choice(offered)
+    before = (plan.text, plan.flags, plan.done)
+    after = made.apply(plan, action)
+    assert (plan.text, plan.flags, plan.done) == before, "a technique changes nothing that it is given"
+    assert action not in made.actions(after)
+    with pytest.raises(NotApplicable):
+        made.apply(after, action)

@@ -1,0 +1,133 @@
+"""Run by mpiexec: what goes wrong in a program, and what must come of it. The argument names the case; rank 0 prints "right" where it ends well.
+
+WITHOUT names the rank that runs without the shim.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+RANK = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0")))
+if os.environ.get("WITHOUT") == str(RANK):
+    os.environ["WARPWRIGHT_MPI"] = "off"
+
+import warpwright.mpi  # noqa: E402
+
+# isort: split
+from mpi4py import MPI  # noqa: E402
+
+COMM = MPI.COMM_WORLD
+PEER = 1 - RANK
+N = 128
+
+
+def columns(count: int = 3) -> MPI.Datatype:
+    """Return a type of the first columns of a matrix of N rows and N columns."""
+    return MPI.DOUBLE.Create_vector(N, count, N).Commit()
+
+
+def matrix(rank: int) -> np.ndarray:
+    return np.arange(float(N * N)).reshape(N, N) + rank
+
+
+def truncated() -> bool:
+    """A message longer than the receiver's type is the library's own error, and the next message is right."""
+    column, target = columns(), np.zeros((N, N))
+    if RANK == 0:
+        COMM.Send([matrix(0), 1, column], 1, 1)
+        COMM.Send([matrix(0), 1, column], 1, 2)
+        return True
+    shorter = MPI.DOUBLE.Create_vector(N // 2, 3, N).Commit()
+    try:
+        COMM.Recv([target, 1, shorter], 0, 1)
+        good = False
+    except MPI.Exception as error:
+        good = error.Get_error_class() == MPI.ERR_TRUNCATE
+    target[...] = 0
+    COMM.Recv([target, 1, column], 0, 2)
+    return good and np.array_equal(target[:, :3], matrix(0)[:, :3]) and not target[:, 3:].any()
+
+
+def cancelled() -> bool:
+    """A receive that is cancelled delivers nothing; its buffer is used by the next."""
+    column, target = columns(), np.full((N, N), 7.0)
+    request = COMM.Irecv([target, 1, column], PEER, 99)
+    request.Cancel()
+    status = MPI.Status()
+    request.Wait(status)
+    good = status.Is_cancelled() and (target == 7).all()
+    COMM.Sendrecv([matrix(RANK), 1, column], PEER, 1, [target, 1, column], PEER, 1)
+    return bool(good and np.array_equal(target[:, :3], matrix(PEER)[:, :3]) and (target[:, 3:] == 7).all())
+
+
+def freed() -> bool:
+    """A request and a type that are freed while the message is on its way; the bytes arrive."""
+    column, target = columns(), np.zeros((N, N))
+    source = matrix(RANK)
+    COMM.Barrier()
+    request = COMM.Isend([source, 1, column], PEER, 1)
+    column.Free()
+    request.Free()
+    source[...] = -1 if os.environ.get("WARPWRIGHT_MPI") != "off" else source  # the bytes were packed at once
+    column = columns()
+    COMM.Recv([target, 1, column], PEER, 1)
+    return np.array_equal(target[:, :3], matrix(PEER)[:, :3])
+
+
+def collective() -> bool:
+    """A process without the shim takes part in collectives with those that have it."""
+    column, size = columns(1).Create_resized(0, 8).Commit(), COMM.Get_size()
+    source, target = matrix(RANK), np.zeros((size, N))
+    COMM.Alltoall([source, 1, column], [target, N, MPI.DOUBLE])
+    good = all(np.array_equal(target[rank], matrix(rank)[:, RANK]) for rank in range(size))
+    back = np.zeros((N, N))
+    COMM.Alltoall([target, N, MPI.DOUBLE], [back, 1, column])
+    COMM.Ialltoallw([source, [1] * size, [8 * rank for rank in range(size)], [column] * size],
+                    [back, [1] * size, [8 * rank for rank in range(size)], [column] * size]).Wait()  # fmt: skip
+    return good and all(np.array_equal(back[:, rank], matrix(rank)[:, RANK]) for rank in range(size)) and not back[:, size:].any()
+
+
+def threads() -> bool:
+    """Eight threads with a communicator each: collectives and messages all at once."""
+    comms = [COMM.Dup() for _ in range(8)]
+
+    def work(number: int) -> bool:
+        good, comm = True, comms[number]
+        for turn in range(20):
+            column = MPI.DOUBLE.Create_vector(N, 1 + turn % 3, N).Create_resized(0, 8).Commit()
+            source, target = matrix(RANK + number), np.zeros((N, N))
+            places = [8 * 4 * rank for rank in range(2)]
+            request = comm.Ialltoallw([source, [1, 1], places, [column] * 2], [target, [1, 1], places, [column] * 2])
+            column.Free()
+            request.Wait()
+            width = 1 + turn % 3
+            good = good and all(
+                np.array_equal(target[:, 4 * rank : 4 * rank + width], matrix(rank + number)[:, 4 * RANK : 4 * RANK + width]) for rank in range(2)
+            )
+        return good
+
+    with ThreadPoolExecutor(8) as pool:
+        return all(pool.map(work, range(8)))
+
+
+def dies() -> bool:
+    """A process is killed while the other waits for its bytes: the launcher ends the job."""
+    column, target = columns(), np.zeros((N, N))
+    COMM.Barrier()
+    if RANK == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    MPI.Request.Waitall([COMM.Irecv([target, 1, column], 1, tag) for tag in range(3)])
+    return False
+
+
+if __name__ == "__main__":
+    right = globals()[sys.argv[1]]()
+    if COMM.allreduce(int(right)) == COMM.Get_size() and RANK == 0:
+        served = sum(kind["served"] for kind in warpwright.mpi.counts().values())
+        print("right", served)
+    sys.exit(not right)

@@ -1,0 +1,44 @@
+// shuffle_tree(dot_kernel, each=16)
+static inline unsigned ww_copies(dim3 grid, dim3 block) { return grid.y * grid.z * block.y * block.z; }
+static inline unsigned ww_fewer(long long threads, unsigned block, unsigned each, unsigned most) {
+    long long blocks = (threads + (long long)block * each - 1) / ((long long)block * each);
+    return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
+}
+static inline long long ww_threads(dim3 grid, dim3 block) { return (long long)grid.x * block.x; }
+static __device__ float ww_warp_sum_float(float a) {
+    for (int ww_far = 16; ww_far > 0; ww_far /= 2) {
+        float b = __shfl_xor_sync(0xffffffffu, a, ww_far);
+        a = a + b;
+    }
+    return a;
+}
+static __device__ float ww_block_sum_float(float a) {
+    __shared__ float ww_parts[32];
+    a = ww_warp_sum_float(a);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) ww_parts[threadIdx.x / 32] = a;
+    __syncthreads();
+    a = ww_parts[0];
+    for (int ww_warp = 1; ww_warp < (int)blockDim.x / 32; ++ww_warp) {
+        float b = ww_parts[ww_warp];
+        a = a + b;
+    }
+    return a;
+}
+__global__ void dot_kernel(const float* a, const float* b, float* result, int n, long long ww_threads) {
+  float ww_own = 0;
+    #pragma unroll 4
+  for (long long ww_index = (long long)blockIdx.x * blockDim.x + threadIdx.x; ww_index < ww_threads; ww_index += (long long)gridDim.x * blockDim.x) {
+    int i = (int)ww_index;
+    ww_own += (i < n ? a[i] * b[i] : 0.0f);
+  }
+  ww_own = ww_block_sum_float(ww_own);
+  if (threadIdx.x == 0) {
+    atomicAdd(result, ww_own);
+  }
+}
+
+extern "C" void dot(const float* a, const float* b, float* result, int n) {
+    cudaMemset(result, 0, sizeof(float));
+    dot_kernel<<<dim3(ww_fewer(ww_threads((n + 256 - 1) / 256, 256), 256, 16, 1056), ww_copies((n + 256 - 1) / 256, 256)), 256>>>(a, b, result, n, ww_threads((n + 256 - 1) / 256, 256));
+}

@@ -1,0 +1,188 @@
+"""What messages of derived datatypes cost on this machine, as measured: which method the shims choose, and why.
+
+    library     the MPI library packs and sends the datatype itself
+    packed      our loops pack, the library sends the bytes
+
+`warpwright mpi measure` times both between two processes over sizes and block lengths (probe.py) and keeps the times in a file by machine, driver and
+MPI library. Between the measured points a time is linear in the logarithms of bytes and block; it never falls as bytes grow. Blocks lie four times
+their length apart in the measurement: other densities are not told apart.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+import os
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpwright import native
+from warpwright.errors import UsageError
+
+METHODS = ("library", "packed")
+"""In the order of simplicity: a tie goes to the first."""
+NOT_MEASURED = "no measurement of this machine and library: run `warpwright mpi measure`"
+
+
+def path() -> Path:
+    """Return the file of measurements (WARPWRIGHT_MPI_MODEL, else in the cache folder)."""
+    return Path(os.environ.get("WARPWRIGHT_MPI_MODEL") or native.cache_folder() / "mpi_model.json")
+
+
+def key(library: Path) -> str:
+    """Return what measurements are kept by: the processor, NVIDIA's driver, the MPI library's file."""
+    cpu = re.search(r"model name\s*: (.*)", _text("/proc/cpuinfo"))
+    driver = re.search(r"Module +(\d[\d.]+)", _text("/proc/driver/nvidia/version"))
+    content = library.read_bytes()
+    file = f"{library.name} {len(content)} {zlib.crc32(content):08x}"
+    return " | ".join((cpu[1] if cpu else "unknown processor", f"driver {driver[1]}" if driver else "no GPU", file))
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text()
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True)
+class Time:
+    """Microseconds of half a ping-pong: the median, and the quarter that was faster and the quarter that was slower."""
+
+    low: float
+    us: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was measured of one method."""
+
+    method: str
+    bytes: int
+    block: int
+    time: Time
+
+
+class Model:
+    """The times of one machine and library."""
+
+    def __init__(self, points: Iterable[Point]) -> None:
+        """Lay the points out by method and block; times that fall as bytes grow are lifted."""
+        self._curves: dict[str, dict[int, list[tuple[float, Time]]]] = {}
+        for point in sorted(points, key=lambda one: one.bytes):
+            curve = self._curves.setdefault(point.method, {}).setdefault(point.block, [])
+            before = curve[-1][1] if curve else Time(0, 0, 0)
+            time = Time(max(before.low, point.time.low), max(before.us, point.time.us), max(before.high, point.time.high))
+            curve.append((math.log2(point.bytes), time))
+
+    @staticmethod
+    def read(name: str, file: Path | None = None) -> Model | None:
+        """Return the measurements of a key, or None where there are none. Raises UsageError for a file that is none of ours."""
+        file = file or path()
+        if not file.exists():
+            return None
+        try:
+            kept = json.loads(file.read_text())
+            rows = kept.get(name, {}).get("points", [])
+            points = [Point(row["method"], row["bytes"], row["block"], Time(*row["us"])) for row in rows]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            expected = f"{file}: expected measurements of `warpwright mpi measure`, saw {error!r}"
+            raise UsageError(expected, "delete the file and measure again") from error
+        return Model(points) if points else None
+
+    def predict(self, bytes_: int, block: int) -> dict[str, Time]:
+        """Return the time of half a ping-pong by each method."""
+        return {method: _between_blocks(self._curves[method], math.log2(max(bytes_, 1)), block) for method in METHODS if method in self._curves}
+
+    def chosen(self, bytes_: int, block: int) -> str:
+        """Return the faster method; the library where the intervals overlap."""
+        times = self.predict(bytes_, block)
+        if set(times) != set(METHODS):
+            return METHODS[0]
+        return "packed" if times["packed"].high < times["library"].low or times["packed"].us < 0.95 * times["library"].us else "library"
+
+    def thresholds(self) -> tuple[int, int]:
+        """Return the least bytes of a message and the least block (exclusive) that the shims leave to the library.
+
+        Both as a whole: from those bytes on packing gains for short blocks (64 bytes), and below that block it gains at 64 KiB.
+        """
+        sizes = [1 << exponent for exponent in range(6, 21)]
+        gains = [size for size in sizes if all(self.chosen(larger, 64) == "packed" for larger in sizes if larger >= size)]
+        blocks = [1 << exponent for exponent in range(3, 15)]
+        lost = [block for block in blocks if self.chosen(1 << 16, block) != "packed"]
+        return (gains[0] if gains else 1 << 62), (lost[0] if lost else 1 << 62)
+
+
+def _between_blocks(curves: dict[int, list[tuple[float, Time]]], log_bytes: float, block: int) -> Time:
+    blocks = sorted(curves)
+    after = bisect.bisect_left(blocks, block)
+    if after == 0 or after == len(blocks):
+        return _between_sizes(curves[blocks[min(after, len(blocks) - 1)]], log_bytes)
+    low, high = blocks[after - 1], blocks[after]
+    part = math.log2(block / low) / math.log2(high / low)
+    return _mixed(_between_sizes(curves[low], log_bytes), _between_sizes(curves[high], log_bytes), part)
+
+
+def _between_sizes(curve: Sequence[tuple[float, Time]], at: float) -> Time:
+    places = [place for place, _ in curve]
+    after = bisect.bisect_left(places, at)
+    if after == 0:
+        return curve[0][1]
+    if after == len(curve):  # beyond the largest: as fast a byte as there
+        factor = 2 ** (at - places[-1])
+        last = curve[-1][1]
+        return Time(last.low * factor, last.us * factor, last.high * factor)
+    (before, one), (behind, other) = curve[after - 1], curve[after]
+    return _mixed(one, other, (at - before) / (behind - before))
+
+
+def _mixed(one: Time, other: Time, part: float) -> Time:
+    def mix(a: float, b: float) -> float:
+        return math.exp((1 - part) * math.log(max(a, 1e-3)) + part * math.log(max(b, 1e-3)))
+
+    return Time(mix(one.low, other.low), mix(one.us, other.us), mix(one.high, other.high))
+
+
+def keep(name: str, points: Sequence[Point], when: str, file: Path | None = None) -> Path:
+    """Write the measurements of a key beside those of others; return the file."""
+    file = file or path()
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    rows = [{"method": p.method, "bytes": p.bytes, "block": p.block, "us": [p.time.low, p.time.us, p.time.high]} for p in points]
+    kept[name] = {"when": when, "points": rows}
+    fresh = file.with_suffix(f".{os.getpid()}")
+    fresh.write_text(json.dumps(kept, indent=1))
+    os.replace(fresh, file)  # atomic: readers never see half of it
+    return file
+
+
+def environment(library: Path) -> dict[str, str]:
+    """Return what tells the shims of this machine's thresholds; nothing where it was not measured, or where the user has set them."""
+    model = Model.read(key(library))
+    if model is None:
+        return {}
+    least, block = model.thresholds()
+    told = {"WARPWRIGHT_MPI_LEAST": str(least), "WARPWRIGHT_MPI_BLOCK": str(block)}
+    return {name: value for name, value in told.items() if name not in os.environ}
+
+
+def explanation(model: Model | None, bytes_: int, block: int, *, contiguous: bool = False) -> dict[str, Any]:
+    """Return the method for a message, each method's time, and the reason."""
+    if contiguous:
+        return {"bytes": bytes_, "block": block, "method": "library", "why": "its bytes are contiguous: there is nothing to pack"}
+    if model is None:
+        return {"bytes": bytes_, "block": block, "method": "packed" if bytes_ >= 512 else "library", "why": NOT_MEASURED}
+    times, method = model.predict(bytes_, block), model.chosen(bytes_, block)
+    least, blocks = model.thresholds()
+    taken = "packed" if bytes_ >= least and block < blocks else "library"
+    why = "measured faster" if method == "packed" else "the library is as fast or faster, and a tie goes to it"
+    told = {name: [round(time.low, 2), round(time.us, 2), round(time.high, 2)] for name, time in times.items()}
+    result = {"bytes": bytes_, "block": block, "method": taken, "fastest": method, "why": why, "us": told}
+    if taken != method:
+        result["why"] = f"the shims go by two thresholds (from {least} bytes on, blocks below {blocks}), which differ here from the fastest"
+    return result
