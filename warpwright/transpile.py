@@ -50,6 +50,7 @@ class Kernel:
     def __getitem__(self, shape: tuple[Any, ...]) -> Callable[..., None]:
         """Give the launch shape: `[grid, block]` or `[grid, block, shared_bytes]`; grid and block are a number or up to three."""
         launcher = self._loaded[shape]
+        _check(launcher.shape, self.name)
 
         def launch(*arguments: Any) -> None:
             for index in self._written:
@@ -70,6 +71,19 @@ class Kernel:
     def findings(self) -> list[Finding]:
         """Return what the sanitizer saw in the last launch of a program that was loaded with sanitize=True."""
         return self._loaded.findings()
+
+
+_MOST_BLOCKS, _MOST_THREADS = (2**31 - 1, 65535, 65535), (1024, 1024, 64)
+
+
+def _check(shape: tuple[int, ...], kernel: str) -> None:
+    """Raise BadValue for a launch shape that no GPU takes."""
+    grid, block = shape[:3], shape[3:]
+    for what, seen, most in (("grid", grid, _MOST_BLOCKS), ("block", block, _MOST_THREADS)):
+        if any(number > limit for number, limit in zip(seen, most, strict=True)):
+            raise BadValue(f"expected a {what} of {kernel} of at most {most}, saw {seen}")
+    if block[0] * block[1] * block[2] > 1024:
+        raise BadValue(f"expected at most 1024 threads a block of {kernel}, saw {block}: {block[0] * block[1] * block[2]}")
 
 
 class Kernels(Mapping[str, Kernel]):

@@ -9,8 +9,8 @@ Makefile (programs.py). Each goes this way; the first step that fails is its sta
 - `out of scope`: it needs graphics, a library without a CPU meaning, code made for a GPU at run time, or a second process.
 - `refused`: `warpwright transpile` does not take a source. `failed` is an error of the translator's own.
 - `not compiled`: g++ does not take its output (`--optimise`, -march=native -std=c++17 -fopenmp). `--until check` has it read only.
-- `crashed`, `timeout`, `wrong` (it says so, or exits with another code than 0), `waived` (exit code 2), `needs data`: it was run, with arguments
-  from `--arguments` (JSON: program -> {"args": [...]}), in its own folder.
+- `crashed`, `timeout`, `wrong` (it says so, or exits with another code than 0), `waived` (exit code 2), `needs data`, `needs memory`: it was run,
+  with arguments from `--arguments` (JSON: program -> {"args": [...]}), in its own folder.
 - `passed`: it exits with 0 and says that its answers are right. `checked`: it said so before the limit ended it, in its timing as a rule. `ran`: it
   exits with 0 and has nothing to say.
 
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.hecbench import judge
-from benchmarks.hecbench.run import run
+from benchmarks.hecbench.run import MEMORY, run
 from benchmarks.real_cuda import programs
 from warpwright.domains import transpile
 from warpwright.errors import WarpwrightError
@@ -145,6 +145,8 @@ def tried(program: programs.Program, binary: Path, limit: float, arguments: list
         return "crashed", f"signal {signal.Signals(-code).name}; last line: {last}"
     if code == 2 and re.search(r"waiv|not support|requires?", said, re.I):
         return "waived", last
+    if code and re.search(r"out of memory|bad_alloc", said):
+        return "needs memory", f"over {MEMORY >> 30} GiB"
     if judge.NO_FILE.search(said):
         return "needs data", (judge.NO_FILE.search(said) or [""])[0] + "; " + last
     if code or own == "fail":

@@ -9,6 +9,10 @@ from warpwright.domains.transpile.ir import Expr
 
 LAUNCH = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 
+RANK = "(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z))"
+THREADS = "(blockDim.x * blockDim.y * blockDim.z)"
+"""A thread's number in its block, and how many there are, as cooperative groups and PTX are written out."""
+
 SIGNED = ("int", "long", "long long", "short", "int64_t", "int32_t")
 UNSIGNED = ("unsigned int", "unsigned", "uint32_t", "unsigned long", "size_t", "unsigned long long", "uint64_t")
 

@@ -2,7 +2,7 @@
 
     cg::thread_block cta = cg::this_thread_block(); cg::sync(cta);      ->   __syncthreads();
     auto tile = cg::tiled_partition<8>(cta); v = tile.shfl_down(v, 4);  ->   v = __shfl_down_sync(<the tile's lanes>, v, 4, 8);
-    cg::reduce(tile, v, cg::plus<float>())                              ->   ww_reduce_plus<float>(<the tile's lanes>, v, 8)
+    cg::reduce(tile, v, cg::plus<float>())                              ->   ww_reduce_plus_8<float>(<the tile's lanes>, v)
 
 Variables of groups are found by their declarations: blocks, tiles of a size up to 32 that is a number (or a constant one), the grid. What is left
 keeps its text and runs on fibers, by the classes of runtime/device/groups.hpp: coalesced groups, groups whose size only the run shows, `grid.sync()`,
@@ -17,21 +17,21 @@ from dataclasses import dataclass, field
 
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.edits import Edit, apply
+from warpwright.domains.transpile.integers import RANK, THREADS
 
 TYPES: Mapping[str, str] = {
     "thread_block": "block", "thread_block_tile": "tile", "grid_group": "grid", "coalesced_group": "other", "thread_group": "other",
 }  # fmt: skip
 MAKERS: Mapping[str, str] = {"this_thread_block": "block", "tiled_partition": "tile", "this_grid": "grid", "coalesced_threads": "other"}
 
-RANK = "(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z))"
-THREADS = "(blockDim.x * blockDim.y * blockDim.z)"
 BLOCK_RANK = "((unsigned long long)blockIdx.x + (unsigned long long)gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z))"
 BLOCKS = "((unsigned long long)gridDim.x * gridDim.y * gridDim.z)"
 
 OPERATIONS: Mapping[str, str] = {
-    "plus": "a + b", "less": "b < a ? b : a", "greater": "a < b ? b : a", "bit_and": "a & b", "bit_or": "a | b", "bit_xor": "a ^ b",
+    "plus": "v += {0}", "less": "const T b = {0}; v = b < v ? b : v", "greater": "const T b = {0}; v = v < b ? b : v", "bit_and": "v &= {0}",
+    "bit_or": "v |= {0}", "bit_xor": "v ^= {0}",
 }  # fmt: skip
-"""What `cg::reduce` joins two values with."""
+"""How `cg::reduce` joins a value with that of another lane."""
 
 _BLOCK: Mapping[str, str] = {
     "sync": "__syncthreads()", "thread_rank": RANK, "size": THREADS, "num_threads": THREADS, "group_index": "blockIdx", "thread_index": "threadIdx",
@@ -88,7 +88,7 @@ class _Rewriter:
         self.parentheses = 0
         self.edits: list[Edit] = []
         self.groups: list[_Group] = []
-        self.reductions: set[str] = set()
+        self.reductions: set[tuple[str, int]] = set()
 
     def rewritten(self) -> str:
         at = 0
@@ -98,7 +98,7 @@ class _Rewriter:
             if group.statement is not None:
                 self.replace(*group.statement, _handle(group) if group.needed() else "")
         text = apply(self.text, self.edits)
-        return "".join(_reduction(name) for name in sorted(self.reductions)) + "\n" * bool(self.reductions) + text
+        return "".join(_reduction(*one) for one in sorted(self.reductions)) + "\n" * bool(self.reductions) + text
 
     def step(self, at: int) -> int:
         """Look at the token at an index and return the index to go on with."""
@@ -279,9 +279,9 @@ class _Rewriter:
         if joined is None:
             return None
         comma, operation, kind = joined
-        self.reductions.add(operation)
-        self.replace(at, after, f"ww_reduce_{operation}<{kind}>({_mask(group.size)}, ")
-        self.replace(comma, close, f", {group.size})")
+        self.reductions.add((operation, group.size))
+        self.replace(at, after, f"ww_reduce_{operation}_{group.size}<{kind}>({_mask(group.size)}, ")
+        self.replace(comma, close, ")")
         return after + 1 - self.counted("(")
 
     def joined(self, opening: int, close: int) -> tuple[int, str, str] | None:
@@ -353,9 +353,8 @@ def _with_value(tile: _Group, method: str) -> tuple[str, str] | None:
     return shuffles(method) if method in ("shfl", "shfl_up", "shfl_down", "shfl_xor") else votes.get(method)
 
 
-def _reduction(name: str) -> str:
+def _reduction(name: str, size: int) -> str:
     """Return the device function of a reduction, on one line."""
-    joined = OPERATIONS[name]
-    loop = "for (int d = n / 2; d > 0; d /= 2) { const T a = v, b = __shfl_xor_sync(mask, v, d, n); v = " + joined + "; }"
-    return f"template <class T> __device__ T ww_reduce_{name}(unsigned mask, T v, int n) {{ {loop} return v; }} "
-
+    joined = OPERATIONS[name].format(f"__shfl_xor_sync(mask, v, d, {size})")
+    loop = f"for (int d = {size // 2}; d > 0; d /= 2) {{ {joined}; }}"
+    return f"template <class T> __device__ T ww_reduce_{name}_{size}(unsigned mask, T v) {{ {loop} return v; }} "

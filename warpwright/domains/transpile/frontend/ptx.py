@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.integers import RANK
 
 OPERANDS = {"r": "unsigned int", "l": "unsigned long long", "h": "unsigned short", "f": "float", "d": "double", "n": "int"}
 """Constraint letter -> type of the value."""
@@ -24,7 +25,7 @@ TYPES = {
     "s8": "signed char", "b8": "unsigned char",
 }  # fmt: skip
 
-_THREAD = "(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z))"
+_THREAD = RANK
 _PLACES = {"tid": "threadIdx", "ntid": "blockDim", "ctaid": "blockIdx", "nctaid": "gridDim"}
 REGISTERS = {
     **{f"%{ptx}.{axis}": f"{cuda}.{axis}" for ptx, cuda in _PLACES.items() for axis in "xyz"},

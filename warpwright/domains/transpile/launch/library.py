@@ -22,9 +22,6 @@ FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math", "-fno-strict-al
 
 Shape = int | Sequence[int]
 
-_MOST_BLOCKS = (2**31 - 1, 65535, 65535)
-_MOST_THREADS = (1024, 1024, 64)
-
 _SCALARS: Mapping[str, type[Any]] = {
     "b1": ctypes.c_bool, "i1": ctypes.c_int8, "u1": ctypes.c_uint8, "i2": ctypes.c_int16, "u2": ctypes.c_uint16, "i4": ctypes.c_int32,
     "u4": ctypes.c_uint32, "i8": ctypes.c_int64, "u8": ctypes.c_uint64, "f4": ctypes.c_float, "f8": ctypes.c_double,
@@ -55,7 +52,7 @@ class LoadedKernel:
         """Give the launch shape: `[grid, block]` or `[grid, block, shared_bytes]`; grid and block are a number or up to three."""
         if not isinstance(shape, tuple) or len(shape) not in (2, 3):
             raise UsageError(f"expected {self.name}[grid, block] or {self.name}[grid, block, shared_bytes], saw {shape!r}")
-        return Launcher(self, _checked(_three(shape[0]), _three(shape[1]), self.name), int(shape[2]) if len(shape) == 3 else 0)
+        return Launcher(self, (*_three(shape[0]), *_three(shape[1])), int(shape[2]) if len(shape) == 3 else 0)
 
 
 @dataclass(frozen=True)
@@ -130,16 +127,6 @@ def _three(shape: Shape) -> tuple[int, int, int]:
         raise BadValue(f"expected one to three numbers above 0 for grid and block, saw {shape!r}")
     x, y, z = [*numbers, 1, 1][:3]
     return x, y, z
-
-
-def _checked(grid: tuple[int, int, int], block: tuple[int, int, int], kernel: str) -> tuple[int, ...]:
-    """Return a launch's shape; raise BadValue for one that no GPU takes."""
-    for what, shape, most in (("grid", grid, _MOST_BLOCKS), ("block", block, _MOST_THREADS)):
-        if any(number > limit for number, limit in zip(shape, most, strict=True)):
-            raise BadValue(f"expected a {what} of {kernel} of at most {most}, saw {shape}")
-    if block[0] * block[1] * block[2] > 1024:
-        raise BadValue(f"expected at most 1024 threads a block of {kernel}, saw {block}: {block[0] * block[1] * block[2]}")
-    return (*grid, *block)
 
 
 def _scalar(value: Any, code: str, kernel: str, index: int) -> Any:

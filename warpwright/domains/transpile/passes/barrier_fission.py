@@ -37,6 +37,7 @@ from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
 )
 from warpwright.domains.transpile.analysis.uniform import Facts
 from warpwright.domains.transpile.errors import Demote, DoesNotApply
+from warpwright.domains.transpile.integers import RANK, THREADS
 from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.passes.strides import Strides
 
@@ -351,7 +352,7 @@ def _recomputable(key: int, builder: _Builder, depth: int = 0) -> bool:
         return False
     if builder.variables[key].reference:
         return _stable_place(declaration.init, builder, depth)
-    if sum(1 for _ in declaration.init.walk()) > builder.recompute:
+    if sum(1 for _ in declaration.init.walk()) > builder.recompute and _nodes(declaration.init) > builder.recompute:
         return False
     for node in declaration.init.walk():
         if node.kind in ("index", "lane", "lambda", "assign", "call", "other") or (node.kind == "unary" and node.name in ("*", "++", "--")):  # noqa: SIM102
@@ -360,6 +361,13 @@ def _recomputable(key: int, builder: _Builder, depth: int = 0) -> bool:
         if node.kind == "name" and node.var is not None and not _available(node.var, builder, depth):
             return False
     return True
+
+
+def _nodes(expr: Expr) -> int:
+    """Return the nodes of an expression; a thread's number in its block counts as one, however it is written."""
+    if expr.kind == "paren" and ir.text_of(expr).strip() in (RANK, THREADS):
+        return 1
+    return 1 + sum(_nodes(child) for child in expr.children)
 
 
 def _available(key: int, builder: _Builder, depth: int) -> bool:
