@@ -10,6 +10,7 @@
      |    +-- WorkerDied      it ended: exit code or signal in the message
      |    +-- WorkerTimeout   it did not answer in time and was killed
      |    +-- WorkerProtocol  it answered nonsense
+     |    +-- WorkerRan       it ran while it was stopped
      +-- ArchiveError         the archive cannot be opened or written
 
     KeyboardInterrupt
@@ -76,6 +77,10 @@ class WorkerTimeout(WorkerError):
 
 class WorkerProtocol(WorkerError):
     """The worker process answered something that the protocol does not allow."""
+
+
+class WorkerRan(WorkerError):
+    """The worker process ran while it was to stand still."""
 
 
 class ArchiveError(WarpwrightError):

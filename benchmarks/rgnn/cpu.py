@@ -127,12 +127,12 @@ def summary(graph: str, model: str, times: Mapping[str, Mapping[str, float]], wr
 
 
 def growth(args: argparse.Namespace, write: Write) -> None:
-    """Time and memory of layers against edges: AM's statistics, from 1e4 edges to its own size and above."""
+    """Time layers against edges: AM's statistics, from 1e4 edges to its own size and above."""
     for edges in (10_000, 100_000, 1_000_000, 10_000_000):
-        if args.dry and edges > 10_000:
+        if edges > (10_000 if args.dry else args.largest):
             break
         graph = synth.synthetic("am", edges / synth.SPECS["am"].edges)
-        for model in ("rgcn", "rgat", "hgt"):
+        for model in args.models.split(","):
             layer = layer_of(model, graph, 64, CPU)
             x = torch.randn(graph.count, 64, requires_grad=True)
             p = pairs.Pairs(graph.edge_index[:, :0], graph.edge_type[:0], graph.count, len(graph.relations))
@@ -187,7 +187,7 @@ def _adversarial(graph: synth.Synthetic, kind: type[Any], args: argparse.Namespa
 
 
 def scale_scores(layer: Any, graph: synth.Synthetic) -> None:
-    """Make scores reach about +-200."""
+    """Make scores of hundreds."""
     with torch.no_grad():
         layer.q.mul_(60)
         layer.k.mul_(60)
@@ -235,6 +235,7 @@ def main() -> None:
     parser.add_argument("--models", default="rgcn,rgat,hgt")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--edges", type=int, default=1_000_000, help="of an adversarial graph")
+    parser.add_argument("--largest", type=int, default=10_000_000, help="edges of the largest graph of growth")
     parser.add_argument("--each", type=float, default=2.0, help="seconds of rounds for each figure")
     parser.add_argument("--with-pyg", action="store_true")
     parser.add_argument("--pyg", default="", help="folder with torch_geometric, where it is not installed")

@@ -15,9 +15,6 @@ from typing import Any
 import pytest
 import torch
 from stand_in import StandIn
-from warpwright.verifier.certificate import certify
-from warpwright.verifier.judgement import Judgement
-from warpwright.verifier.reference import Original
 
 import warpwright
 from warpwright import run as driver
@@ -25,6 +22,9 @@ from warpwright.base import Case, Record
 from warpwright.errors import UsageError
 from warpwright.tasks import taskfile
 from warpwright.tasks.calibrate import calibrated
+from warpwright.verifier.judge.certificate import certify
+from warpwright.verifier.judge.judgement import Judgement
+from warpwright.verifier.judge.reference import Original
 
 MADE: list[StandIn] = []
 SETTINGS: dict[str, Any] = {}

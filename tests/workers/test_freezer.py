@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import struct
+import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 from built_worker import NO_INPUTS, build
 
-from warpwright.errors import WorkerProtocol
+from warpwright.errors import WorkerProtocol, WorkerRan
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.procfs import state_of
 from warpwright.workers.sandbox import Worker
@@ -156,3 +157,52 @@ def test_a_worker_that_stood_still_for_others_stays_stopped(worker: Worker) -> N
     time.sleep(0.02)
     assert states(worker) == {"T"}
     worker.go()
+
+
+CONTINUED = """
+import ctypes, signal, struct, threading, time
+import torch
+
+SIGCONT, MONOTONIC, EVERY = 18, 1, 20_000_000
+LIBRARY = ctypes.CDLL(None)
+signal.signal(SIGCONT, lambda *_: None)  # one that is ignored is not sent again
+TIMER = ctypes.c_void_p()
+LIBRARY.timer_create(MONOTONIC, struct.pack("=qii48x", 0, SIGCONT, 0), ctypes.byref(TIMER))
+LIBRARY.timer_settime(TIMER, 0, struct.pack("=qqqq", 0, EVERY, 0, EVERY), None)
+
+
+def work():
+    while True:
+        until = time.perf_counter() + 5e-4
+        while time.perf_counter() < until:
+            pass
+        time.sleep(1e-4)
+
+
+threading.Thread(target=work, daemon=True).start()
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self):
+        return torch.zeros(1)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="POSIX timers by their numbers on Linux")
+def test_a_worker_whose_timer_lets_it_run_on_is_seen() -> None:
+    with Worker("candidate", "cpu") as worker:
+        build(worker, CONTINUED)
+        with pytest.raises(WorkerRan, match="while it was to stand still"):
+            for _ in range(30):
+                worker.request("prepare", entry="candidate", inputs=NO_INPUTS)
+                worker.go()
+                time.sleep(0.05)
+        assert not worker.alive
+
+
+def test_a_worker_that_stands_still_does_not_stray(worker: Worker) -> None:
+    before = worker.freezer.strays
+    for _ in range(30):
+        worker.request("prepare", entry="candidate", inputs=NO_INPUTS)
+        worker.go()
+    assert worker.freezer.strays <= before + 1

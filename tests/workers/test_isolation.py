@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 
 SCRIPT = """
-import errno, os, resource, signal, socket, subprocess, sys, threading
+import ctypes, errno, os, platform, resource, signal, socket, subprocess, sys, threading
 sys.path.insert(0, sys.argv[1])
 from warpwright.workers import isolation
 
-problem = isolation.lock()
+libc = ctypes.CDLL(None, use_errno=True)
+number = {"x86_64": 323, "aarch64": 282}.get(platform.machine(), -1)
+problem = isolation.refuse_early()
+early = libc.syscall(number, 0x80001)  # O_CLOEXEC | UFFD_USER_MODE_ONLY, which needs no privilege
+print("userfault", errno.errorcode[ctypes.get_errno()] if early < 0 else "done")
+problem = problem or isolation.lock()
 if problem:
     print("none", problem)
     sys.exit()
@@ -44,7 +49,10 @@ signal.signal(signal.SIGUSR1, lambda *_: print("raised done"))
 signal.raise_signal(signal.SIGUSR1)
 """
 
-REFUSED = {"signal_parent", "signal_all", "priority_parent", "priority_self", "scheduler_parent", "limit_parent", "fork", "program", "internet"}
+REFUSED = {
+    "userfault", "signal_parent", "signal_all", "priority_parent", "priority_self", "scheduler_parent",
+    "limit_parent", "fork", "program", "internet",
+}
 ALLOWED = {"signal_self", "scheduler_self", "limit_self", "thread", "raised"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import hashlib
 import importlib.util
 import logging
@@ -125,11 +126,10 @@ def _name(model: torch.nn.Module) -> str:
 
 def _folder(name: str, file: str, written: Path) -> Path:
     """Return the first folder of this name that is new or holds this very model."""
-    own = hashlib.sha256(written.read_bytes()).digest()
     for number in range(1, MOST_FOLDERS):
         folder = OUT / (name if number == 1 else f"{name}-{number}")
         known = folder / file
-        if not known.exists() or hashlib.sha256(known.read_bytes()).digest() == own:
+        if not known.exists() or filecmp.cmp(known, written, shallow=False):
             return make_folder(folder)
     raise UsageError(f"expected a free folder such as {folder}, saw {MOST_FOLDERS} taken ones", "name one with out=, or remove some")
 

@@ -105,7 +105,7 @@ def write(module: torch.nn.Module, inputs: Sequence[Any], path: str | os.PathLik
     about["sources"] = sources.digest_of(_modules(module)) if program is module else ""  # an exported graph says itself what it does
     whole = io.BytesIO()  # a file's own name would become part of its bytes, and of the task's identity
     torch.save({"sys_path": folders, "saved": saved.getvalue(), **about}, whole)
-    file.write_bytes(whole.getvalue())
+    file.write_bytes(whole.getbuffer())
 
 
 def _modules(module: torch.nn.Module) -> set[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
 import os
 import re
 import zipfile
@@ -124,7 +125,8 @@ def _is_saved_module(file: Path) -> bool:
 
 
 def _digest_bytes(file: Path) -> str:
-    return digest(file.read_bytes().hex())
+    with file.open("rb") as stream:  # which may hold gigabytes of parameters
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
 
 
 def _detect(tree: ast.Module, path: str, entry: str | None) -> tuple[Literal["kernelbench", "function"], str]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from warpwright.base import Verdict
-from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
 from warpwright.verifier.checks import ADVICE, CHECKS
 from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.sandbox import CallRaised, Worker
@@ -36,6 +36,8 @@ def verdict_of(error: WorkerError, case: str = "") -> Verdict:
         return rejection("timeout", str(error), case)
     if isinstance(error, WorkerProtocol):
         return rejection("forged_reply", str(error), case)
+    if isinstance(error, WorkerRan):
+        return rejection("background", str(error), case)
     check = "resources" if isinstance(error, WorkerDied) and error.hint else "exited"
     return rejection(check, str(error), case)
 

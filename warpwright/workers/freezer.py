@@ -10,7 +10,7 @@ import os
 import signal
 import time
 
-from warpwright.workers.procfs import state_of, threads_of
+from warpwright.workers.procfs import cpu_clock, state_of, threads_of
 
 SELF_SECONDS = 5e-4
 """A worker that takes longer than this to stop itself had time to go on with something: what passes until then counts as time of the call."""
@@ -20,6 +20,12 @@ ASLEEP_SECONDS = 20e-3
 
 LONGEST = 2.0
 """Seconds that a stop may take: a thread that waits for a disk or a page stops when it has it."""
+
+RAN_SECONDS = 1e-4
+"""Of CPU time between a stop and the next word to go; none is used by a process that stands still, but a machine's interrupts may be booked on it."""
+
+STRAYS, STRAY_SHARE = 4, 0.05
+"""Stops, and their share, in which a process ran all the same before that is its own doing: SIGCONT may come from a timer that it has set."""
 
 
 class Freezer:
@@ -32,6 +38,14 @@ class Freezer:
         """The process took longer than SELF_SECONDS to stop after its last answer."""
         self.owes = False
         """It was stopped from outside, perhaps before it came to stop itself."""
+        self.stops = self.strays = 0
+        self._used: float | None = None
+        """Seconds of CPU time that it had used when it stopped."""
+
+    @property
+    def strays_often(self) -> bool:
+        """Whether the process has run, again and again, while it was to stand still."""
+        return self.strays >= STRAYS and self.strays > STRAY_SHARE * self.stops
 
     def end_turn(self) -> bool:
         """Wait until the process, which has answered, has stopped itself. False if a thread does not stop.
@@ -50,6 +64,7 @@ class Freezer:
                 self.owes = True
             os.sched_yield()
         self.frozen, self.late = True, time.monotonic() - began > SELF_SECONDS
+        self._used = cpu_clock(self.pid)
         return True
 
     def pay(self) -> None:
@@ -74,12 +89,16 @@ class Freezer:
         while not self.stopped():
             if time.monotonic() > deadline:
                 return False
+        self._used = cpu_clock(self.pid)
         return True
 
     def thaw(self) -> None:
-        """Let the process run."""
+        """Let the process run, and note whether it had stood still."""
         if self.frozen:
-            self.frozen = False
+            if self._used is not None:
+                self.stops += 1
+                self.strays += cpu_clock(self.pid) - self._used > RAN_SECONDS
+            self.frozen, self._used = False, None
             self._send(signal.SIGCONT)
 
     def _send(self, number: int) -> None:

@@ -3,7 +3,8 @@
 Every step that this machine does not permit is left out, and the level that was reached is told to the parent, which records it:
     user       an own unprivileged user id (started as root), so that limits and kills reach all its processes and only those
     limits     rlimits: data segment, file size, processes, no core files
-    early      from the start: no io_uring, whose requests no filter sees, no tracing and no memory of other processes (seccomp)
+    early      from the start: no io_uring, whose requests no filter sees, no tracing, no memory of other processes, and none of its own that is
+               supplied when somebody reads it (seccomp)
     filter     after `lock()`: no new process, no program start, no internet socket, no tracing, no signal to others and no change
                of their priority or limits (seccomp)
 """
@@ -175,8 +176,9 @@ def _program(machine: str) -> bytes | None:
 EARLY_ABSENT = (425, 426, 427)
 """io_uring_setup, io_uring_enter, io_uring_register; the same on every architecture."""
 
-EARLY_REFUSED = {"x86_64": (101, 310, 311, 438), "aarch64": (117, 270, 271, 438)}
-"""ptrace, process_vm_readv, process_vm_writev, pidfd_getfd."""
+EARLY_REFUSED = {"x86_64": (101, 310, 311, 438, 323), "aarch64": (117, 270, 271, 438, 282)}
+"""ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, and userfaultfd: whoever reads a page that its owner has to supply waits for a process
+that is stopped, and never comes back."""
 
 
 def refuse_early() -> str:

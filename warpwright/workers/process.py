@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpwright.errors import WorkerTimeout
+from warpwright.errors import WorkerRan, WorkerTimeout
 from warpwright.workers import device_yield
 from warpwright.workers.freezer import Freezer
-from warpwright.workers.procfs import descendants, state_of, thread_seconds, threads_of
+from warpwright.workers.procfs import cpu_clock, descendants, state_of, thread_seconds, threads_of
 
 SETTLE_SECONDS = 0.1
 CALM_SECONDS = 0.03  # OpenMP's threads wait busily for up to 12 ms
@@ -74,8 +74,12 @@ class Process:
                 raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
 
     def thaw(self) -> None:
-        """Let the process run."""
+        """Let the process run. Raises WorkerRan if a candidate's does so without being let."""
         self.freezer.thaw()
+        if self.role == "candidate" and self.freezer.strays_often:
+            strays, stops = self.freezer.strays, self.freezer.stops
+            self.close()
+            raise WorkerRan(f"in {strays} of {stops} stops the process used CPU time while it was to stand still: something lets it run on")
 
     def signal(self, number: int) -> None:
         """Send a signal to the worker and all its descendants."""
@@ -161,10 +165,7 @@ class Process:
 
     def cpu_clock(self) -> float:
         """Return the CPU time of the worker's process, ended threads included, in seconds; nanoseconds are counted."""
-        try:
-            return time.clock_gettime((~self.pid << 3) | 2)  # the clock id of another process (clock_getcpuclockid)
-        except OSError:
-            return 0.0
+        return cpu_clock(self.pid)
 
     def _cpu_seconds(self) -> dict[tuple[int, int], float]:
         used = {}

@@ -18,7 +18,7 @@ from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.order import CPU
-from warpwright.domains.rgnn.plan import Options, Plan, plan
+from warpwright.domains.rgnn.plan import Options, Plan, plan, run
 
 QUICK = ("rgcn", "hgt")
 """Layers that are built in each run; a build takes a second or two."""
@@ -85,3 +85,12 @@ def test_a_hub_is_shared_and_every_row_is_in_one_range(monkeypatch: pytest.Monke
         assert (covered == 1).all()
         shared = work.table[work.table[:, 2] > 1]
         assert (len(shared) > 0) == (rows in {Domain.PAIR_DST, Domain.DST})
+
+
+@needs_compiler
+def test_mixed_types_are_left_to_torch() -> None:
+    index = graph(20, 90, 4)
+    given = {key: (LAYERS["rgcn"][1][key][0], x.detach()) for key, x in inputs_of("rgcn", index).items()}
+    given["weight"] = given["weight"][0], given["weight"][1].float()
+    with pytest.raises(RuntimeError, match=r"dtype|same"):
+        run(LAYERS["rgcn"][0], index, given, Options(emitter="cpu"))

@@ -61,8 +61,8 @@ class Unit:
         return tuple(launch for launch in self.launches if launch.kernel == kernel)
 
     def changed(self, changes: list[Edit]) -> str:
-        """Return the whole text with edits of `text` made."""
-        return self.head + edits.apply(self.text, changes)
+        """Return the whole text with edits of `text` made, as nvcc reads it: without the front end's marks of shifts."""
+        return self.head + edits.apply(self.text, changes).replace("ww::by(", "(")
 
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]+>[^\n]*\n", re.M)

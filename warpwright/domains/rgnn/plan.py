@@ -185,8 +185,11 @@ def _compiled(
     if "sizes" not in index.kept:
         index.kept["sizes"] = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
     first = next(iter(tensors.values()))[1]
-    emitter = (emitter_for(first.device, first.dtype, options, index.edges), options.tuning, options.fuse, donated)
-    return _cached(layer, inputs, wanted, index.kept["sizes"], options, CPU if emitter[0] in NATIVE else GPU), emitter
+    name = emitter_for(first.device, first.dtype, options, index.edges)
+    if name in NATIVE and any(x.dtype is not first.dtype or x.device != first.device for _, x in tensors.values()):
+        name = "eager"  # kernels have one type of numbers; torch promotes, or says what does not fit
+    machine = CPU if name in NATIVE else GPU
+    return _cached(layer, inputs, wanted, index.kept["sizes"], options, machine), (name, options.tuning, options.fuse, donated)
 
 
 @uncompiled
