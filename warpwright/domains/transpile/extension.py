@@ -63,7 +63,7 @@ def translate_extension(text: str, functions: Sequence[str] = (), name: str = "e
         raise UsageError(f"expected the extension to define {', '.join(missing)}, saw no such function")
     head, mark, body = program.source.partition(f"\n// ---- {name} ----")
     parts: tuple[str, ...] = ("torch", "border", "library", "binding")
-    parts += () if "inline int& last_error()" in head else ("host",)
+    parts += () if "inline cudaError_t& last_error()" in head else ("host",)
     parts += ("modules",) if MODULE.search(text) else ()
     parts += ("cublas",) if CUBLAS.search(text) and "cublasCreate(" not in head else ()
     binds = [f'static ww::Registrar ww_bind_{i}([](ww::Module& m) {{ m.def("{function}", &{function}); }});' for i, function in enumerate(functions)]

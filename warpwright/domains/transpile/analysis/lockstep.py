@@ -3,10 +3,10 @@ statement."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.ir import DoWhile, Function
+from warpwright.domains.transpile.ir import DoWhile, Function, Stmt
 
 
 def relies_on_lockstep(function: Function) -> bool:
@@ -18,8 +18,9 @@ def relies_on_lockstep(function: Function) -> bool:
 def exchange(function: Function) -> int:
     """Return the line of a statement such as `s[i] += s[i ^ 8]`, in which two threads read what the other writes; 0 if there is none.
 
-    Both have to read before one of them writes: no order of the threads gives that, only a warp in lockstep."""
-    for expr in ir.expressions(function.body):
+    Both have to read before one of them writes: no order of the threads gives that, only a warp in lockstep. Under an `if` one of the two may act for
+    both, as in a sorting network."""
+    for expr in (expr for stmt in _of_all(function.body) for top in ir.own_expressions(stmt) for expr in top.walk()):
         if (place := ir.assigned(expr)) is None or expr.kind != "assign" or place.kind != "index" or len(place.children) != 2:
             continue
         array, index = (ir.text_of(child).strip() for child in place.children)
@@ -30,6 +31,15 @@ def exchange(function: Function) -> int:
             if other.kind == "binary" and other.name == "^" and index in (ir.text_of(child).strip() for child in other.children):
                 return expr.line
     return 0
+
+
+def _of_all(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
+    """Yield the statements that stand under no `if`."""
+    for stmt in stmts:
+        if not isinstance(stmt, ir.If):
+            yield stmt
+            for body in ir.bodies(stmt):
+                yield from _of_all(body)
 
 
 def may_wait(loop: DoWhile, variables: Mapping[int, ir.Var]) -> bool:
