@@ -237,9 +237,9 @@ class _Verification:
         """
         names = list(self.judge.state(1))
         order = self.random.sample(range(len(names)), len(names))
-        for turn in range(min(SINGLE_CHANGES, 2 * len(names))):
-            at, rounds = order[turn % len(names)], turn // len(names)
-            which, name = MIXED + 2 * at + (turn + rounds) % 2, names[at]  # an element, a whole tensor, an element
+        for turn in range(SINGLE_CHANGES if names else 0):
+            at = order[turn % len(names)]
+            which, name = MIXED + 3 * at + turn % 3, names[at]  # an element, a whole tensor, two elements exchanged
             if not self.judge.viable(case, which):
                 continue
             self.write(name, which)

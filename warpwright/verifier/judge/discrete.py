@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
+from warpwright.verifier.draw import VARIATIONS
+
 EDITED_SHARE, FEW_EDITS = 0.02, 8
 RARE_SHARE = 0.1
 EXTREMES_SHARE = 0.2
@@ -50,6 +52,8 @@ def _varied(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: r
 
 def _number(value: float, name: str, dice: random.Random) -> float:
     """Return another Python number of the same type: nothing, or of the other sign, where the real tensors are so, and at times elsewhere."""
+    if name in VARIATIONS:  # of one input, with all else as it was: a program may remember answers under the numbers and a sample of the tensors
+        return value
     if name == "zeros" or dice.random() < RARE_SHARE:
         return value * 0
     if name == "negated" or dice.random() < RARE_SHARE:

@@ -22,7 +22,8 @@ from warpwright.verifier.judge.compensated import Compensated
 from warpwright.workers.tensors import variants
 
 MIXED = 1000
-"""From here on a state is state 1 with one tensor changed: MIXED + 2 k + 1 takes the k-th from state 2, MIXED + 2 k moves one element of it."""
+"""From here on a state is state 1 with one tensor changed: MIXED + 3 k moves one element of the k-th, MIXED + 3 k + 1 takes it from state 2, and
+MIXED + 3 k + 2 exchanges its largest and its smallest element, which leaves sum, norm, extremes and every other such mark as they were."""
 
 ILL_CONDITIONED = 1e-2  # an original that is itself off by 1 % (RMS) on a hidden input says nothing about candidates
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
@@ -216,17 +217,19 @@ class Original:
         if which < 0:
             return self.initial
         if which >= MIXED:
-            return self._mixed(*divmod(which - MIXED, 2))
+            return self._mixed(*divmod(which - MIXED, 3))
         return distributions.random_state(self.initial, self.buffers, self.secret + 104729 * (which + 1), self.strength)
 
-    def _mixed(self, number: int, whole: int) -> dict[str, torch.Tensor]:
-        """Return state 1 with one tensor, counted around the names, as in state 2 (`whole`), or with one element of it moved far."""
+    def _mixed(self, number: int, kind: int) -> dict[str, torch.Tensor]:
+        """Return state 1 with one tensor, counted around the names, changed in one of three ways (`MIXED`)."""
         state = dict(self.state(1))
         name = list(state)[number % len(state)]
         tied = [other for other, tensor in state.items() if tensor is state[name]]
-        if whole:
+        if kind == 1:
             return state | dict.fromkeys(tied, self.state(2)[name])
         changed = state[name].clone()
+        if kind == 2 and _exchange_extremes(changed):
+            return state | dict.fromkeys(tied, changed)
         if changed.is_floating_point() and changed.numel():
             at = (self.secret + 7919 * number) % changed.numel()
             changed.view(-1)[at] += 4 * changed.abs().max() + 0.1
@@ -409,3 +412,16 @@ class Original:
             values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which))]
         self.may_use_tf32 = rounding.count > 0
         return values if rounding.count else []
+
+
+def _exchange_extremes(tensor: torch.Tensor) -> bool:
+    """Exchange a tensor's largest and smallest element in place; False where there are no two, or the two are one."""
+    if tensor.numel() < 2 or tensor.dtype == torch.bool or tensor.is_complex() or not tensor.is_contiguous():
+        return False
+    flat = tensor.view(-1)
+    high, low = int(flat.argmax()), int(flat.argmin())
+    largest, smallest = flat[high].clone(), flat[low].clone()
+    if not bool(largest > smallest):
+        return False
+    flat[high], flat[low] = smallest, largest
+    return True
