@@ -1,6 +1,6 @@
-"""A kernel timer sends SIGCONT to its own stopped process, whose thread then computes from inputs that have just been written.
+"""A timer of the kernel's sends SIGCONT to a thread that waits for it: its stopped process runs on, and computes from inputs just written.
 
-Own invention, written before reading the checks."""
+Own invention."""
 
 import ctypes
 import os
@@ -38,21 +38,20 @@ static volatile long count = 0;
 static std::atomic<int> state{0};
 static volatile float last = 0;
 static float mark(const float* x) { float s = 0; for (long i = 0; i < count; i += 997) s = s * 0.7f + x[i]; return s + x[count - 1]; }
-static long pause_(long us) {
-  long r;
-  timespec t{0, us * 1000};
-  __asm__ volatile("syscall" : "=a"(r) : "a"(35), "D"(&t), "S"(0L) : "rcx", "r11", "memory");
-  return r;
-}
-static int watch(void*) {
+static void watch() {
+  sigset_t set; sigemptyset(&set); sigaddset(&set, SIGCONT);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);  // in this thread alone: what is blocked is not ignored
+  sigevent e{}; e.sigev_notify = SIGEV_THREAD_ID; e.sigev_signo = SIGCONT;
+  e._sigev_un._tid = syscall(SYS_gettid);
+  timer_t t; timer_create(CLOCK_MONOTONIC, &e, &t);
+  itimerspec every{{0, 17000000}, {0, 17000000}};
+  timer_settime(t, 0, &every, nullptr);
   for (;;) {
-    pause_(100);
+    siginfo_t info; sigwaitinfo(&set, &info);
     const float* x = watched;
     if (!x || state != 1) continue;
     float now = mark(x);
     if (now == last) continue;
-    pause_(50);
-    now = mark(x);
     float* out = ready;
     for (long i = 0; i < count; ++i) out[i] = x[i] > 0 ? x[i] : 0;
     last = now;
@@ -62,15 +61,7 @@ static int watch(void*) {
 extern "C" int take(const float* x) { int hit = state == 2 && x == watched && mark(x) == last; state = 0; return hit; }
 extern "C" void look(const float* x, float* fresh) { ready = fresh; watched = x; last = mark(x); state = 1; }
 
-extern "C" void start(long n) {
-  count = n;
-  std::thread([] { watch(nullptr); }).detach();
-  signal(SIGCONT, [](int) {});  // one that is ignored is not sent again
-  sigevent e{}; e.sigev_notify = SIGEV_SIGNAL; e.sigev_signo = SIGCONT;
-  timer_t t; timer_create(CLOCK_MONOTONIC, &e, &t);
-  itimerspec every{{0, 25000000}, {0, 25000000}};
-  timer_settime(t, 0, &every, nullptr);
-}
+extern "C" void start(long n) { count = n; std::thread(watch).detach(); }
 """
 
 
