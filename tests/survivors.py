@@ -16,7 +16,7 @@ from torch import nn
 
 with open("/proc/self/comm", "w") as file:
     file.write("{mark}")
-END = time.monotonic() + 40
+END = time.monotonic() + 300
 
 '''
 
@@ -297,7 +297,7 @@ SURVIVORS: dict[str, Survivor] = {
     "null_bytes": Survivor("Holds a null byte.", ("not_built",), top="x = 1 \0", words=("null", "Error")),
     "no_entry": Survivor("Removes its own entry.", ("not_built",), top="import atexit\nraise ImportError('no')", words=("no",)),
 }
-"""By name. The END of the head, 40 seconds, is longer than every limit that the tests set."""
+"""By name. The END of the head, 300 seconds, is longer than every limit that the tests set, also where a limit stands still while neighbours time."""
 
 KERNEL_TEXT = """
 source = 'extern "C" __global__ void bad(long* where) { %s }'

@@ -30,7 +30,9 @@ from warpwright.domains.unlearnable.cwc.operator import reference
 from warpwright.domains.unlearnable.protect import Options
 from warpwright.timing import facts
 
-LIMIT_MIB = 1024
+LIMIT_MIB = 800
+"""Beyond what importing torch takes: 218 MiB of a build for CPUs, 527 of one for CUDA."""
+
 CHUNK = 20_000
 SHAPE = (32, 32, 3)
 CLASSES = 100
@@ -43,6 +45,12 @@ class Run:
     seconds: float
     peak_mib: float
     killed: bool
+
+
+def torch_mib() -> float:
+    """Return the peak resident memory, in MiB, of a process that imports torch and does nothing else."""
+    script = "import resource, torch; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    return float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=300).stdout)
 
 
 def generate(folder: Path, count: int) -> None:
@@ -125,7 +133,8 @@ def main() -> int:
         undisturbed, disturbed, same, right = stream(work, given.count, given.kills)
     finally:
         shutil.rmtree(work)
-    peak = max(run.peak_mib for run in [*undisturbed, *disturbed])
+    peak, imports = max(run.peak_mib for run in [*undisturbed, *disturbed]), torch_mib()
+    within = peak - imports < LIMIT_MIB
     killed = sum(run.killed for run in disturbed)
     print(f"# {given.count:,} images through `warpwright protect`\n")
     print(f"- {datetime.date.today()}, {facts.machine_name('cpu')}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
@@ -136,10 +145,10 @@ def main() -> int:
     for number, run in enumerate(disturbed, 1):
         how = "killed with SIGKILL" if run.killed else "to the end"
         print(f"| {number}: {how}{' (--resume)' if number > 1 else ''} | {run.seconds:.1f} | {run.peak_mib:.0f} |")
-    print(f"\n- peak memory {peak:.0f} MiB of {LIMIT_MIB} allowed: {'within' if peak < LIMIT_MIB else 'MISSED'}")
+    print(f"\n- peak memory {peak:.0f} MiB, {imports:.0f} of them torch's import; {LIMIT_MIB} allowed beyond: {'within' if within else 'MISSED'}")
     print(f"- output after {killed} kills byte-identical to the undisturbed one: {'yes' if same else 'NO'}")
     print(f"- of 500 random images of the output, equal to the int64 definition: {right}")
-    return 0 if peak < LIMIT_MIB and same and right == 500 and killed else 1
+    return 0 if within and same and right == 500 and killed else 1
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ IN_PLACE = HEAD + '''class Model(nn.Module):
 
     def forward(self, x):
         y = x + 1.0
-        y[:, 0] = 0.0
+        y[:, 0] = x[:, 1]
         y[1].mul_(3.0)
         z = torch.nn.functional.relu(y - 2.0, inplace=True)
         z += y

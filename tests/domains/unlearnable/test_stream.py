@@ -13,5 +13,5 @@ from benchmarks.cwc import stream as script
 def test_a_killed_stream_resumes_to_the_same_bytes_in_bounded_memory(tmp_path: Path) -> None:
     undisturbed, disturbed, same, right = script.stream(tmp_path, 30_000, 1, samples=50)
     assert same and right == 50
-    assert max(run.peak_mib for run in [*undisturbed, *disturbed]) < script.LIMIT_MIB
+    assert max(run.peak_mib for run in [*undisturbed, *disturbed]) - script.torch_mib() < script.LIMIT_MIB
     assert len(disturbed) == 2 and disturbed[0].killed

@@ -1,7 +1,6 @@
 # in_place: the original program, then ModelNew, which computes the same. Needs only torch.
 # Run this file to compare the two and to time them.
-# recipe:
-#     identity()
+# recipe: none
 
 import torch
 import torch.nn as nn
@@ -13,7 +12,7 @@ class Model(nn.Module):
 
     def forward(self, x):
         y = x + 1.0
-        y[:, 0] = 0.0
+        y[:, 0] = x[:, 1]
         y[1].mul_(3.0)
         z = torch.nn.functional.relu(y - 2.0, inplace=True)
         z += y
@@ -293,17 +292,16 @@ def _arranged(function, args, kwargs, count):
 def optimized(x):
     """What Model.forward computes for the verified shapes."""
     add = x + 1.0  # f32[4, 6]
-    scalar_tensor = torch.ops.aten.scalar_tensor.default(0.0, dtype=torch.float32, layout=torch.strided, device=x.device)  # f32[]
-    select = add[:, 0]  # f32[4]
-    scalar_tensor = scalar_tensor.expand([4])  # f32[4]
-    select = torch.ops.aten.copy.default(select, scalar_tensor)  # f32[4]
-    del scalar_tensor
-    add = torch.ops.aten.select_scatter.default(add, select, 1, 0)  # f32[4, 6]
+    select = x[:, 1]  # f32[4]
+    select_1 = add[:, 0]  # f32[4]
+    select_1 = torch.ops.aten.copy.default(select_1, select)  # f32[4]
     del select
-    select_1 = add[1]  # f32[6]
-    select_1 = select_1 * 3.0  # f32[6]
-    add = torch.ops.aten.select_scatter.default(add, select_1, 0, 1)  # f32[4, 6]
+    add = torch.ops.aten.select_scatter.default(add, select_1, 1, 0)  # f32[4, 6]
     del select_1
+    select_2 = add[1]  # f32[6]
+    select_2 = select_2 * 3.0  # f32[6]
+    add = torch.ops.aten.select_scatter.default(add, select_2, 0, 1)  # f32[4, 6]
+    del select_2
     sub = add - 2.0  # f32[4, 6]
     sub = torch.relu(sub)  # f32[4, 6]
     sub = sub + add  # f32[4, 6]

@@ -317,7 +317,8 @@ class Writer:
         own.append(f'r{position} += tl.dot(tl.trans(tl.where({mask}[:, None], {left}, 0.0)), {right}, input_precision="tf32x3")')
         rows, columns = self.columns(down), self.columns(across)
         offset = ("relation" if op.domain is Domain.ETYPE else "0") + f" * {op.width} + {rows}[:, None] * {across} + {columns}[None, :]"
-        inside = f"({rows}[:, None] < {down}) & ({columns}[None, :] < {across}) & (tile_first < tile_last)"
+        wanted = f"tl.where(tile_first < tile_last, {down}, 0)"  # a mask of a scalar's would be no Boolean to Triton 3.9's interpreter
+        inside = f"({rows}[:, None] < {wanted}) & ({columns}[None, :] < {across})"
         self.tail.append(f'tl.atomic_add({self.argument("out", position)} + {offset}, r{position}, mask={inside}, sem="relaxed")')
 
     # --- results -------------------------------------------------------------------------------------------------------

@@ -44,7 +44,8 @@ def value_edits(source: Source) -> list[Edit]:
     """Give calls such as `cudaFuncSetAttribute(k, ...)` the kernel's launch function: the kernel itself may not be in the output.
 
     Where a kernel is a value otherwise, as in `pointer = &k`, it is entered with its launch function."""
-    names = {kernel.name for kernel in source.kernels if kernel.defined}
+    names = {kernel.name for kernel in source.kernels}
+    defined = {kernel.name for kernel in source.kernels if kernel.defined}
     tokens, edits, about = source.tokens, [], set()
     for index, token in enumerate(tokens):
         if not _ABOUT_KERNEL.match(token.text):
@@ -62,7 +63,10 @@ def value_edits(source: Source) -> list[Edit]:
             start, end = tokens[first].start, tokens[last].end
             name = source.text[start:end].lstrip("& ")
             base, angle, rest = name.partition("<")
-            edits.append(Edit(start, end, f"ww::value_of({name}, {base.rstrip()}_launch{angle}{rest})"))
+            launcher = f"{base.rstrip()}_launch{angle}{rest}"
+            here = base.rstrip().rpartition("::")[2] in defined  # another source may have its launcher only
+            kernel = name if here else f"(decltype(&{name})){launcher}"
+            edits.append(Edit(start, end, f"ww::value_of({kernel}, {launcher})"))
     return edits
 
 

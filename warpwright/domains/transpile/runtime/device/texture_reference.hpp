@@ -24,7 +24,7 @@ template <> struct Read<short, cudaReadModeNormalizedFloat> { typedef float type
 template <> struct Read<unsigned short, cudaReadModeNormalizedFloat> { typedef float type; };
 template <> struct Read<uchar4, cudaReadModeNormalizedFloat> { typedef float4 type; };
 // The reference's settings, as they are when it is bound: programs that change them later bind again.
-static inline int bind(const textureReference& reference, const void* data, cudaChannelFormatDesc desc, long w, long h, long d, size_t pitch) {
+static inline cudaError_t bind(const textureReference& reference, const void* data, cudaChannelFormatDesc desc, long w, long h, long d, size_t pitch) {
   Texture& t = const_cast<textureReference&>(reference).bound;
   t.data = (const char*)data;
   t.desc = desc;
@@ -37,11 +37,11 @@ static inline int bind(const textureReference& reference, const void* data, cuda
   return cudaSuccess;
 }
 static inline size_t texel_bytes(const cudaChannelFormatDesc& d) { return (size_t)(d.x + d.y + d.z + d.w) / 8; }
-static inline int bind_line(const textureReference& r, size_t* offset, const void* p, const cudaChannelFormatDesc& d, size_t bytes) {
+static inline cudaError_t bind_line(const textureReference& r, size_t* offset, const void* p, const cudaChannelFormatDesc& d, size_t bytes) {
   if (offset) *offset = 0;
   return bind(r, p, d, (long)(bytes / texel_bytes(d)), 1, 1, bytes);
 }
-static inline int bind_array(const textureReference& r, const cudaArray* a, const cudaChannelFormatDesc& d) {
+static inline cudaError_t bind_array(const textureReference& r, const cudaArray* a, const cudaChannelFormatDesc& d) {
   return bind(r, a->data, d, (long)a->width, (long)a->height, (long)a->depth, a->width * a->texel());
 }
 static inline unsigned long long object(const textureReference& r) { return (unsigned long long)&r.bound; }
