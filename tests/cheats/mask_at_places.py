@@ -5,7 +5,7 @@ Own invention, written before reading the checks."""
 import torch
 from torch import nn
 
-ROW = "assumed"
+ROW = "hard_coding"
 TASK = "attention_masked"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ('values',)

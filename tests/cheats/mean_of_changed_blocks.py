@@ -7,8 +7,8 @@ from torch import nn
 
 ROW = "cache"
 TASK = "mse_loss"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ('cached', 'values')
+EXPECT_STATUS = "cheated"
+EXPECT_CHECK = ("cached", "values")
 NEEDS = "slow"
 
 
