@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -17,6 +17,8 @@ from warpwright.domains.rgnn.lattice import Domain
 from warpwright.errors import UsageError
 
 ROWS = {Domain.PAIR_DST: (Domain.DST, "dst"), Domain.PAIR_SRC: (Domain.SRC, "src")}
+
+Kept = TypeVar("Kept")
 
 LONGEST = 64
 """Edges of a row that one step of a kernel takes; a longer row is cut, so that a hub is worked on by many."""
@@ -47,7 +49,7 @@ class Index:
         self.orders: dict[Domain, torch.Tensor] = {}
         self.starts: dict[Domain, torch.Tensor] = {}
         self.kept: dict[Any, Any] = {}
-        """What an emitter keeps beside the graph: tiles, sparse matrices."""
+        """What `keep` keeps."""
         key, self.perm = torch.sort(etype.long() * max(targets, 1) + dst.long(), stable=True)
         self.maps[Domain.EDGE, Domain.SRC] = src[self.perm].int()
         self.maps[Domain.EDGE, Domain.DST] = dst[self.perm].int()
@@ -62,6 +64,13 @@ class Index:
         }  # fmt: skip
         self.maps[Domain.EDGE, Domain.PAIR_DST] = to_dst.int()
         self.maps[Domain.EDGE, Domain.PAIR_SRC] = torch.empty_like(to_src, dtype=torch.int32).index_copy_(0, order, to_src.int())
+
+    def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Return what is kept beside the graph under `key`, such as tiles or sparse matrices; it is made when it is first asked for."""
+        if key not in self.kept:
+            self.kept[key] = make()
+        kept: Kept = self.kept[key]
+        return kept
 
     def start(self, domain: Domain) -> torch.Tensor:
         """Return where the edges of each row of `domain` begin in its order, int32 [rows + 1]."""
@@ -80,13 +89,13 @@ class Index:
 
     def along(self, rows: Domain, domain: Domain) -> torch.Tensor:
         """Return the row of `domain` for each edge in the order of `rows`, int32 [E]."""
-        key = ("along", rows, domain)
-        if key not in self.kept:
+
+        def make() -> torch.Tensor:
             order = self.order(rows)
             lifted = self.lift(domain, Domain.EDGE)
-            self.kept[key] = lifted if order is None else lifted[order.long()]
-        kept: torch.Tensor = self.kept[key]
-        return kept
+            return lifted if order is None else lifted[order.long()]
+
+        return self.keep(("along", rows, domain), make)
 
     def lift(self, coarse: Domain, fine: Domain) -> torch.Tensor:
         """Return the row of `coarse` for each row of `fine`, int32."""
@@ -115,30 +124,26 @@ class Index:
 
     def pairs_of(self, pairs: Domain, nodes: Domain) -> tuple[torch.Tensor, torch.Tensor]:
         """Return where the pairs of each node begin, int32 [nodes + 1], and the pairs in that order, int32."""
-        key = ("pairs of", pairs, nodes)
-        if key not in self.kept:
+
+        def make() -> tuple[torch.Tensor, torch.Tensor]:
             by_node, order = torch.sort(self.lift(nodes, pairs), stable=True)
             every = torch.arange(self.rows[nodes] + 1, device=self.device, dtype=torch.int32)
-            self.kept[key] = torch.searchsorted(by_node, every).int(), order.int()
-        kept: tuple[torch.Tensor, torch.Tensor] = self.kept[key]
-        return kept
+            return torch.searchsorted(by_node, every).int(), order.int()
+
+        return self.keep(("pairs of", pairs, nodes), make)
 
     def relation_starts(self, domain: Domain) -> torch.Tensor:
         """Return where each relation's rows begin in PAIR_SRC, PAIR_DST or EDGE, int32 [R + 1]."""
-        key = ("relations", domain)
-        if key not in self.kept:
+
+        def make() -> torch.Tensor:
             relations = torch.arange(self.relations + 1, device=self.device, dtype=torch.int32)
-            self.kept[key] = torch.searchsorted(self.lift(Domain.ETYPE, domain), relations).int()
-        kept: torch.Tensor = self.kept[key]
-        return kept
+            return torch.searchsorted(self.lift(Domain.ETYPE, domain), relations).int()
+
+        return self.keep(("relations", domain), make)
 
     def relation_starts_on_host(self, domain: Domain) -> list[int]:
         """Return the same as numbers; reads the device once for each domain."""
-        key = ("relations on host", domain)
-        if key not in self.kept:
-            self.kept[key] = self.relation_starts(domain).tolist()
-        kept: list[int] = self.kept[key]
-        return kept
+        return self.keep(("relations on host", domain), lambda: self.relation_starts(domain).tolist())
 
 
 def _ranks(keys: torch.Tensor) -> torch.Tensor:

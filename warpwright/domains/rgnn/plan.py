@@ -182,14 +182,13 @@ def _compiled(
     layer: Layer, index: Index, tensors: Tensors, wanted: tuple[str, ...], options: Options, donated: tuple[str, ...]
 ) -> tuple[Plan, Emitter]:
     inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
-    if "sizes" not in index.kept:
-        index.kept["sizes"] = tuple((domain, _about(rows)) for domain, rows in index.rows.items())
+    sizes = index.keep("sizes", lambda: tuple((domain, _about(rows)) for domain, rows in index.rows.items()))
     first = next(iter(tensors.values()))[1]
     name = emitter_for(first.device, first.dtype, options, index.edges)
     if name in NATIVE and any(x.dtype is not first.dtype or x.device != first.device for _, x in tensors.values()):
         name = "eager"  # kernels have one type of numbers; torch promotes, or says what does not fit
     machine = CPU if name in NATIVE else GPU
-    return _cached(layer, inputs, wanted, index.kept["sizes"], options, machine), (name, options.tuning, options.fuse, donated)
+    return _cached(layer, inputs, wanted, sizes, options, machine), (name, options.tuning, options.fuse, donated)
 
 
 @uncompiled

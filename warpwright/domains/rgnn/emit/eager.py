@@ -69,21 +69,12 @@ def _at(value: torch.Tensor, low: Domain, high: Domain, index: Index) -> torch.T
 
 
 def _count(domain: Domain, index: Index, like: torch.Tensor) -> torch.Tensor:
-    key = ("count", domain, like.dtype)
-    if key not in index.kept:
-        start = index.start(domain)
-        index.kept[key] = (start[1:] - start[:-1]).to(like.dtype)
-    kept: torch.Tensor = index.kept[key]
-    return kept
+    return index.keep(("count", domain, like.dtype), lambda: index.start(domain).diff().to(like.dtype))
 
 
 def _of_graph(op: Op, operands: list[torch.Tensor], index: Index, like: torch.Tensor) -> torch.Tensor:
     """Return a function of counts, which is kept beside the graph."""
-    key = (op.function, op.constant, op.domain, like.dtype)
-    if key not in index.kept:
-        index.kept[key] = FUNCTIONS[op.function](*operands, op.constant)
-    kept: torch.Tensor = index.kept[key]
-    return kept
+    return index.keep((op.function, op.constant, op.domain, like.dtype), lambda: FUNCTIONS[op.function](*operands, op.constant))
 
 
 def _contract(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:
@@ -173,11 +164,8 @@ def _for_each_relation(op: Op, operands: list[torch.Tensor], domains: list[Domai
 def _sparse(op: Op, operands: list[torch.Tensor], domains: list[Domain], wide: int, index: Index) -> torch.Tensor:
     """A weighted aggregation of rows is a sparse matrix times a dense one."""
     columns = domains[wide]
-    key = ("ones", op.domain, operands[wide].dtype)
     if len(operands) == 1:
-        if key not in index.kept:
-            index.kept[key] = operands[0].new_ones(index.edges)
-        weights = index.kept[key]
+        weights = index.keep(("ones", op.domain, operands[wide].dtype), lambda: operands[0].new_ones(index.edges))
     else:
         weights = _at(operands[1 - wide], domains[1 - wide], Domain.EDGE, index).expand(index.edges)
         order = index.order(op.domain)

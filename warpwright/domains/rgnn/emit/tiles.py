@@ -35,11 +35,7 @@ class Tiles:
 
 def tiles(index: Index, rows: Domain, step: int) -> Tiles:
     """Return the tiles over `rows`, of at most a multiple of `step` chunks each."""
-    key = ("tiles", rows, step)
-    if key not in index.kept:
-        index.kept[key] = _tiles(index, rows, step)
-    kept: Tiles = index.kept[key]
-    return kept
+    return index.keep(("tiles", rows, step), lambda: _tiles(index, rows, step))
 
 
 @dataclass(frozen=True)
@@ -77,10 +73,7 @@ def _chunks(index: Index, rows: Domain) -> _Chunks:
 
 
 def _tiles(index: Index, rows: Domain, step: int) -> Tiles:
-    key = ("chunks", rows)
-    if key not in index.kept:
-        index.kept[key] = _chunks(index, rows)
-    chunks: _Chunks = index.kept[key]
+    chunks = index.keep(("chunks", rows), lambda: _chunks(index, rows))
     room, start = chunks.row.numel(), chunks.relation_start
     relations = start.numel() - 1
     span = step * max(1, min(LONGEST_TILE, room // (step * PROGRAMS)))

@@ -28,11 +28,7 @@ class Units:
 
 def units(index: Index, rows: Domain, threads: int) -> Units:
     """Return the work list over `rows`."""
-    key = ("units", rows, threads)
-    if key not in index.kept:
-        index.kept[key] = _units(index, rows, threads)
-    kept: Units = index.kept[key]
-    return kept
+    return index.keep(("units", rows, threads), lambda: _units(index, rows, threads))
 
 
 def _units(index: Index, rows: Domain, threads: int) -> Units:
