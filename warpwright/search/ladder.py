@@ -4,7 +4,7 @@
     2  every exact rewrite and every removal of dead code, until none is left      (classes E, D)
     3  the same and everything that depends on parameters only, folded             (class P)
     4  the same and the rewrites that a guard on the inputs makes exact            (class Q); and the highest of these without the forms
-       that only other rewrites need, if none of them did
+       that only other rewrites need, if none of them did; first of all the highest without launches, where the estimate says that they are most
     5  each schedule and each permitted change of precision on the best of those   (classes S, N), and the pairs that go together
     6  the best of 5, joined by the others that gained, one after the other
     7  from there on greedily: one action more, one action less
@@ -48,9 +48,22 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     rungs = [rung for rung in rungs if rung not in settled]
     if not rungs:
         return (), 0.0
+    rungs = distinct([*_without_launches(moves, rungs[0]), *rungs])
     records = yield from ask(rungs, batch)
     ranked = _ranked(records, rungs)
     return ranked[0]
+
+
+LAUNCH_BOUND = 0.5
+"""Share of a program's estimated time that a schedule of the whole has to save to be tried before the program itself."""
+
+
+def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
+    """Return `recipe` with the schedules that no baseline has and that take most of an estimate away which is launches: small models gain nothing
+    from rewrites alone, and a short budget ends before rung 5."""
+    schedules = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).in_baselines]
+    own = [longer for longer in schedules if not moves.space.traits(longer[-1]).baseline(longer[-1])]
+    return [longer for longer in own if 0 < moves.estimate(longer) <= LAUNCH_BOUND * moves.estimate(recipe)]
 
 
 def _plain(moves: Moves) -> Recipe:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.base import Action, Candidate, Source
+from warpwright.base import Action, Candidate, Source, digest
 from warpwright.domains.graph import results, template
 from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
@@ -81,8 +81,11 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
     shown = [names[node] for node in parameters]
     if ir.scheduled("full_precision_convolutions"):
         parts.append(template.FULL_PRECISION)
+    if ir.scheduled("ahead_of_time"):
+        parts += [template.AHEAD, _nested(ir), "", ""]
     main = _Function("optimized", parameters, tuple(_body(ir, rest, ir.results, names, final=True)))
-    parts += [_decorator(ir) + _function_text(main, dict(zip(parameters, shown, strict=True)), template.OPTIMIZED_DOC), "", ""]
+    text = _function_text(main, dict(zip(parameters, shown, strict=True)), template.OPTIMIZED_DOC)
+    parts += [_decorator(ir, digest(text, repr([_form(node) for node in parameters if is_tensor(node)]))) + text, "", ""]
     return parts + _model_class(ir, original, constants, state)
 
 
@@ -177,12 +180,22 @@ def _tuple(items: Iterable[str]) -> str:
 
 
 def _returned(ir: GraphIR, names: dict[fx.Node, str]) -> str:
-    """Return the text of the results, nested as the original's and with its strides."""
+    """Return the text of the results, nested as the original's and with its strides; flat where `_nested` nests them."""
     leaves = []
     strides = ir.strides or tuple(() for _ in ir.results)
     for result, stride in zip(ir.results, strides, strict=True):
         leaves.append(_with_stride(ir, result, stride, names[result]) if isinstance(result, fx.Node) else repr(result))
+    if ir.scheduled("ahead_of_time"):
+        return _tuple(leaf for leaf, result in zip(leaves, ir.results, strict=True) if isinstance(result, fx.Node))
     return results.text(ir.structure, leaves)
+
+
+def _nested(ir: GraphIR) -> str:
+    """Return the function that nests flat results as the original's."""
+    leaves = [f"result_{number}" if isinstance(result, fx.Node) else repr(result) for number, result in enumerate(ir.results)]
+    flat = [leaf for leaf, result in zip(leaves, ir.results, strict=True) if isinstance(result, fx.Node)]
+    doc = '"""Return the results as the original nests them."""'
+    return f"def nested({', '.join(flat)}):\n    {doc}\n    return {results.text(ir.structure, leaves)}"
 
 
 def _with_stride(ir: GraphIR, result: fx.Node, stride: tuple[int, ...], text: str) -> str:
@@ -202,7 +215,10 @@ def _function_text(function: _Function, names: dict[fx.Node, str], doc: str) -> 
     return "\n".join([head, f'    """{doc}"""', *(f"    {line}" for line in function.lines)])
 
 
-def _decorator(ir: GraphIR) -> str:
+def _decorator(ir: GraphIR, identity: str) -> str:
+    """Return the lines over `optimized`; `identity` stands for its text and the forms of its arguments."""
+    if ir.scheduled("ahead_of_time"):
+        return f'@_ahead_of_time("{identity}")\n'
     outer = "@full_precision\n" if ir.scheduled("full_precision_convolutions") else ""
     return outer + _compile_decorator(ir)
 
@@ -236,6 +252,8 @@ def _model_class(ir: GraphIR, original: Original, constants: _Function | None, s
     folded = list(constants.parameters) if constants is not None else []
     values = _tuple([*(["*watch.reads()"] if state else []), *(["*watch.folded(folded)"] if folded else [])])
     call = f"optimized({', '.join(['*leaves', *([values[1:-1].rstrip(',')] if state or folded else [])])})"
+    if ir.scheduled("ahead_of_time") is not None:
+        call = f"nested(*{call})"
     if ir.scheduled("cuda_graph") is not None:
         writes = {target for node in ir.graph.nodes for target in written(node)}
         changed = _tuple(f"watch.reads()[{i}]" for i, node in enumerate(state) if node in writes)

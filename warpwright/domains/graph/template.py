@@ -149,6 +149,56 @@ class _Recorded:
 
 '''
 
+AHEAD = '''import os as _os
+import pathlib as _pathlib
+import threading as _threading
+
+
+class _AheadOfTime:
+    """A function of tensors as machine code of AOTInductor: compiled at its first call, and kept in torch's cache folder."""
+
+    def __init__(self, function, name):
+        self.function, self.name, self.machine_code, self.lock = function, name, None, _threading.Lock()
+
+    def __call__(self, *args):
+        if self.machine_code is None:
+            with self.lock, torch.inference_mode(False), torch.no_grad():
+                self.machine_code = self.machine_code or self.load(args)
+        return self.machine_code(list(args))
+
+    def load(self, args):
+        from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+        kind = f"{torch.__version__}-{torch.backends.cpu.get_cpu_capability()}-{torch.get_num_threads()}".replace(" ", "-")
+        path = _pathlib.Path(cache_dir(), "warpwright", f"{self.name}-{kind}.pt2")
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            given = tuple(arg.detach() for arg in args)
+            program = torch.export.export(_Function(self.function), given)
+            own = path.with_name(f"{_os.getpid()}-{path.name}")
+            torch._inductor.aoti_compile_and_package(program, package_path=str(own))
+            own.replace(path)
+        return torch._inductor.aoti_load_package(str(path)).loader.boxed_run
+
+
+class _Function(torch.nn.Module):
+    """A function as a module, which is what torch.export takes."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def _ahead_of_time(name):
+    """Compile the function ahead of time; `name` stands for its text and the forms of its arguments."""
+    return lambda function: _AheadOfTime(function, name)
+
+
+'''
+
 TAIL = '''
 def _leaves(item):
     """Return the tensors and plain values of a result."""

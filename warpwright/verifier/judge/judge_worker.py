@@ -23,6 +23,7 @@ from warpwright.verifier.judge.reference import MIXED, Answer, Original, clone, 
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange
+from warpwright.workers.tensors.objects import kinds_of
 
 FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
 """Shipments of inputs that stay available; of larger ones the latest only."""
@@ -237,7 +238,7 @@ class JudgeWorker:
 
         `previous`: (case, state) pairs this worker has seen earlier, to tell a cached answer from a merely wrong one.
         """
-        bad = _not_plain(tree)
+        bad = exchange.foreign(tree)
         if bad:
             return {"check": "output_type", "reason": f"expected plain torch.Tensor outputs, saw {bad}"}
         made = from_json(Case, case)
@@ -249,6 +250,9 @@ class JudgeWorker:
         wanted = [leaf.path for leaf in answer.leaves]
         if [path for path, _ in found] != wanted:
             return {"check": "structure", "reason": f"expected outputs {wanted}, saw {[path for path, _ in found]}"}
+        kinds = tuple(kinds_of(value))
+        if kinds != answer.kinds:
+            return {"check": "structure", "reason": f"expected results {_named(answer.kinds)}, saw {_named(kinds)}"}
         elsewhere = self._elsewhere(tree, answer)
         if elsewhere:
             return {"check": "device", "reason": elsewhere}
@@ -368,30 +372,9 @@ def _shares(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.numel() > 0 and other.numel() > 0 and one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
-def _not_plain(tree: Any) -> str:
-    """Return what an exported tree holds that is neither a plain tensor nor a number, or "". It is not believed to be well formed."""
-    waiting = [(tree, 0)]
-    while waiting:
-        item, depth = waiting.pop()
-        if depth > DEEPEST:
-            return f"containers {DEEPEST // 2} deep"
-        if isinstance(item, list):
-            waiting += [(inner, depth + 1) for inner in item]
-        elif isinstance(item, dict):
-            if "not_plain" in item or "other" in item:
-                return str(item.get("not_plain") or f"a {item.get('other')}")[:200]
-            if "value" in item and not _is_number(item["value"]):
-                return f"a {type(item['value']).__name__} ({str(item['value'])[:50]!r})"
-            waiting += [(inner, depth + 1) for key, inner in item.items() if key not in ("data", "cuda")]
-    return ""
-
-
-DEEPEST = 128
-"""Levels of JSON, two for each container."""
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or isinstance(value, bool) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
+def _named(kinds: tuple[tuple[str, str], ...]) -> str:
+    """Say of which classes an output's parts are."""
+    return ", ".join(f"{path}: {kind}" for path, kind in kinds) or "in no class of their own"
 
 
 FEWEST_BYTES, EAGER_PEAKS = 24 << 30, 16

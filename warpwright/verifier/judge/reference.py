@@ -20,6 +20,7 @@ from warpwright.verifier.draw import STRIDED, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, tf32
 from warpwright.verifier.judge.compensated import Compensated
 from warpwright.workers.tensors import variants
+from warpwright.workers.tensors.objects import fields_of, kinds_of
 
 MIXED = 1000
 """From here on a state is state 1 with one tensor changed: MIXED + 3 k moves one element of the k-th, MIXED + 3 k + 1 takes it from state 2, and
@@ -84,6 +85,8 @@ class Answer:
     """Both runs gave finite numbers only."""
     conditioned: bool
     """The original's own error is below 1 % of its output."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """Where the outputs are in objects of a class of their own, and its name."""
     after: Mapping[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     """Parameters and buffers after the call, in the program's own precision and in float64, if they are to be compared."""
 
@@ -102,6 +105,8 @@ def leaves_of(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
             yield from leaves_of(item, f"{path}[{number}]")
+    elif hasattr(type(value), "__dataclass_fields__"):
+        yield from leaves_of(fields_of(value), path)
     elif value is not None:
         yield path, value
 
@@ -376,6 +381,7 @@ class Original:
         if [path for path, _ in exact] != [path for path, _ in own]:
             raise TaskError("the original returns other outputs in float64 than in its own precision", "it cannot be checked")
         leaves = [self._leaf(path, value, wide) for (path, value), (_, wide) in zip(own, exact, strict=True)]
+        kinds = tuple(kinds_of(own_value))
         del own_value, own
         for number, value in enumerate(self.permitted(inputs, which)):
             leaf = leaves[number]
@@ -385,7 +391,7 @@ class Original:
         finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
         conditioned = all(not leaf.is_real or leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms or leaf.scale.rms == 0 for leaf in leaves)
         after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
-        return Answer(tuple(leaves), finite, conditioned, after)
+        return Answer(tuple(leaves), finite, conditioned, kinds, after)
 
     def _state_now(self, model: torch.nn.Module | None) -> dict[str, torch.Tensor]:
         """Return copies of parameters and buffers, if calls change some."""

@@ -6,17 +6,20 @@ The bytes of the tensors are read by the parent out of the stopped process (`mem
 
     tensor   t, dimensions, dtype, address, bytes of storage from there on, shape, strides
     tuple ( list [ dict {   and the number of items;   numbers i f b;   None n;   anything else x and its name
+    o and its name          an object of a class of its own (objects), followed by its items as a dict
 """
 
 from __future__ import annotations
 
 import struct
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from warpwright.errors import WorkerProtocol
+from warpwright.workers.tensors.objects import taker
 
 ITEM_BYTES = {
     "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
@@ -68,7 +71,7 @@ def describer() -> Callable[[Any], bytes]:
     address, size, stride, offset, width = base.data_ptr, base.size, base.stride, base.storage_offset, base.element_size
     storage, held = base.untyped_storage, torch.UntypedStorage.nbytes
     codes = {getattr(torch, name): code for code, name in enumerate(NAMES) if hasattr(torch, name)}
-    returned = torch_results()
+    returned, take = torch_results(), taker()
     items, pairs = tuple.__iter__, dict.items
     dtype_of = base.dtype.__get__  # type: ignore[attr-defined]
 
@@ -95,14 +98,8 @@ def describer() -> Callable[[Any], bytes]:
             return b"(" + pack("=I", len(parts)) + b"".join(parts)
         if found is list:
             return b"[" + pack("=I", len(value)) + b"".join([describe(item) for item in value])
-        if found is dict:
-            parts = []
-            for key, item in pairs(value):
-                if type(key) is not str:
-                    return other(f"a dictionary with a key of type {type(key).__name__}")
-                name = key.encode()[:1000]
-                parts.append(pack("=H", len(name)) + name + describe(item))
-            return b"{" + pack("=I", len(parts)) + b"".join(parts)
+        if found is dict or found is OrderedDict:
+            return dictionary(value)
         if value is None:
             return b"n"
         if found is bool:
@@ -111,7 +108,20 @@ def describer() -> Callable[[Any], bytes]:
             return b"i" + pack("=q", value)
         if found is float:
             return b"f" + pack("=d", value)
-        return other(f"a {found.__module__}.{found.__qualname__}")
+        taken = take(value)
+        if type(taken) is str:
+            return other(taken)
+        name = taken[0].encode()[:1000]
+        return b"o" + pack("=H", len(name)) + name + dictionary(taken[1])
+
+    def dictionary(value: Any) -> bytes:
+        parts = []
+        for key, item in pairs(value):
+            if type(key) is not str:
+                return other(f"a dictionary with a key of type {type(key).__name__}")
+            name = key.encode()[:1000]
+            parts.append(pack("=H", len(name)) + name + describe(item))
+        return b"{" + pack("=I", len(parts)) + b"".join(parts)
 
     return describe
 
@@ -198,6 +208,10 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         return {"value": struct.unpack_from("=q", data, at)[0]}, at + 8
     if kind == b"f":
         return {"float": struct.unpack_from("=d", data, at)[0].hex()}, at + 8
+    if kind == b"o":
+        (size,) = struct.unpack_from("=H", data, at)
+        items, after = _read(data, at + 2 + size, depth + 1)
+        return {"object": {"kind": data[at + 2 : at + 2 + size].decode(), "items": items}}, after
     if kind == b"x":
         (size,) = struct.unpack_from("=H", data, at)
         return {"not_plain": data[at + 2 : at + 2 + size].decode(errors="replace")}, at + 2 + size

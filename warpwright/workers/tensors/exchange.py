@@ -19,6 +19,7 @@ from typing import Any
 from warpwright.errors import WorkerProtocol
 from warpwright.workers.tensors import cuda_ipc
 from warpwright.workers.tensors.answer import ITEM_BYTES, is_named_tuple, torch_results
+from warpwright.workers.tensors.objects import Named, taker
 
 INLINE_BYTES = 2048
 PAGE = 4096
@@ -219,11 +220,35 @@ def descriptors(tree: Any) -> Iterator[Descriptor]:
                 yield from descriptors(item)
 
 
-def has_foreign(tree: Any) -> bool:
-    """Whether an encoded value holds anything that is neither a plain tensor nor a number."""
-    if isinstance(tree, dict):
-        return "other" in tree or "not_plain" in tree or any(has_foreign(item) for item in tree.values())
-    return isinstance(tree, list) and any(has_foreign(item) for item in tree)
+DEEPEST = 64
+"""Containers within one another; an encoded value is not believed to be well formed."""
+
+
+def foreign(tree: Any) -> str:
+    """Return what an encoded value holds that is neither a plain tensor nor a number, or "". What is garbled is for `decode` to refuse."""
+    waiting = [(tree, 0)]
+    while waiting:
+        item, depth = waiting.pop()
+        if depth > DEEPEST:
+            return f"containers {DEEPEST} deep"
+        kind, body = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", None)
+        if kind == "object" and isinstance(body, dict):
+            kind, body = "list", [body.get("items")]
+        if kind == "dict" and isinstance(body, dict):
+            kind, body = "list", list(body.values())
+        if kind in ("list", "tuple") and isinstance(body, list):
+            waiting += [(inner, depth + 1) for inner in body]
+        elif kind == "tensor" and isinstance(body, dict) and "not_plain" in body:
+            return str(body["not_plain"])[:200]
+        elif kind in ("not_plain", "other"):
+            return str(body if kind == "not_plain" else f"a {body}")[:200]
+        elif kind == "value" and not _is_number(body):
+            return f"a {type(body).__name__} ({str(body)[:50]!r})"
+    return ""
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, bool) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
 
 
 def peek(descriptor: Descriptor, offset: int, size: int, folder: str) -> bytes:
@@ -302,7 +327,15 @@ def encode(value: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> A
         return {"tuple": [encode(item, tensor, trusted) for item in tuple.__iter__(value)]}
     if type(value) in (dict, OrderedDict) and all(type(key) is str for key in value):
         return {"dict": {key: encode(item, tensor, trusted) for key, item in value.items()}}
-    return {"pickle": base64.b64encode(pickle.dumps(value)).decode()} if trusted else {"other": type(value).__name__}
+    if trusted:
+        return {"pickle": base64.b64encode(pickle.dumps(value)).decode()}
+    taken = _take(value)
+    if isinstance(taken, str):
+        return {"other": taken.removeprefix("a ")}
+    return {"object": {"kind": taken[0], "items": encode(taken[1], tensor)}}
+
+
+_take = taker()
 
 
 def decode(data: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> Any:
@@ -321,6 +354,10 @@ def decode(data: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> An
         return items if kind == "list" else tuple(items)
     if kind == "dict" and isinstance(body, dict):
         return {key: decode(item, tensor, trusted) for key, item in body.items()}
+    if kind == "object" and isinstance(body, dict) and body.keys() == {"kind", "items"} and isinstance(body["kind"], str):
+        items = decode(body["items"], tensor)
+        if isinstance(items, dict):
+            return Named(body["kind"], items)
     if kind == "pickle" and trusted:
         return pickle.loads(base64.b64decode(body))
     raise WorkerProtocol(f"expected an encoded value, saw {str(data)[:200]}", "return tensors, numbers, lists, tuples or dictionaries of them")

@@ -1,0 +1,102 @@
+"""Results of a class of their own: read from the object's own storage, and refused where a class could answer otherwise than it was verified."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from warpwright.workers.tensors import answer, exchange  # noqa: E402
+from warpwright.workers.tensors.objects import Named, kinds_of, taker  # noqa: E402
+
+
+@dataclass
+class Plain:
+    sample: Any
+    loss: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    sample: Any
+    loss: Any = 1.0
+
+
+@dataclass
+class Computed:
+    sample: Any
+
+    @property
+    def late(self) -> Any:
+        return self.sample + 1
+
+
+@dataclass
+class Items(OrderedDict):  # type: ignore[type-arg]
+    """As transformers' ModelOutput: items that are attributes as well."""
+
+    logits: Any = None
+
+    def __post_init__(self) -> None:
+        OrderedDict.__setitem__(self, "logits", self.logits)
+
+
+def plain_tensor(shipped: Any) -> Any:
+    return shipped
+
+
+def test_fields_are_taken_from_the_object() -> None:
+    take = taker()
+    assert take(Plain(1, 2)) == ("Plain", {"sample": 1, "loss": 2})
+    assert take(Slotted(3)) == ("Slotted", {"sample": 3, "loss": 1.0})
+    assert take(Items(4)) == ("Items", {"logits": 4})
+
+
+def test_a_class_that_computes_is_refused() -> None:
+    take = taker()
+    assert "Computed" in str(take(Computed(1))) and not isinstance(take(Computed(1)), tuple)
+
+    class Overridden(dict):  # type: ignore[type-arg]
+        def __getitem__(self, key: Any) -> Any:
+            return 0
+
+    assert isinstance(take(Overridden(a=1)), str)
+
+    class Meta(type):
+        pass
+
+    assert isinstance(take(Meta("Made", (), {})()), str)
+
+
+def test_items_and_attributes_have_to_be_the_same() -> None:
+    item = Items(4)
+    item.logits = 5
+    assert "attributes" in str(taker()(item))
+
+
+def test_a_field_that_is_not_set_is_refused() -> None:
+    item = Plain(1)
+    del item.sample
+    assert "not set" in str(taker()(item))
+
+
+@pytest.mark.parametrize("value", [Plain(1, 2.5), Items(3), [Plain(1, Slotted(2)), {"value": 1, "other": 2, "not_plain": 3, "tensor": 4}]])
+def test_both_descriptions_tell_the_same(value: Any) -> None:
+    described = exchange.decode(answer.read(answer.describer()(value)), plain_tensor)
+    encoded = exchange.decode(exchange.encode(value, plain_tensor), plain_tensor)
+    assert described == encoded and list(kinds_of(described)) == list(kinds_of(encoded)) == list(kinds_of(value))
+
+
+def test_names_of_keys_mean_nothing() -> None:
+    tree = exchange.encode(dict.fromkeys(("value", "other", "not_plain", "tensor", "data", "object"), 1), plain_tensor)
+    assert exchange.foreign(tree) == ""
+    assert "set" in exchange.foreign(exchange.encode({"value": {1, 2}}, plain_tensor))
+
+
+def test_a_named_result_says_its_class() -> None:
+    assert list(kinds_of((1, Named("Output", {"a": 2})))) == [("out[1]", "Output")]
+    assert list(kinds_of(OrderedDict(a=1))) == []
