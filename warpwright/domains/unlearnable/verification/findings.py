@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from warpwright.domains.unlearnable.verification.countermeasures import DATED
-from warpwright.domains.unlearnable.verification.training import Outcome
+from warpwright.domains.unlearnable.verification.training.recipe import Outcome
 
 LIMITS = (
     "Makes a labelled image set a poor source for training from scratch on the same labels, if all of it is protected and no originals are around. "
