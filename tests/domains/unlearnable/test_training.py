@@ -102,8 +102,14 @@ def test_the_cost_of_networks_and_adversaries() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"adversarial": 4.0, "steps": 2}, {"adversarial": 127.5, "norm": "l2", "steps": 2}, {"adversarial": 3.0, "norm": "filter"}]
-    + [{"objective": "contrast"}, {"precision": "bfloat16"}, {"schedule": "steps", "clip": 1.0}],
+    [
+        {"adversarial": 4.0, "steps": 2},
+        {"adversarial": 127.5, "norm": "l2", "steps": 2},
+        {"adversarial": 3.0, "norm": "filter"},
+        {"objective": "contrast"},
+        {"precision": "bfloat16"},
+        {"schedule": "steps", "clip": 1.0},
+    ],
     ids=str,
 )
 def test_every_way_to_train_learns_two_easy_classes(change: dict[str, object]) -> None:
@@ -180,5 +186,5 @@ def test_wrong_recipes_are_refused() -> None:
         train(plan(replace(RECIPE, adversarial=1.0, norm="none")), 0)
     with pytest.raises(UsageError, match="odd"):
         train(plan(replace(RECIPE, adversarial=4.0, norm="filter")), 0)
-    with pytest.raises(UsageError, match="no images|saw none"):
+    with pytest.raises(UsageError, match="saw none"):
         Training(replace(plan(), images=plan().images[:0], labels=plan().labels[:0]), 0)

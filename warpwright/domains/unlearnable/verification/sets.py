@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +60,15 @@ class Data:
     def fractions(self) -> dict[str, float]:
         """Return the share of each class's images that is protected."""
         return {name: float(self.changed[self.clean.labels == label].mean()) for label, name in enumerate(self.clean.classes)}
+
+    def fingerprint(self) -> str:
+        """Return 16 hexadecimal digits of all names, labels and pixels, and of the side."""
+        sha = hashlib.sha256(str(self.side).encode())
+        for part in (self.clean, self.protected, self.test):
+            sha.update("\n".join(part.names).encode() + part.labels.tobytes())
+            for picture in part.pictures:
+                sha.update(picture.tobytes())
+        return sha.hexdigest()[:16]
 
     def samples(self, each: int = 2) -> list[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
         """Return clean/protected pairs for a contact sheet: the first of up to ten classes."""

@@ -65,8 +65,12 @@ COUNTERMEASURES: Mapping[str, Countermeasure] = {
     "colour jitter": Countermeasure("random brightness, contrast and channel gains", augment=simple.colour_jitter),
     "cutout": Countermeasure("a grey square over each image", augment=simple.cutout, source="DeVries and Taylor 2017, arXiv 1708.04552"),
     "random displacement": Countermeasure("each pixel moved at random by up to 2 (COIN-like)", augment=random_displacement),
-    "COIN": Countermeasure("each pixel moved at random by up to 2, wrapping around, in 8 bits", augment=displace_wrapping, source="AAAI 2025, arXiv 2311.18403"),
-    "RSK+FF": Countermeasure("random sharpening without padding, lowest 30 % of frequencies", before_crop=sharpen_and_filter, source="arXiv 2411.01742"),
+    "COIN": Countermeasure(
+        "each pixel moved at random by up to 2, wrapping around, in 8 bits", augment=displace_wrapping, source="AAAI 2025, arXiv 2311.18403"
+    ),
+    "RSK+FF": Countermeasure(
+        "random sharpening without padding, lowest 30 % of frequencies", before_crop=sharpen_and_filter, source="arXiv 2411.01742"
+    ),
     "adversarial linf 4/255": Countermeasure("adversarial training, l-infinity radius 4/255", recipe=adversarial("linf", 4.0)),
     "adversarial l2 0.5": Countermeasure("adversarial training, l2 radius 0.5", recipe=adversarial("l2", 127.5)),
     "adversarial filters": Countermeasure(

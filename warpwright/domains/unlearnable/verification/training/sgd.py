@@ -47,8 +47,8 @@ def schedule(recipe: Recipe, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
     if recipe.schedule != "steps":
         raise UsageError(f"there is no schedule {recipe.schedule!r}", "known: one-cycle, steps")
     tenths = torch.arange(recipe.epochs).div(0.4 * recipe.epochs, rounding_mode="floor")
-    rates = (recipe.peak_rate * 0.1**tenths).repeat_interleave(steps)
-    return rates.float(), torch.full_like(rates.float(), 0.9)
+    falling = (recipe.peak_rate * 0.1**tenths).repeat_interleave(steps).float()
+    return falling, torch.full_like(falling, 0.9)
 
 
 @functools.lru_cache(maxsize=8)
