@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_verify import CLASSES, data
+from labelled_textures import CLASSES, data
 
 from warpwright.cli import unlearnable
 from warpwright.domains.unlearnable.verification import experiments, nets

@@ -8,47 +8,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from labelled_textures import CLASSES, KEY, data, textures
 
 from warpwright.domains.unlearnable.cwc import backends
 from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec
 from warpwright.domains.unlearnable.cwc.operator import PADS, Operator
-from warpwright.domains.unlearnable.data.labelled import Labelled, stack
+from warpwright.domains.unlearnable.data.labelled import stack
 from warpwright.domains.unlearnable.verification import countermeasures, estimate, nets, probe, quality
 from warpwright.domains.unlearnable.verification.countermeasures import simple
 from warpwright.domains.unlearnable.verification.countermeasures.coin import random_displacement
 from warpwright.domains.unlearnable.verification.findings import Quality, learned, summarise
-from warpwright.domains.unlearnable.verification.sets import Data, load
+from warpwright.domains.unlearnable.verification.sets import load
 from warpwright.domains.unlearnable.verification.training.adversaries import attack
 from warpwright.domains.unlearnable.verification.training.recipe import Outcome, Plan, Recipe
 from warpwright.domains.unlearnable.verification.training.trainer import train
 from warpwright.domains.unlearnable.verification.verify import Settings, runs, verify
 from warpwright.errors import UsageError
 from warpwright.reports import page_unlearnable
-
-KEY = bytes(range(32))
-CLASSES = tuple("abcd")
-
-
-def textures(n: int, side: int = 16, channels: int = 3, seed: int = 0) -> np.ndarray:
-    """Images with a 1/f spectrum."""
-    rng = np.random.default_rng(seed)
-    frequency = np.hypot(np.fft.fftfreq(side)[:, None], np.fft.fftfreq(side)[None, :]) + 1 / side
-    noise = np.fft.ifft2(np.fft.fft2(rng.standard_normal((n, channels, side, side))) / frequency).real
-    return np.clip(np.rint(128 + 40 * noise / noise.std()), 0, 255).astype(np.uint8)
-
-
-def data(n: int = 160, operator: Operator | None = None, shown: float = 40.0) -> Data:
-    """Four classes, each with a bright quarter: easy to learn."""
-    images, labels = textures(n), np.arange(n) % 4
-    for i, label in enumerate(labels):
-        corner = images[i, :, 8 * (label // 2) : 8 * (label // 2) + 8, 8 * (label % 2) : 8 * (label % 2) + 8]
-        corner[...] = np.clip(corner + shown, 0, 255).astype(np.uint8)
-    bank = FilterBank.from_key(KEY, CLASSES)
-    protected = backends.cpp(images, labels, bank, operator or Operator())
-    names = tuple(f"{label}/{i}" for i, label in enumerate(labels))
-    whole, after = Labelled(names, list(images), labels, CLASSES), Labelled(names, list(protected), labels, CLASSES)
-    train, test = np.arange(n // 4, n), np.arange(n // 4)
-    return Data(whole.take(train), after.take(train), whole.take(test))
 
 
 @pytest.mark.parametrize(("k", "pb", "side"), [(3, 0.3, 32), (5, 0.15, 32), (9, 0.06, 40)])
