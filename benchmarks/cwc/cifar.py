@@ -44,12 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _make_dry(options)
     if not options.train or not options.test:
         raise SystemExit("expected --train and --test, packs that `warpwright pack` wrote (or --dry)")
+    options.device = "cuda" if options.list else options.devices[0]
     if options.list:
         _list(Suite(options))
         return 0
     if len(options.devices) > 1:
         return _on_several(options, list(sys.argv[1:] if arguments is None else arguments))
-    options.device = options.devices[0]
     end = time.monotonic() + options.seconds
     suite = Suite(options)
     for name in options.parts:
@@ -124,6 +124,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--train", help="pack of the training images")
     made.add_argument("--test", help="pack of the test images")
+    made.add_argument("--limit", type=int, default=0, help="train on at most so many images, every n-th (all)")
+    made.add_argument("--folder", type=Path, help="the training images as files, for the part loading")
     made.add_argument("--set", default="CIFAR-10", help="what the set is called in the rows (%(default)s)")
     made.add_argument("--parts", type=_parts, default=list(HOUR), help=f"out of {', '.join([*SPECIAL, *PARTS])} (those of one GPU-hour)")
     made.add_argument("--list", action="store_true", help="say what each part is and how long it is expected to take")
@@ -152,10 +154,9 @@ def _parts(text: str) -> list[str]:
 
 
 def _list(suite: Suite) -> None:
-    suite.options.device = "cuda"
-    suite.recipe = replace(suite.recipe, device="cuda")
     rates, total = cifar_rows.rates(suite.options.out) or RATES, 0.0
-    fixed = {"speed": ("an epoch of each network", 60.0), "images": ("PSNR, SSIM, time", 10.0), "front": ("the search", suite.options.front_seconds)}
+    fixed = {"speed": ("an epoch of each network", 60.0), "images": ("PSNR, SSIM, time", 10.0)}
+    fixed["front"] = ("the search", suite.options.front_seconds)
     for name in [*HOUR, *(name for name in PARTS if name not in HOUR)]:
         if name in fixed:
             about, seconds, count = *fixed[name], 0
@@ -208,6 +209,7 @@ def _make_dry(options: argparse.Namespace) -> None:
         each = enumerate(zip(pixels, labels, strict=True))
         packs.write(path, tuple("abcd"), (Packed(f"{label}/{i}", int(label), encode(Picture(one), Format())) for i, (one, label) in each))
     options.devices, options.lanes = ["cpu"], 2
+    torch.set_num_threads(1)
 
 
 if __name__ == "__main__":

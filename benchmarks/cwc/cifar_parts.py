@@ -49,7 +49,7 @@ class Suite:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.train, self.test = (load_labelled(Path(path)) for path in (options.train, options.test))
+        self.train, self.test = load_labelled(Path(options.train), limit=options.limit), load_labelled(Path(options.test))
         side = self.train.pictures[0].shape[1]
         self.side = min(side, options.side)
         self.recipe = Recipe(
@@ -125,14 +125,15 @@ PARTS: dict[str, Part] = {
         change=_paper_recipe,
         keep=lambda kind: kind.on == "protected",
     ),
-    "plain": Part("from scratch on clean and protected images, and controls", ("gentle", "paper", "recoverable"), ("plain", "controls")),
+    "plain": Part("from scratch on clean and protected images", ("gentle", "paper", "recoverable"), ("plain",)),
+    "controls": Part("one filter for all classes, and one an image", ("gentle", "paper"), ("controls",), seeds=1),
     "adversarial": Part(
         "adversarial training, linf 4/255", ("gentle", "paper"), ("adversarial",), epochs=10, keep=lambda kind: kind.recipe.adversarial == 4.0
     ),
-    "countermeasures": Part("all that is cheap", ("gentle",), ("keyless",), CHEAP, epochs=12, clean_seeds=1),
+    "countermeasures": Part("all that is cheap", ("gentle",), ("keyless",), CHEAP, epochs=10, clean_seeds=1),
     "architectures": Part(
         "VGG-16, DenseNet-121, WRN-34-10, plain",
-        ("gentle", "paper"),
+        ("gentle",),
         ("architectures",),
         seeds=1,
         epochs=10,
@@ -149,13 +150,21 @@ PARTS: dict[str, Part] = {
         keep=lambda kind: kind.recipe.adversarial not in (0.0, 4.0),
     ),
     "dat": Part("adversarial filters of 3x3", ("gentle",), ("dat",), seeds=1, epochs=8, keep=lambda kind: kind.recipe.adversarial == 3.0),
+    "small": Part(
+        "a small network, which a CPU can train, and controls",
+        ("gentle", "paper"),
+        ("plain", "controls"),
+        seeds=1,
+        epochs=10,
+        change=lambda recipe: replace(recipe, net="small", batch=128),
+    ),
     "published-radii": Part("all radii on the paper's form", ("paper",), ("adversarial",), seeds=3, epochs=10),
     "adversarial-architectures": Part(
         "linf 4/255 of all networks",
-        ("gentle", "paper"),
+        ("paper",),
         ("architectures",),
         seeds=1,
-        epochs=10,
+        epochs=6,
         keep=lambda kind: bool(kind.recipe.adversarial),
     ),
     "paper-countermeasures": Part(
@@ -167,4 +176,4 @@ PARTS: dict[str, Part] = {
 """In the order of their worth. Those of HOUR fit one GPU-hour by the estimate; the others wait for more."""
 
 FIRST, LAST = ("speed", "images"), ("front",)
-HOUR = (*FIRST, *list(PARTS)[:9], *LAST)
+HOUR = (*FIRST, *list(PARTS)[:10], *LAST)

@@ -15,7 +15,7 @@ from warpwright.domains.unlearnable.verification.training.recipe import Outcome
 NOTES = "notes.jsonl"
 """What was written down as it happened; rows.jsonl is made from it and from the stores."""
 
-CURRENT = ("speed", "images")
+CURRENT = ("loading", "speed", "images")
 """Tables of which only the last row of the same first cells counts."""
 
 AUTHORS: dict[tuple[str, str], float] = {
@@ -114,6 +114,7 @@ def _mean(group: list[Outcome], test: str) -> str:
 
 TABLES = {
     "trainings": "Clean test accuracy (spread: largest minus smallest; own and perm: on test images with their own and another class's filter)",
+    "loading": "Reading and packing the training images",
     "images": "How the images differ from the clean ones (every tenth)",
     "front": "The search: choices by their accuracy",
     "speed": "An epoch of each network, alone and side by side",

@@ -19,6 +19,9 @@ from warpwright.archive import Archive
 from warpwright.base import Budget
 from warpwright.domains.unlearnable.cwc import backends
 from warpwright.domains.unlearnable.cwc.bank import FilterBank
+from warpwright.domains.unlearnable.data.labelled import load_labelled
+from warpwright.domains.unlearnable.data.packing import pack_data_set
+from warpwright.domains.unlearnable.data.sources import open_source
 from warpwright.domains.unlearnable.front import pareto
 from warpwright.domains.unlearnable.protect import PRESETS
 from warpwright.domains.unlearnable.verification import quality
@@ -122,4 +125,32 @@ def front(suite: Suite, end: float) -> bool:
     return True
 
 
-SPECIAL: dict[str, Callable[[Suite, float], bool]] = {"speed": speed, "images": images, "front": front}
+def loading(suite: Suite, end: float) -> bool:
+    """Measure how long the training set takes to open and decode: as files (--folder), as a pack, as a pack of pixels."""
+    options = suite.options
+    pixels = options.out / "pixels.pack"
+    pixels.unlink(missing_ok=True)
+    timed: list[tuple[str, float, int]] = []
+
+    def clock(name: str, made: Callable[[], int]) -> None:
+        began = time.monotonic()
+        count = made()
+        timed.append((name, time.monotonic() - began, count))
+
+    if options.folder is not None:
+        clock("read from files", lambda: len(load_labelled(options.folder).names))
+        packed = options.out / "packed.pack"
+        packed.unlink(missing_ok=True)
+        clock("pack files", lambda: pack_data_set(open_source(options.folder), packed).images)
+        packed.unlink()
+    clock("read from a pack of files", lambda: len(load_labelled(Path(options.train)).names))
+    clock("pack pixels", lambda: pack_data_set(open_source(Path(options.train)), pixels, pixels=True).images)
+    clock("read from a pack of pixels", lambda: len(load_labelled(pixels).at_side(64)))
+    pixels.unlink()
+    for name, seconds, count in timed:
+        cifar_rows.note(options.out, "loading", {"what": name, "images": count, "seconds": round(seconds, 2)})
+        print(f"        {name}: {count} images, {seconds:.2f} s", flush=True)
+    return True
+
+
+SPECIAL: dict[str, Callable[[Suite, float], bool]] = {"loading": loading, "speed": speed, "images": images, "front": front}

@@ -64,8 +64,8 @@ class Bench:
         recipe = measure.recipe(self.recipe)
 
         def plan(seed: int) -> Plan:
-            test = measure.prepare(self.sets.test) if measure.test_too else self.sets.test
-            images = measure.prepare(self.images(on)(seed))
+            test = self.sets.once((name, "test"), lambda: measure.prepare(self.sets.test)) if measure.test_too else self.sets.test
+            images = self.sets.once((name, on), lambda: measure.prepare(self.images(on)(seed)))
             tests = {"clean": (test, self.sets.test_labels)}
             return Plan(images, self.sets.labels, tests, self.sets.classes, recipe, measure.augment, measure.before_crop, self._make(recipe))
 
@@ -98,8 +98,8 @@ def controls(bench: Bench) -> Iterator[Kind]:
 
 def keyless(bench: Bench) -> Iterator[Kind]:
     """Yield the attacks that estimate the filters."""
-    yield bench.kind("spectrum estimate, no key", "protected", lambda _: bench.sets.blind())
-    yield bench.kind("one pair a class, no key", "protected", lambda _: bench.sets.from_pairs())
+    yield bench.kind("spectrum estimate, no key", "protected", lambda _: bench.sets.blind)
+    yield bench.kind("one pair a class, no key", "protected", lambda _: bench.sets.from_pairs(bench.recipe.device))
 
 
 def countermeasures(bench: Bench, names: tuple[str, ...]) -> Iterator[Kind]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,7 +121,7 @@ class TrainingSets:
         self.data = data
         self.labels, self.test_labels = data.clean.labels, data.test.labels
         self.classes = len(data.clean.classes)
-        self._tested: dict[int, NDArray[np.uint8]] = {}
+        self._kept: dict[tuple[object, ...], NDArray[np.uint8]] = {}
 
     @functools.cached_property
     def clean(self) -> NDArray[np.uint8]:
@@ -139,9 +140,13 @@ class TrainingSets:
 
     def tested_with(self, shift: int) -> NDArray[np.uint8]:
         """Return the test images with the filter of the class `shift` further: 0 is each one's own."""
-        if shift not in self._tested:
-            self._tested[shift] = self._shifted(shift)
-        return self._tested[shift]
+        return self.once(("tested", shift), lambda: self._shifted(shift))
+
+    def once(self, key: tuple[object, ...], make: Callable[[], NDArray[np.uint8]]) -> NDArray[np.uint8]:
+        """Return what `make` gives, computed once for a key: seeds share what does not depend on them."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
 
     def _shifted(self, shift: int) -> NDArray[np.uint8]:
         labels = (self.test_labels + shift) % self.classes
@@ -160,13 +165,17 @@ class TrainingSets:
     def _filtered(self, labels: NDArray[np.integer], bank: FilterBank) -> NDArray[np.uint8]:
         return stack(filtered(self.data.clean.pictures, labels, bank, self.data.fit.operator), self.data.side)
 
+    @functools.cached_property
     def blind(self) -> NDArray[np.uint8]:
         """Return the protected images with class spectra equalised: from labels and similar clean images, without a key or a pair."""
         responses = estimate.blind_responses(self.protected, self.labels, self.classes, self.test[:_REFERENCES], self.data.fit.bank.spec.k)
         return estimate.undo(self.protected, self.labels, responses)
 
-    def from_pairs(self) -> NDArray[np.uint8]:
-        """Return the protected images recovered with the filters estimated from one pair of each class."""
+    def from_pairs(self, device: str = "cpu") -> NDArray[np.uint8]:
+        """Return the protected images recovered with the filters estimated from one pair of each class; `device` computes it."""
+        return self.once(("from pairs",), lambda: self._recovered(device))
+
+    def _recovered(self, device: str) -> NDArray[np.uint8]:
         fit = self.data.fit
         operator = Operator(fit.operator.pad, "sum")  # for "max" each image's divisor is unknown: only brightness is off, by a factor
         restored: list[NDArray[np.uint8]] = list(self.data.protected.pictures)
@@ -176,7 +185,7 @@ class TrainingSets:
         for members in shapes.values():
             for start in range(0, len(members), 512):
                 part = members[start : start + 512]
-                done = recover(np.stack([restored[i] for i in part]), self.labels[part], fit.bank, operator)
+                done = recover(np.stack([restored[i] for i in part]), self.labels[part], fit.bank, operator, device=device)
                 for place, index in enumerate(part):
                     restored[index] = done[place]
         return stack(restored, self.data.side)
