@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -93,7 +94,7 @@ def images(suite: Suite, end: float) -> bool:
         seconds = time.monotonic() - began
         noise, likeness = quality.psnr(whole[::10], after[::10]), quality.ssim(whole[::10], after[::10])
         error = float(((whole[::10].astype(np.float64) - after[::10]) ** 2).mean())
-        row = {"PSNR dB, mean": round(float(noise.mean()), 2), "of the mean error": round(10 * np.log10(255.0**2 / error), 2)}
+        row = {"PSNR dB, mean": round(float(noise.mean()), 2), "of the mean error": round(10 * math.log10(255.0**2 / error), 2)}
         row |= {"worst": round(float(noise.min()), 1), "SSIM, mean": round(float(likeness.mean()), 4)}
         row |= {"images/s, one thread": round(len(whole) / seconds)}
         cifar_rows.note(suite.options.out, "images", {"preset": preset, **row})

@@ -235,7 +235,7 @@ def inspect(given: Arguments) -> int:
         for name, one in found.items()
     ]
     judgement = {
-        (True, True): "borders and spectra differ by class: cropping the edge undoes part of it, and the filters can be estimated from labels "
+        (True, True): "borders and spectra differ by class: cropping the edge may undo part of it, and the filters can be estimated from labels "
         "and similar clean images",
         (True, False): "borders differ by class: cropping the edge may undo the protection",
         (False, True): "spectra differ by class: with labels and similar clean images the filters can be estimated (a clean set's classes may "

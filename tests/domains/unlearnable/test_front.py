@@ -126,8 +126,8 @@ def test_other_data_is_another_task(task_file: Path) -> None:
     (task_file.parent / "train.pack").unlink()
     packs.write(task_file.parent / "train.pack", CLASSES, other)
     assert domains.describe(task_file).key != task.key
-    wrong_ones = ({"train": "none.pack"}, {"test": "small.front"}, {"epochs": 0}, {"epochs": "3"}, {"weight": 2.0}, {"quality": "none"}, {"colour": 1})
-    for fields in wrong_ones:
+    wrong_values = ({"epochs": 0}, {"epochs": "3"}, {"weight": 2.0}, {"quality": "none"}, {"colour": 1})
+    for fields in ({"train": "none.pack"}, {"test": "small.front"}, *wrong_values):
         given = json.loads(task_file.read_text()) | fields
         wrong = task_file.with_name("wrong.front")
         wrong.write_text(json.dumps(given))
