@@ -51,7 +51,7 @@ PRESETS: dict[str, Preset] = {
     "paper": Preset(
         FilterSpec(tap="random"),
         Operator("zero", "max"),
-        "zero padding gives every class its own dark border, which names the class; gentle looks better and protected CIFAR-10 better",
+        "zero padding gives every class its own dark border, which names the class (docs/unlearnable.md: what cropping it does)",
     ),
     "recoverable": Preset(FilterSpec(min_response=0.25), Operator("circular", "sum")),
 }
