@@ -29,9 +29,10 @@ from warpwright.domains.unlearnable.data import synthetic
 from warpwright.domains.unlearnable.data.synthetic import Split
 from warpwright.domains.unlearnable.protect import PRESETS
 from warpwright.domains.unlearnable.verification import estimate, quality
-from warpwright.domains.unlearnable.verification.countermeasures import edge_crop
+from warpwright.domains.unlearnable.verification.countermeasures.simple import edge_crop
 from warpwright.domains.unlearnable.verification.findings import learned
-from warpwright.domains.unlearnable.verification.training import Recipe, train
+from warpwright.domains.unlearnable.verification.training.recipe import Plan, Recipe
+from warpwright.domains.unlearnable.verification.training.trainer import train
 from warpwright.timing import facts
 
 CLASSES = tuple(str(i) for i in range(10))
@@ -63,7 +64,7 @@ def filtered(split: Split, labels: np.ndarray, preset: str, seed: int) -> np.nda
 
 def fit(name: str, images: np.ndarray, labels: np.ndarray, tests: Mapping[str, tuple[np.ndarray, np.ndarray]], seed: int) -> Figures:
     """Train and return the accuracies, the training accuracy and whether it learned."""
-    outcome = train(images, labels, tests, 10, RECIPES[name], seed)
+    outcome = train(Plan(images, labels, tests, 10, RECIPES[name]), seed)
     return {**outcome.test, "train": outcome.train, "learned": float(learned(outcome, 10))}
 
 

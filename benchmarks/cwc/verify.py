@@ -11,7 +11,6 @@ import argparse
 import dataclasses
 import datetime
 import functools
-import json
 import multiprocessing
 import platform
 import time
@@ -29,8 +28,10 @@ from warpwright.domains.unlearnable.data.labelled import Labelled
 from warpwright.domains.unlearnable.data.synthetic import Split
 from warpwright.domains.unlearnable.protect import PRESETS
 from warpwright.domains.unlearnable.verification import verify as verification
-from warpwright.domains.unlearnable.verification.training import Outcome
-from warpwright.domains.unlearnable.verification.verify import Data, Run, Settings
+from warpwright.domains.unlearnable.verification.sets import Data
+from warpwright.domains.unlearnable.verification.store import OutcomeStore
+from warpwright.domains.unlearnable.verification.training.recipe import Outcome
+from warpwright.domains.unlearnable.verification.verify import Run, Settings
 from warpwright.reports import page_unlearnable
 
 CLASSES = tuple(str(i) for i in range(10))
@@ -54,16 +55,14 @@ def main(given: list[str] | None = None) -> None:
     """Train what the store lacks until the time is up, then print the findings of what is whole."""
     options = parser().parse_args(given)
     settings = Settings(net=options.net, epochs=options.epochs, seeds=options.seeds, attacks="full", device=options.devices.split(":")[0])
-    store = read(options.store)
+    store = OutcomeStore(options.store)
     planned = [run.key for run in verification.runs(data(options.set, options.preset), settings)]
     missing = [key for key in planned if key not in store]
     print(f"{len(planned)} trainings, {len(planned) - len(missing)} of them done before", flush=True)
     end = time.monotonic() + 60 * options.minutes
-    with workers(options, settings) as pool, options.store.open("a") as file:
+    with workers(options, settings) as pool:
         for key, outcome in trained(pool, missing, end):
             store[key] = outcome
-            file.write(json.dumps({"key": key, **dataclasses.asdict(outcome)}) + "\n")
-            file.flush()
             print(f"{key}: {next(iter(outcome.test.values())):.1f} %, trained to {outcome.train:.1f} %", flush=True)
         pool.terminate()
     if lacking := [key for key in planned if key not in store]:
@@ -89,18 +88,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--store", type=Path, required=True, help="one finished training a line")
     made.add_argument("--report", type=Path, help="the page")
     return made
-
-
-def read(path: Path) -> dict[str, Outcome]:
-    """Return the store's outcomes by key."""
-    if not path.exists():
-        return {}
-    found = {}
-    for line in path.read_text().splitlines():
-        entry = json.loads(line)
-        key = entry.pop("key")
-        found[key] = Outcome(**{**entry, "curve": tuple((a, b) for a, b in entry["curve"])})
-    return found
 
 
 def workers(options: argparse.Namespace, settings: Settings) -> Pool:

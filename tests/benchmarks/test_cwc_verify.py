@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.cwc import verify as script
 from warpwright.domains.unlearnable.verification import verify as verification
-from warpwright.domains.unlearnable.verification.training import Outcome
+from warpwright.domains.unlearnable.verification.store import OutcomeStore
+from warpwright.domains.unlearnable.verification.training.recipe import Outcome
 
 pytest.importorskip("sklearn")
 
@@ -21,12 +22,12 @@ def test_a_stopped_run_goes_on_and_a_whole_one_is_judged(tmp_path: Path, monkeyp
     monkeypatch.setattr(script.multiprocessing, "TimeoutError", StopIteration)
     _Pool.most = 20
     script.main(shown)
-    assert "6 trainings are missing" in capsys.readouterr().out
-    assert list(script.read(store)) == planned[:20]
+    assert "12 trainings are missing" in capsys.readouterr().out
+    assert list(OutcomeStore(store)) == planned[:20]
     script.main(shown)
     assert "20 of them done before" in (said := capsys.readouterr().out)
     assert "missing" not in said and "random displacement" in page.read_text()
-    assert script.read(store)[planned[0]] == Outcome({"clean": 50.0}, 90.0, 0, ((90.0, 50.0),))
+    assert OutcomeStore(store)[planned[0]] == Outcome({"clean": 50.0}, 90.0, 0, ((90.0, 50.0),))
 
 
 class _Pool:

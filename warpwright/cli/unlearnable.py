@@ -1,4 +1,4 @@
-"""The verbs of the unlearnable domain: key, protect, recover, inspect, verify. docs/cli.md is their contract."""
+"""The verbs of the unlearnable domain: key, pack, protect, recover, inspect, verify. docs/cli.md is their contract."""
 
 from __future__ import annotations
 
@@ -20,11 +20,21 @@ from warpwright.errors import UsageError
 if TYPE_CHECKING:
     from warpwright.domains.unlearnable.data.sources import Source
     from warpwright.domains.unlearnable.protect import Summary
+    from warpwright.domains.unlearnable.verification.sets import Data
+    from warpwright.domains.unlearnable.verification.training.side_by_side import Progress
+    from warpwright.domains.unlearnable.verification.verify import Settings
 
 _EVERY = 0.5
 """Seconds between two lines of progress on a terminal; 20 times that elsewhere."""
 
+_TOLD_EVERY = 5.0
+"""Seconds between two lines of `verify` on how far it is."""
+
 _SHEET_PAIRS = 20
+
+_NETS = ("small", "resnet18", "vgg16", "wrn34-10", "densenet121")
+_EXPERIMENTS = ("adversarial", "architectures", "fractions", "fine-tuning", "dat", "self-supervised", "countermeasures")
+"""Names of verification/nets and verification/experiments.py, written here too so that --help need not import torch; a test compares them."""
 
 _PROBED = 4000
 """Images that `inspect` looks at."""
@@ -44,6 +54,11 @@ def register(verbs: Any) -> None:
     keys = verbs.add_parser("key", help="Make a key for protect.", description="Make a key for protect.")
     made = verb("new", key_new, keys.add_subparsers(dest="key_verb", required=True, metavar="{new}"))
     made.add_argument("--out", required=True, metavar="FILE", help="new file for the key, readable by its owner alone")
+    made = verb("pack", pack)
+    made.add_argument("source", metavar="IN", help="folder of classes, or another form that protect reads")
+    made.add_argument("out", metavar="OUT", help="new file, ending in .pack")
+    made.add_argument("--pixels", action="store_true", help="store decoded images, all of one shape: larger, and nothing is left to decode")
+    _labels_option(made)
     _protect_options(verb("protect", protect))
     _recover_options(verb("recover", recover))
     made = verb("inspect", inspect)
@@ -61,7 +76,7 @@ def _key_option(made: argparse.ArgumentParser) -> None:
 
 
 def _protect_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("source", metavar="IN", help="folder of classes, CIFAR batches, Tiny-ImageNet zip, .npz, or a folder with images.npy")
+    made.add_argument("source", metavar="IN", help="folder of classes, .pack, CIFAR batches, Tiny-ImageNet zip, .npz, or a folder with images.npy")
     made.add_argument("out", metavar="OUT", help="new folder for the protected data set")
     _key_option(made)
     _labels_option(made)
@@ -96,13 +111,25 @@ def _verify_options(made: argparse.ArgumentParser) -> None:
     tests = made.add_mutually_exclusive_group()
     tests.add_argument("--test", metavar="DIR", help="clean data set to test on")
     tests.add_argument("--holdout", type=float, default=0.2, metavar="SHARE", help="share of the clean images to test on instead (%(default)s)")
-    made.add_argument("--attacks", choices=("none", "quick", "full"), default="quick", help="counter-measures to try (%(default)s)")
-    made.add_argument("--net", choices=("small", "resnet18"), default="small", help="what is trained (%(default)s)")
+    made.add_argument("--attacks", default="quick", metavar="WHICH", help="none, quick, full, or counter-measures by name, with commas (%(default)s)")
+    made.add_argument("--experiments", default="", metavar="NAMES", help=f"what else to train, with commas: {', '.join(_EXPERIMENTS)}")
+    made.add_argument("--net", choices=_NETS, default="small", help="what is trained (%(default)s)")
+    made.add_argument("--weights", metavar="FILE", help="state dictionary of a pre-trained net, for the experiment fine-tuning")
     made.add_argument("--epochs", type=int, default=20, help="of each training (%(default)s)")
     made.add_argument("--seeds", type=int, default=3, help="trainings of each kind (%(default)s)")
+    made.add_argument("--batch", type=int, default=64, help="images a step (%(default)s)")
+    made.add_argument("--crop", type=int, default=2, help="pixels of padding before a random crop (%(default)s; 4 is usual for photographs)")
+    made.add_argument("--flip", action="store_true", help="mirror images at random, as is usual for photographs")
+    made.add_argument("--schedule", choices=("one-cycle", "steps"), default="one-cycle", help="of the learning rate (%(default)s; the paper: steps)")
+    made.add_argument("--clip", type=float, default=0.0, metavar="NORM", help="largest norm of the gradients (no limit; the paper: 5)")
+    made.add_argument("--steps", type=int, default=5, help="of an adversary (%(default)s; the paper: 10)")
     made.add_argument("--side", type=int, default=32, help="larger images are shrunk to this many pixels for training (%(default)s)")
     made.add_argument("--limit", type=int, default=0, metavar="N", help="use at most N images (all)")
-    made.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train (%(default)s)")
+    made.add_argument("--device", default="cpu", help="where to train: cpu, cuda, cuda:1 (%(default)s)")
+    made.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto", help="of products (auto: bfloat16 on a GPU)")
+    made.add_argument("--stepping", choices=("auto", "eager", "graph", "compiled"), default="auto", help="how steps reach a GPU (auto: CUDA graphs)")
+    made.add_argument("--lanes", type=int, default=1, metavar="N", help="trainings side by side on the device (%(default)s)")
+    made.add_argument("--store", metavar="FILE", help="keep finished trainings there, and go on from them after a stop")
     made.add_argument("--report", metavar="FILE", help="write the page (.html) or the object (.json)")
 
 
@@ -116,6 +143,29 @@ def key_new(given: Arguments) -> int:
     mark = new_key(Path(given.out))
     _tell(given, {"key": given.out, "fingerprint": mark}, f"wrote {given.out}, fingerprint {mark}: keep it private, it cannot be made again")
     return DONE
+
+
+def pack(given: Arguments) -> int:
+    """Put an image data set into one file that opens at once and that the other verbs read."""
+    from warpwright.domains.unlearnable.data import packs
+    from warpwright.domains.unlearnable.data.packing import pack_data_set
+    from warpwright.domains.unlearnable.data.sources import open_source
+
+    out = Path(given.out)
+    if out.suffix != packs.SUFFIX:
+        raise UsageError(f"expected a name that ends in {packs.SUFFIX}, saw {out}", f"write {out.with_suffix(packs.SUFFIX)}")
+    source = open_source(Path(given.source), given.labels)
+    if source.note:
+        _say(given, source.note)
+    started = time.monotonic()
+    done = pack_data_set(source, out, given.pixels)
+    seconds = time.monotonic() - started
+    for line in done.refused:
+        _say(given, f"left out: {line}")
+    counts = {"images": done.images, "classes": len(source.classes), "failed": list(done.refused), "bytes": out.stat().st_size, "sha256": done.sha256}
+    text = f"{done.images:,} images of {len(source.classes)} classes in {out} ({out.stat().st_size:,} bytes, {seconds:.1f} s)"
+    _tell(given, {"out": str(out), **counts, "seconds": seconds}, text)
+    return NOT_PASSED if done.refused else DONE
 
 
 def protect(given: Arguments) -> int:
@@ -185,7 +235,7 @@ def inspect(given: Arguments) -> int:
         for name, one in found.items()
     ]
     judgement = {
-        (True, True): "borders and spectra differ by class: cropping the edge undoes part of it, and the filters can be estimated from labels "
+        (True, True): "borders and spectra differ by class: cropping the edge may undo part of it, and the filters can be estimated from labels "
         "and similar clean images",
         (True, False): "borders differ by class: cropping the edge may undo the protection",
         (False, True): "spectra differ by class: with labels and similar clean images the filters can be estimated (a clean set's classes may "
@@ -199,23 +249,25 @@ def inspect(given: Arguments) -> int:
 def verify(given: Arguments) -> int:
     """Train on clean, protected and control sets, then attack: how far does the protection go?"""
     from warpwright.domains.unlearnable.verification import verify as verification
+    from warpwright.domains.unlearnable.verification.store import OutcomeStore
     from warpwright.reports import page_unlearnable
 
     form = _report_form(given.report)
-    settings = verification.Settings(
-        net=given.net,
-        epochs=_positive(given.epochs, "--epochs"),
-        seeds=_positive(given.seeds, "--seeds"),
-        attacks=given.attacks,
-        device=given.device,
-    )
+    settings = _verify_settings(given)
     data = verification.load(Path(given.clean), Path(given.protected), given.labels, given.test, given.holdout, given.side, given.limit)
-    started = time.monotonic()
+    started, told = time.monotonic(), 0.0
 
     def show(done: int, count: int, name: str) -> None:
         _say(given, f"{time.monotonic() - started:6.0f} s  {done} of {count} trainings  {name}")
 
-    result = verification.verify(data, settings, show)
+    def watch(progress: Progress) -> None:
+        nonlocal told
+        if progress.seconds - told >= _TOLD_EVERY:
+            told = progress.seconds
+            _say(given, f"{progress.seconds:6.0f} s  {progress.text}")
+
+    store = OutcomeStore(Path(given.store), _about(given, settings, data)) if given.store else None
+    result = verification.verify(data, settings, show, store, store.parts if store else None, watch)
     if form == "html":
         Path(given.report).write_text(page_unlearnable.page(result, data.samples()))
     elif form == "json":
@@ -224,6 +276,44 @@ def verify(given: Arguments) -> int:
     if given.report:
         _say(given, f"wrote {given.report}")
     return DONE if result.headline.valid else NOT_PASSED
+
+
+def _verify_settings(given: Arguments) -> Settings:
+    from warpwright.domains.unlearnable.verification.verify import Settings
+
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", given.device):
+        raise UsageError(f"expected --device cpu, cuda or cuda:N, saw {given.device!r}", "write --device cuda")
+    if given.device != "cpu":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise UsageError(f"expected an NVIDIA GPU for --device {given.device}, saw none", "use --device cpu")
+    return Settings(
+        net=given.net,
+        epochs=_positive(given.epochs, "--epochs"),
+        seeds=_positive(given.seeds, "--seeds"),
+        attacks=given.attacks,
+        batch=_positive(given.batch, "--batch"),
+        crop=given.crop,
+        device=given.device,
+        flip=given.flip,
+        schedule=given.schedule,
+        clip=given.clip,
+        steps=_positive(given.steps, "--steps"),
+        precision=given.precision,
+        stepping=given.stepping,
+        experiments=tuple(filter(None, given.experiments.split(","))),
+        weights=Path(given.weights) if given.weights else None,
+        lanes=_positive(given.lanes, "--lanes"),
+    )
+
+
+def _about(given: Arguments, settings: Settings, data: Data) -> str:
+    """Return what finished trainings belong to: another set or recipe must not answer with them. The attacks are in their own keys."""
+    import dataclasses
+
+    recipe = {name: value for name, value in dataclasses.asdict(settings.recipe).items() if name not in ("device", "stepping")}
+    return json.dumps({"recipe": recipe, "data": data.fingerprint(), "weights": given.weights})
 
 
 # --- steps ----------------------------------------------------------------------------------------------------------------------------

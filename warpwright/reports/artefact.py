@@ -28,6 +28,8 @@ def text(record: Record) -> str:
 
 def header(record: Record) -> str:
     """Return what was proven, when, where and under which conditions, as comments."""
+    if record.measurement is not None and record.measurement.unit != "s":
+        return _untimed(record)
     measured, versions = record.measurement, record.versions
     kept = is_baseline(record)
     lines = [f"warpwright {versions.get('warpwright', '')}: {record.task.name}, {record.when}"]
@@ -44,6 +46,17 @@ def header(record: Record) -> str:
     lines += ["calls: in the training mode and for the shapes of VERIFIED, without gradients; any other takes the original's forward"]
     lines += [f"recipe: {'; '.join(map(str, record.candidate.actions)) or 'none'}", f"record: {record.key} (warpwright reproduce {record.key})"]
     lines += ["licence: the model's own; what warpwright adds to it may be used without any condition"]
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def _untimed(record: Record) -> str:
+    """The header of a program that was judged by something else than its time."""
+    measured, versions = record.measurement, record.versions
+    assert measured is not None
+    gain = f"{measured.verdict}: {measured.metric}, {_times(measured.speedup, measured.interval)} of {measured.best_baseline}"
+    told = ", ".join(f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in measured.conditions.items())
+    lines = [f"warpwright {versions.get('warpwright', '')}: {record.task.name}, {record.when}", f"device: {record.device}", gain, told]
+    lines += [f"recipe: {'; '.join(map(str, record.candidate.actions)) or 'none'}", f"record: {record.key} (warpwright reproduce {record.key})"]
     return "".join(f"# {line}\n" for line in lines)
 
 

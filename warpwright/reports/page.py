@@ -121,8 +121,9 @@ def _headline(one: Mapping[str, Any], first: Record) -> str:
 
 def _baselines(record: Record, measured: Measurement) -> str:
     rows = [_timing_row(name, timing, measured) for name, timing in measured.baselines.items()]
-    ours = [_name(record), *_times(measured.candidate), "1.00x", ""]
-    return _table(["program", "#median", "#interval", "#its time over ours", ""], [*rows, ours], ours=len(rows))
+    ours = [_name(record), *_times(measured.candidate, measured.unit), "1.00x", ""]
+    ratio = "#its time over ours" if measured.unit == "s" else f"#its {measured.unit} over ours"
+    return _table(["program", "#median", "#interval", ratio, ""], [*rows, ours], ours=len(rows))
 
 
 def _regimes(measured: Measurement) -> str:
@@ -146,10 +147,12 @@ def _timing_row(name: str, timing: Timing, measured: Measurement) -> list[str]:
         return [escape(name), "", "", "", escape(timing.note)]
     note = "the best baseline" if name == measured.best_baseline else timing.note
     ratio = timing.median / measured.candidate.median if measured.candidate.median else None
-    return [escape(name), *_times(timing), _number(ratio, "{:.2f}x"), escape(note)]
+    return [escape(name), *_times(timing, measured.unit), _number(ratio, "{:.2f}x"), escape(note)]
 
 
-def _times(timing: Timing) -> list[str]:
+def _times(timing: Timing, unit: str) -> list[str]:
+    if unit != "s":
+        return [f"{timing.median:.4g} {unit}", f"{timing.low:.4g} to {timing.high:.4g}"]
     return [plots.time_text(timing.median), f"{plots.time_text(timing.low)} to {plots.time_text(timing.high)}"]
 
 
@@ -158,6 +161,8 @@ def _name(record: Record) -> str:
 
 
 def _intervals(measured: Measurement) -> str:
+    if measured.unit != "s":
+        return ""  # the picture's axis is one of time
     return plots.intervals(_bars(measured), _floor(measured))
 
 

@@ -33,6 +33,7 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
     speaking = record or _deciding(records)
     measured = record.measurement if record is not None else None
     verdict = speaking.verdict if speaking is not None else None
+    timed = measured is not None and measured.unit == "s"
     said: Line = {
         "task": task_name,
         "status": speaking.status if speaking is not None else "unscored",
@@ -41,12 +42,12 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "reason": reason or (speaking.detail if speaking is not None else "no program was measured"),
         "verdict": measured.verdict if measured else None,
         "speedup": speedups(record),
-        "baselines": {name: milliseconds(timing) for name, timing in measured.baselines.items()} if measured else {},
+        "baselines": {name: milliseconds(timing) for name, timing in measured.baselines.items()} if measured and timed else {},
         "error": verdict.error.max if verdict and verdict.error else None,
         "error_original": verdict.error_reference.max if verdict and verdict.error_reference else None,
         "recipe": [str(action) for action in speaking.candidate.actions] if speaking is not None else [],
         "artifact": artifact,
-        "ours_ms": milliseconds(measured.candidate) if measured else None,
+        "ours_ms": milliseconds(measured.candidate) if measured and timed else None,
         "regime": measured.conditions.get("regime", "single") if measured else None,
         "regimes": {name: in_regime(regime) for name, regime in measured.regimes.items()} if measured else {},
         "device": speaking.device if speaking is not None else None,

@@ -44,7 +44,18 @@ class MachineCode:
         return CubinEvaluator(task, device, measuring)
 
 
-TARGETS: dict[str, Target] = {"cpu": Local(), "cuda": Local(), "cubin": MachineCode()}
+@dataclass(frozen=True)
+class Trainings:
+    """Networks trained on protected images, on the CPU (`training:cpu`) or a GPU (`training:cuda:0`)."""
+
+    def evaluator(self, task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:
+        """Return a TrainingsEvaluator."""
+        from warpwright.targets.trainings import TrainingsEvaluator
+
+        return TrainingsEvaluator(task, device, measuring)
+
+
+TARGETS: dict[str, Target] = {"cpu": Local(), "cuda": Local(), "cubin": MachineCode(), "training": Trainings()}
 
 
 def evaluator(task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:

@@ -22,7 +22,7 @@ from warpwright.domains.unlearnable.cwc.bank import SCHEME, FilterBank, FilterSp
 from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.domains.unlearnable.data import sinks
 from warpwright.domains.unlearnable.data.images import Format, ImageError, Picture
-from warpwright.domains.unlearnable.data.sinks import ArraySink, FileSink, Sink
+from warpwright.domains.unlearnable.data.sinks import ArraySink, FileSink, PackSink, Sink
 from warpwright.domains.unlearnable.data.sources import Item, Source
 from warpwright.errors import UsageError
 
@@ -51,7 +51,7 @@ PRESETS: dict[str, Preset] = {
     "paper": Preset(
         FilterSpec(tap="random"),
         Operator("zero", "max"),
-        "zero padding gives every class its own dark border: cropping one pixel may undo the protection",
+        "zero padding gives every class its own dark border, which names the class (docs/unlearnable.md: what cropping it does)",
     ),
     "recoverable": Preset(FilterSpec(min_response=0.25), Operator("circular", "sum")),
 }
@@ -176,8 +176,12 @@ def tick(summary: Summary, started: float, on_progress: Callable[[Summary], None
 def _sink(source: Source, out: Path, options: Options) -> Sink:
     if source.kind in ("folders", "csv", "tiny-imagenet", "hugging-face"):
         return FileSink(out, options.form)
-    first = next(source.items(), None)
-    colour = first.load().colour if first is not None else np.zeros((3, 1, 1), np.uint8)
+    if source.kind == "pack":
+        first = next(source.items())
+        shape = first.load().colour.shape if first.raw is None else None
+        return PackSink(out, source.classes, options.form, shape)  # type: ignore[arg-type]
+    found = next(source.items(), None)
+    colour = found.load().colour if found is not None else np.zeros((3, 1, 1), np.uint8)
     channels, height, width = colour.shape
     return ArraySink(out, source.size, (height, width) if channels == 1 else (height, width, channels), source.classes)
 

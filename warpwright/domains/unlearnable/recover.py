@@ -15,9 +15,9 @@ import numpy as np
 
 from warpwright.domains.unlearnable.cwc.bank import SCHEME, fingerprint
 from warpwright.domains.unlearnable.cwc.inverse import recover
-from warpwright.domains.unlearnable.data import images, sinks
+from warpwright.domains.unlearnable.data import images, packs, sinks
 from warpwright.domains.unlearnable.data.images import Format, ImageError, Picture
-from warpwright.domains.unlearnable.data.sinks import ArraySink, FileSink, Sink
+from warpwright.domains.unlearnable.data.sinks import ArraySink, FileSink, PackSink, Sink
 from warpwright.domains.unlearnable.data.sources import Item, open_source
 from warpwright.domains.unlearnable.protect import Options, Summary, batches, decoded, missing, tick
 from warpwright.errors import UsageError
@@ -87,7 +87,7 @@ def recover_data_set(
     items, shape, tops = _listed(folder, manifest, best_effort)
     sinks.begin(out, f"recovered {manifest.options.method(bank)}", resume)
     files = Format("png", metadata=manifest.options.form.metadata)
-    sink: Sink = FileSink(out, files) if shape is None else ArraySink(out, shape[0], shape[1:], manifest.classes)
+    sink = _sink(folder, out, files, shape, manifest.classes)
 
     def convert(group: list[tuple[int, Item, Picture]]) -> list[tuple[int, Item, Picture]]:
         stacked = np.stack([picture.colour for _, _, picture in group])
@@ -108,6 +108,13 @@ def recover_data_set(
     return summary
 
 
+def _sink(folder: Path, out: Path, files: Format, shape: tuple[int, ...] | None, classes: tuple[str, ...]) -> Sink:
+    if shape is not None:
+        return ArraySink(out, shape[0], shape[1:], classes)
+    packed = folder / packs.NAME
+    return PackSink(out, classes, files, packs.Pack(packed).shape) if packed.exists() else FileSink(out, files)
+
+
 def _listed(folder: Path, manifest: Manifest, best_effort: bool) -> tuple[Iterator[Item], tuple[int, ...] | None, dict[str, int]]:
     """Return the items that the manifest lists, the array's shape `(N, H, W[, C])` unless they are files, and the maxima of scale "max".
 
@@ -115,7 +122,8 @@ def _listed(folder: Path, manifest: Manifest, best_effort: bool) -> tuple[Iterat
     """
     number = {name: i for i, name in enumerate(manifest.classes)}
     tops: dict[str, int] = {}
-    arrays = {item.name: item for item in open_source(folder).items()} if (folder / "images.npy").exists() else None
+    packed = (folder / packs.NAME).exists()
+    arrays = {item.name: item for item in open_source(folder).items()} if packed or (folder / "images.npy").exists() else None
 
     def items() -> Iterator[Item]:
         seen: set[str] = set()
@@ -130,6 +138,9 @@ def _listed(folder: Path, manifest: Manifest, best_effort: bool) -> tuple[Iterat
 
     if arrays is None:
         return items(), None, tops
+    if packed:
+        place = {name: i for i, name in enumerate(arrays)}
+        return iter(sorted((item for item in items() if item.name in place), key=lambda item: place[item.name])), None, tops
     ordered = sorted((item for item in items() if item.name in arrays), key=lambda item: int(item.name.rsplit("/", 1)[1]))  # as in the data set
     if len(ordered) != len(arrays) or not ordered:
         raise UsageError(f"expected {len(arrays)} images of {folder} in the manifest, saw {len(ordered)}", "give the manifest of this data set")

@@ -97,12 +97,17 @@ def response(weights: NDArray[np.int32], size: tuple[int, int] = (_GRID, _GRID))
 
 def _filter(key: bytes, name: str, spec: FilterSpec, dataset: str) -> NDArray[np.int32]:
     for attempt in range(_ATTEMPTS):
-        weights = _draw(_stream(key, name, spec, dataset, attempt), spec)
+        weights = draw(key, name, spec, dataset, attempt)
         if not spec.min_response or response(weights).min() > spec.min_response:
             return weights
     raise UsageError(
         f"no filter with |F| > {spec.min_response} in {_ATTEMPTS} draws at k={spec.k}, pb={spec.pb}", "lower --min-response or --pb"
     )
+
+
+def draw(key: bytes, name: str, spec: FilterSpec, dataset: str = "", attempt: int = 0) -> NDArray[np.int32]:
+    """Return `[k, k]` the filter of a class that one attempt gives, in units of 1/4096."""
+    return _draw(_stream(key, name, spec, dataset, attempt), spec)
 
 
 def _stream(key: bytes, name: str, spec: FilterSpec, dataset: str, attempt: int) -> np.random.Philox:

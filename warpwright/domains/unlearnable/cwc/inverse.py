@@ -26,8 +26,9 @@ def recover(
     bank: FilterBank,
     operator: Operator,
     tops: NDArray[np.integer[Any]] | None = None,
+    device: str = "cpu",
 ) -> NDArray[np.uint8]:
-    """Return the clean images `[N, C, H, W]` as well as 8 bits allow.
+    """Return the clean images `[N, C, H, W]` as well as 8 bits allow; `device` is where torch computes it.
 
     `tops` `[N]`: the maximum of z of each image, from the manifest; needed when `operator.scale` is "max".
     """
@@ -36,11 +37,11 @@ def recover(
         raise UsageError("expected the maximum of each image, which scale 'max' divided by, saw none", "pass the private manifest")
     if not len(images):
         return images.copy()
-    weights = torch.from_numpy(bank.weights[labels] / UNIT)
+    weights = torch.from_numpy(bank.weights[labels] / UNIT).to(device)
     gain = bank.sums[labels] / UNIT if operator.scale == "sum" else np.asarray(tops) / UNIT / 255.0
-    z = torch.from_numpy(images.astype(np.float64) * np.asarray(gain, np.float64)[:, None, None, None])
+    z = torch.from_numpy(images.astype(np.float64) * np.asarray(gain, np.float64)[:, None, None, None]).to(device)
     x = _divide_spectra(z, weights) if operator.pad == "circular" else _conjugate_gradients(z, weights, operator)
-    return x.round_().clamp_(0, 255).to(torch.uint8).numpy()
+    return x.round_().clamp_(0, 255).to(torch.uint8).cpu().numpy()
 
 
 def maxima(images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], bank: FilterBank, operator: Operator) -> NDArray[np.int32]:
@@ -54,7 +55,7 @@ def _divide_spectra(z: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Cross-correlation with w multiplies the spectrum by conj(W), W taken with the centre at the origin."""
     height, width = z.shape[-2:]
     k = weights.shape[-1]
-    kernel = torch.zeros(len(z), height, width, dtype=torch.float64)
+    kernel = torch.zeros(len(z), height, width, dtype=torch.float64, device=z.device)
     for i in range(k):
         for j in range(k):
             kernel[:, (i - k // 2) % height, (j - k // 2) % width] += weights[:, i, j]
@@ -62,15 +63,15 @@ def _divide_spectra(z: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     return torch.fft.irfft2(torch.fft.rfft2(z) / response, s=(height, width))
 
 
-def _indices(size: int, k: int, operator: Operator) -> tuple[torch.Tensor, torch.Tensor]:
-    index = torch.from_numpy(border(size, k, operator.pad)).long()
+def _indices(size: int, k: int, operator: Operator, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    index = torch.from_numpy(border(size, k, operator.pad)).long().to(device)
     return index.clamp(min=0), (index >= 0).double()
 
 
 def _filter(x: torch.Tensor, weights: torch.Tensor, operator: Operator) -> torch.Tensor:
     height, width = x.shape[-2:]
     k = weights.shape[-1]
-    (rows, row_mask), (columns, column_mask) = _indices(height, k, operator), _indices(width, k, operator)
+    (rows, row_mask), (columns, column_mask) = (_indices(size, k, operator, x.device) for size in (height, width))
     padded = x[:, :, rows][..., columns] * row_mask[:, None] * column_mask
     out = torch.zeros_like(x)
     for i in range(k):
@@ -82,13 +83,13 @@ def _filter(x: torch.Tensor, weights: torch.Tensor, operator: Operator) -> torch
 def _filter_adjoint(y: torch.Tensor, weights: torch.Tensor, operator: Operator) -> torch.Tensor:
     n, channels, height, width = y.shape
     k = weights.shape[-1]
-    (rows, row_mask), (columns, column_mask) = _indices(height, k, operator), _indices(width, k, operator)
-    padded = torch.zeros(n, channels, height + k - 1, width + k - 1, dtype=y.dtype)
+    (rows, row_mask), (columns, column_mask) = (_indices(size, k, operator, y.device) for size in (height, width))
+    padded = y.new_zeros(n, channels, height + k - 1, width + k - 1)
     for i in range(k):
         for j in range(k):
             padded[:, :, i : i + height, j : j + width] += weights[:, i, j].view(-1, 1, 1, 1) * y
     padded *= row_mask[:, None] * column_mask
-    tall = torch.zeros(n, channels, height, width + k - 1, dtype=y.dtype).index_add_(2, rows, padded)
+    tall = y.new_zeros(n, channels, height, width + k - 1).index_add_(2, rows, padded)
     return torch.zeros_like(y).index_add_(3, columns, tall)
 
 

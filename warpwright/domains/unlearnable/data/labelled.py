@@ -1,8 +1,11 @@
-"""A labelled data set in memory, for training and probing: at most a few thousand images of any sizes."""
+"""A labelled data set in memory, for training and probing: images of any sizes, decoded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +17,11 @@ from warpwright.domains.unlearnable.cwc.bank import FilterBank
 from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.domains.unlearnable.data import images
 from warpwright.domains.unlearnable.data.images import ImageError
-from warpwright.domains.unlearnable.data.sources import Source, open_source
+from warpwright.domains.unlearnable.data.sources import Item, Source, open_source
 from warpwright.errors import UsageError
+
+_CHUNK = 256
+"""Images that one thread decodes at a time."""
 
 Pictures = Sequence[NDArray[np.uint8]]
 """Images `[C, H, W]`, each with its own height and width."""
@@ -53,14 +59,12 @@ def load_labelled(path: Path, labels: str = "auto", limit: int = 0) -> Labelled:
 def read_labelled(source: Source, path: Path, every: int = 1) -> Labelled:
     """Return every n-th image of a source; UsageError where one cannot be read."""
     names, pictures, numbers, refused = [], [], [], []
-    for index, item in enumerate(source.items()):
-        if index % every:
+    load = _loaded if source.decodes else _in_place
+    for item, picture in load(itertools.islice(source.items(), 0, None, every)):
+        if isinstance(picture, ImageError):
+            refused.append(str(picture))
             continue
-        try:
-            pictures.append(item.load().colour)
-        except ImageError as error:
-            refused.append(str(error))
-            continue
+        pictures.append(picture)
         names.append(item.name)
         numbers.append(item.label)
     if refused:
@@ -68,6 +72,29 @@ def read_labelled(source: Source, path: Path, every: int = 1) -> Labelled:
     if not pictures:
         raise UsageError(f"expected images in {path}, saw none", "check the path")
     return Labelled(tuple(names), pictures, np.array(numbers, np.int64), source.classes)
+
+
+def _loaded(items: Iterator[Item]) -> Iterator[tuple[Item, NDArray[np.uint8] | ImageError]]:
+    """Yield items with their pixels, decoded by several threads: Pillow works without the interpreter's lock."""
+
+    def load(chunk: list[Item]) -> list[tuple[Item, NDArray[np.uint8] | ImageError]]:
+        return [(item, _colour(item)) for item in chunk]
+
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        for chunk in pool.map(load, iter(lambda: list(itertools.islice(items, _CHUNK)), [])):
+            yield from chunk
+
+
+def _in_place(items: Iterator[Item]) -> Iterator[tuple[Item, NDArray[np.uint8] | ImageError]]:
+    for item in items:
+        yield item, _colour(item)
+
+
+def _colour(item: Item) -> NDArray[np.uint8] | ImageError:
+    try:
+        return item.load().colour
+    except ImageError as error:
+        return error
 
 
 def stack(pictures: Pictures, side: int) -> NDArray[np.uint8]:

@@ -1,18 +1,24 @@
 """Where protected images go: a new folder, each file is written completely or not at all; arrays as growing .npy files.
 
+A pack comes out as a pack.
+
 A sink is resumed by asking it which items are already there. The bytes of an item depend on nothing but the item, so a run that was
 interrupted and resumed gives the same folder as one that was not.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from warpwright.domains.unlearnable.data import packs
 from warpwright.domains.unlearnable.data.images import Format, Picture, encode
+from warpwright.domains.unlearnable.data.packs import Packed, Shape
 from warpwright.errors import UsageError
 
 MARK = ".warpwright-unfinished"
@@ -63,8 +69,9 @@ def begin(folder: Path, settings: str, resume: bool) -> None:
 
 
 def end(folder: Path) -> None:
-    """Declare the output folder complete."""
-    (folder / MARK).unlink()
+    """Declare the output folder complete, and remove what only an unfinished one needs."""
+    for name in ("parts.jsonl", "parts.bin", MARK):
+        (folder / name).unlink(missing_ok=True)
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -163,3 +170,62 @@ class ArraySink:
         self.done.flush()
         if self.done.all():
             (self.folder / "done.npy").unlink()
+
+
+class PackSink:
+    """images.pack for a source that is a pack.
+
+    Until all is there, images lie in `parts.bin` in the order in which they came, and `parts.jsonl` has a line for each, written after it; a cut
+    run knows from them where to go on. `finish` then writes the pack in the source's order, so that its bytes do not depend on interruptions.
+    """
+
+    def __init__(self, folder: Path, classes: Sequence[str], form: Format, shape: Shape | None = None) -> None:
+        """`shape`: of a pack of pixels."""
+        self.folder, self.classes, self.form, self.shape = folder, tuple(classes), form, shape
+        self.lines = folder / "parts.jsonl"
+        self.known: dict[int, dict[str, Any]] = {}
+        end = 0
+        for text in self.lines.read_text().splitlines() if self.lines.exists() else []:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue  # cut in the middle: its image is written again
+            self.known[line["index"]] = line
+            end = max(end, line["start"] + line["length"])
+        self.handle = os.open(folder / "parts.bin", os.O_RDWR | os.O_CREAT, 0o644)
+        self.end = end
+        self.log = self.lines.open("a")
+        if self.log.tell():
+            self.log.write("\n")  # behind a line that may have been cut
+
+    def has(self, index: int, name: str) -> bool:
+        """Is this item already written?"""
+        return index in self.known
+
+    def prepare(self, picture: Picture) -> bytes:
+        """Return the encoded file, or the pixels."""
+        return encode(picture, self.form) if self.shape is None else picture.colour.tobytes()
+
+    def write(self, index: int, name: str, label: int, data: bytes) -> str:
+        """Write an item and return its place."""
+        if os.pwrite(self.handle, data, self.end) != len(data):
+            raise OSError(f"expected to write {len(data)} bytes to {self.folder / 'parts.bin'}, saw a short write")
+        line = {"index": index, "name": name, "label": label, "start": self.end, "length": len(data)}
+        self.log.write(json.dumps(line) + "\n")
+        self.log.flush()
+        self.known[index] = line
+        self.end += len(data)
+        return f"{packs.NAME}[{index}]"
+
+    def finish(self) -> None:
+        """Write the pack; its parts stay until the run is declared complete."""
+
+        def images() -> Iterator[Packed]:
+            for index in sorted(self.known):
+                line = self.known[index]
+                yield Packed(line["name"], line["label"], os.pread(self.handle, line["length"], line["start"]))
+
+        self.log.close()
+        (self.folder / packs.NAME).unlink(missing_ok=True)  # of an earlier run that could not do all images
+        packs.write(self.folder / packs.NAME, self.classes, images(), self.shape)
+        os.close(self.handle)

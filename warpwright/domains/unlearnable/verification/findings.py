@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from warpwright.domains.unlearnable.verification.countermeasures import DATED
-from warpwright.domains.unlearnable.verification.training import Outcome
+from warpwright.domains.unlearnable.verification.training.recipe import Outcome
 
 LIMITS = (
     "Makes a labelled image set a poor source for training from scratch on the same labels, if all of it is protected and no originals are around. "
     "It does not hide images, is visible, can be detected, and can be undone: published methods (COIN, RSK+FF) recover much of the accuracy; one "
-    "original/protected pair reveals a class's filter; labels plus similar clean images suffice to estimate filters without the key. Cropping edges "
-    "defeats the published padding on some data. Pre-trained, self-supervised and generative models are not prevented from learning."
+    "original/protected pair reveals a class's filter; labels plus similar clean images suffice to estimate filters without the key. The published "
+    "padding leaves borders that name the class: cropping them undid the protection of a synthetic set, and not that of CIFAR-10. Pre-trained, "
+    "self-supervised and generative models are not prevented from learning."
 )
 
 _LEARNED = 0.3

@@ -6,130 +6,80 @@ Needs no key: one clean/protected pair a class gives the filters (`estimate.fit`
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import nn
+from warpwright.domains.unlearnable.verification import experiments
+from warpwright.domains.unlearnable.verification.experiments import Bench
+from warpwright.domains.unlearnable.verification.findings import Findings, summarise
+from warpwright.domains.unlearnable.verification.sets import Data, TrainingSets, load
+from warpwright.domains.unlearnable.verification.training import cost, side_by_side
+from warpwright.domains.unlearnable.verification.training.recipe import MakeNet, Outcome, Plan, Precision, Recipe, Schedule, Stepping
+from warpwright.domains.unlearnable.verification.training.side_by_side import Job, Progress
+from warpwright.domains.unlearnable.verification.training.trainer import train
 
-from warpwright.domains.unlearnable.cwc.bank import FilterBank
-from warpwright.domains.unlearnable.cwc.inverse import recover
-from warpwright.domains.unlearnable.cwc.operator import Operator
-from warpwright.domains.unlearnable.data.labelled import Labelled, filtered, load_labelled, read_labelled, stack
-from warpwright.domains.unlearnable.data.sources import open_listed_as_written
-from warpwright.domains.unlearnable.verification import estimate, quality
-from warpwright.domains.unlearnable.verification.countermeasures import COUNTERMEASURES, QUICK, Countermeasure
-from warpwright.domains.unlearnable.verification.estimate import Fit
-from warpwright.domains.unlearnable.verification.findings import Findings, Quality, summarise
-from warpwright.domains.unlearnable.verification.training import Outcome, Recipe, train
-from warpwright.errors import UsageError
-
-_REFERENCES = 500
-"""Unlabelled clean images that the blind estimate gets: the first of the test set."""
-
-_CONTROL_KEY = b"warpwright control filters: no secret, every report may use it"
+GROUPS = {
+    "none": ("plain", "controls"),
+    "quick": ("plain", "controls", "keyless", "quick"),
+    "full": ("plain", "controls", "keyless", "countermeasures"),
+}
+"""Experiments that `attacks` stands for."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is trained, how often, and against which counter-measures (`none`, `quick`, `full`)."""
+    """What is trained, how often, and against which counter-measures."""
 
     net: str = "small"
     epochs: int = 20
     seeds: int = 3
     attacks: str = "quick"
+    """`none`, `quick`, `full`, or counter-measures by name, separated by commas."""
     batch: int = 64
     peak_rate: float = 0.1
     crop: int = 2
     device: str = "cpu"
-    make_net: Callable[[int, int], nn.Module] | None = None
+    make_net: MakeNet | None = None
     """Takes channels and classes; instead of `net`."""
+    flip: bool = False
+    schedule: Schedule = "one-cycle"
+    clip: float = 0.0
+    steps: int = 5
+    """Of an adversary."""
+    precision: Precision = "auto"
+    stepping: Stepping = "auto"
+    experiments: tuple[str, ...] = ()
+    """More of `EXPERIMENTS`, besides what `attacks` stands for."""
+    weights: Path | None = None
+    """Of a pre-trained net, for the experiment fine-tuning."""
+    lanes: int = 1
+    """Trainings side by side on the device."""
 
     @property
     def recipe(self) -> Recipe:
         """How each network is trained."""
-        return Recipe(self.net, self.epochs, self.batch, self.peak_rate, crop=self.crop, device=self.device)
+        return Recipe(
+            self.net,
+            self.epochs,
+            self.batch,
+            self.peak_rate,
+            crop=self.crop,
+            flip=self.flip,
+            schedule=self.schedule,
+            clip=self.clip,
+            steps=self.steps,
+            device=self.device,
+            precision=self.precision,
+            stepping=self.stepping,
+        )
 
-
-@dataclass(frozen=True)
-class Data:
-    """A clean training set, the same images protected, and a clean test set of the same classes."""
-
-    clean: Labelled
-    protected: Labelled
-    """In the order of `clean`."""
-    test: Labelled
-    side: int = 32
-    absent: int = 0
-    """Clean images that the protected set lacks: left out of everything here, but not protected."""
-
-    @functools.cached_property
-    def fit(self) -> Fit:
-        """The operator and the filters, estimated from one pair of each class."""
-        changed = self.changed
-        pairs = []
-        for label, name in enumerate(self.clean.classes):
-            members = np.flatnonzero((self.clean.labels == label) & changed)
-            if not len(members):
-                raise UsageError(f"expected a protected image of each class, saw none of {name!r}", "protect the whole set")
-            varied = max(members[:20], key=lambda i: float(self.clean.pictures[i].std()))  # a flat image reveals nothing of its filter
-            pairs.append((self.clean.pictures[varied], self.protected.pictures[varied]))
-        return estimate.fit(pairs, self.clean.classes)
-
-    @functools.cached_property
-    def changed(self) -> NDArray[np.bool_]:
-        """`[N]` does the image differ from the clean one?"""
-        pairs = zip(self.clean.pictures, self.protected.pictures, strict=True)
-        return np.array([a.shape != b.shape or not np.array_equal(a, b) for a, b in pairs])
-
-    def fractions(self) -> dict[str, float]:
-        """Return the share of each class's images that is protected."""
-        return {name: float(self.changed[self.clean.labels == label].mean()) for label, name in enumerate(self.clean.classes)}
-
-    def samples(self, each: int = 2) -> list[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
-        """Return clean/protected pairs for a contact sheet: the first of up to ten classes."""
-        chosen = [i for label in range(min(10, len(self.clean.classes))) for i in np.flatnonzero(self.clean.labels == label)[:each]]
-        return [(self.clean.pictures[i], self.protected.pictures[i]) for i in chosen]
-
-    def quality(self, limit: int = 500) -> Quality:
-        """Return PSNR (dB) and SSIM of protected images, over the first `limit`."""
-        pairs = [(a, b) for a, b in zip(self.clean.pictures[:limit], self.protected.pictures[:limit], strict=True) if a.shape == b.shape]
-        if not pairs:
-            return Quality(0, 0.0, 0.0, 0.0, 0.0)
-        noise = np.array([quality.psnr(a[None], b[None])[0] for a, b in pairs])
-        likeness = np.array([quality.ssim(a[None], b[None])[0] for a, b in pairs])
-        return Quality(len(pairs), float(np.median(noise)), float(noise.min()), float(np.median(likeness)), float(likeness.min()))
-
-
-def load(clean: Path, protected: Path, labels: str, test: str | None, holdout: float, side: int, limit: int = 0) -> Data:
-    """Return the sets matched by name; without `test`, a share `holdout` of the clean images is kept for testing."""
-    if test is None and not 0 < holdout < 1:
-        raise UsageError(f"expected --holdout between 0 and 1, saw {holdout}", "write --holdout 0.2")
-    before, after = load_labelled(clean, labels, limit), _protected(protected, labels)
-    place = {name: i for i, name in enumerate(after.names)}
-    both = [i for i, name in enumerate(before.names) if name in place]
-    if len(both) < len(before.names) // 2 or not both:
-        raise UsageError(f"expected {protected} to hold the images of {clean}, saw {len(both)} of {len(before.names)} names", "give the two in order")
-    matched, absent = before.take(np.array(both)), len(before.names) - len(both)
-    changed = after.take(np.array([place[before.names[i]] for i in both]))
-    if test is not None:
-        held = load_labelled(Path(test), "auto")
-        if held.classes != before.classes:
-            raise UsageError(f"expected the classes of {clean} in {test}, saw {len(held.classes)} others", "give a test set of the same classes")
-        return Data(matched, changed, held, side, absent)
-    order = np.random.default_rng(0).permutation(len(both))
-    cut = max(1, int(len(both) * holdout))
-    return Data(matched.take(order[cut:]), changed.take(order[cut:]), matched.take(order[:cut]), side, absent)
-
-
-def _protected(path: Path, labels: str) -> Labelled:
-    """A CSV's names end as the clean files do; protected ones may end otherwise."""
-    if labels in ("auto", "folders") or labels.startswith("hf:"):
-        return load_labelled(path, "auto")
-    return read_labelled(open_listed_as_written(path, Path(labels)), path)
+    @property
+    def asked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Experiments and counter-measures by name."""
+        if self.attacks in GROUPS:
+            return (*GROUPS[self.attacks], *self.experiments), ()
+        return (*GROUPS["none"], *self.experiments), tuple(name.strip() for name in self.attacks.split(","))
 
 
 @dataclass(frozen=True)
@@ -138,27 +88,64 @@ class Run:
 
     name: str
     on: str
-    """`clean`, `protected` or `control`."""
+    """`clean`, `protected`, `mixed` or `control`."""
     seed: int
-    outcome: Callable[[], Outcome]
+    plan: Callable[[], Plan]
+    work: float = 1.0
 
     @property
     def key(self) -> str:
         """The key of a stored outcome."""
         return f"{self.name} on {self.on}, seed {self.seed}"
 
+    def outcome(self) -> Outcome:
+        """Train, alone."""
+        return train(self.plan(), self.seed)
+
+
+Show = Callable[[int, int, str], None]
+"""Is told how many trainings are done, of how many, and what happened."""
+
 
 def verify(
-    data: Data, settings: Settings, show: Callable[[int, int, str], None] | None = None, store: MutableMapping[str, Outcome] | None = None
+    data: Data,
+    settings: Settings,
+    show: Show | None = None,
+    store: MutableMapping[str, Outcome] | None = None,
+    parts: Path | None = None,
+    watch: Callable[[Progress], None] | None = None,
 ) -> Findings:
-    """Train everything and return the findings; outcomes in `store` are not trained again, new ones are added to it."""
+    """Train everything and return the findings; outcomes in `store` are not trained again, new ones are added to it.
+
+    `parts`: folder for the state of trainings under way, so that a killed run goes on within them. `watch` is told of every epoch.
+    """
     kept = {} if store is None else store
     planned = list(runs(data, settings))
-    for number, run in enumerate(planned, 1):
-        if run.key not in kept:
-            kept[run.key] = run.outcome()
+    done = 0
+
+    def tell(run: Run) -> None:
+        nonlocal done
+        done += 1
         if show is not None:
-            show(number, len(planned), f"{run.key}: {next(iter(kept[run.key].test.values())):.1f} %")
+            show(done, len(planned), f"{run.key}: {next(iter(kept[run.key].test.values())):.1f} %")
+
+    for run in planned:
+        if run.key in kept:
+            tell(run)
+    missing = {run.key: run for run in planned if run.key not in kept}
+    for job, outcome in side_by_side.outcomes([job_of(run) for run in missing.values()], settings.lanes, parts, watch):
+        kept[job.key] = outcome
+        tell(missing[job.key])
+    return findings(data, settings, planned, kept)
+
+
+def job_of(run: Run) -> Job:
+    """Return the run as a job of `side_by_side`."""
+    return Job(run.key, run.plan, run.seed, run.work)
+
+
+def findings(data: Data, settings: Settings, planned: list[Run], kept: MutableMapping[str, Outcome]) -> Findings:
+    """Return the findings of finished trainings."""
     outcomes = [(run.name, run.on, kept[run.key]) for run in planned]
     fit = data.fit
     about = f"k={fit.bank.spec.k}, {fit.operator.pad} border, divided by the {fit.operator.scale}; residual {fit.residual:.2f} grey levels"
@@ -169,97 +156,13 @@ def verify(
 def runs(data: Data, settings: Settings) -> Iterator[Run]:
     """Yield the trainings: all kinds with one seed, then with the next, so that an interrupted run has complete rows."""
     sets = TrainingSets(data)
-    kinds: list[tuple[str, str, Callable[[int], Outcome]]] = []
-
-    def add(name: str, on: str, images: Callable[[int], NDArray[np.uint8]], measure: Countermeasure | None = None) -> None:
-        kinds.append((name, on, lambda seed: _train(sets, images(seed), on, measure, settings, seed)))
-
-    add("plain", "clean", lambda _: sets.clean)
-    add("plain", "protected", lambda _: sets.protected)
-    add("universal filter", "control", sets.universal)
-    add("random filter per image", "control", sets.random)
-    if settings.attacks != "none":
-        add("spectrum estimate, no key", "protected", lambda _: sets.blind())
-        add("one pair a class, no key", "protected", lambda _: sets.from_pairs())
-        for name in QUICK if settings.attacks == "quick" else COUNTERMEASURES:
-            for on, images in (("protected", sets.protected), ("clean", sets.clean)):
-                add(name, on, lambda _, images=images: images, COUNTERMEASURES[name])  # type: ignore[misc]
+    bench = Bench(sets, settings.recipe, settings.make_net, settings.weights)
+    kinds = list(experiments.kinds(bench, *settings.asked))
+    channels = max(picture.shape[0] for picture in data.clean.pictures)
     for seed in range(settings.seeds):
-        for name, on, outcome in kinds:
-            yield Run(name, on, seed, functools.partial(outcome, seed))
+        for kind in kinds:
+            work = cost.work(kind.recipe, len(data.clean.labels), channels, sets.classes, data.side) if settings.make_net is None else 1.0
+            yield Run(kind.name, kind.on, seed, lambda kind=kind, seed=seed: kind.plan(seed), work)  # type: ignore[misc]
 
 
-def _train(sets: TrainingSets, images: NDArray[np.uint8], on: str, measure: Countermeasure | None, settings: Settings, seed: int) -> Outcome:
-    tests = {"clean": sets.test}
-    if on == "protected" and measure is None:
-        tests |= {"own": sets.tested_with(0), "perm": sets.tested_with(1 + seed % max(sets.classes - 1, 1))}
-    recipe, augment = settings.recipe, None
-    if measure is not None:
-        images, augment, recipe = measure.prepare(images), measure.augment, measure.recipe(recipe)
-        if measure.test_too:
-            tests = {name: measure.prepare(test) for name, test in tests.items()}
-    labelled = {name: (test, sets.test_labels) for name, test in tests.items()}
-    return train(images, sets.labels, labelled, sets.classes, recipe, seed, augment, settings.make_net)
-
-
-class TrainingSets:
-    """The arrays that networks are trained and tested on, `[N, C, h, w]` uint8 at the training side; computed on first use."""
-
-    def __init__(self, data: Data) -> None:
-        self.data = data
-        self.labels, self.test_labels = data.clean.labels, data.test.labels
-        self.classes = len(data.clean.classes)
-
-    @functools.cached_property
-    def clean(self) -> NDArray[np.uint8]:
-        """The clean training images."""
-        return self.data.clean.at_side(self.data.side)
-
-    @functools.cached_property
-    def protected(self) -> NDArray[np.uint8]:
-        """The protected training images."""
-        return self.data.protected.at_side(self.data.side)
-
-    @functools.cached_property
-    def test(self) -> NDArray[np.uint8]:
-        """Clean images to test on."""
-        return self.data.test.at_side(self.data.side)
-
-    def tested_with(self, shift: int) -> NDArray[np.uint8]:
-        """Return the test images with the filter of the class `shift` further: 0 is each one's own."""
-        labels = (self.test_labels + shift) % self.classes
-        return stack(filtered(self.data.test.pictures, labels, self.data.fit.bank, self.data.fit.operator), self.data.side)
-
-    def universal(self, seed: int) -> NDArray[np.uint8]:
-        """Return the clean training images, all with one filter: what blur costs without regard to class."""
-        bank = FilterBank.from_key(_CONTROL_KEY, [f"universal {seed}"], self.data.fit.bank.spec)
-        return self._filtered(np.zeros(len(self.labels), np.int64), bank)
-
-    def random(self, seed: int) -> NDArray[np.uint8]:
-        """Return the clean training images, each with a filter of its own."""
-        bank = FilterBank.from_key(_CONTROL_KEY, [f"{seed} {i}" for i in range(len(self.labels))], self.data.fit.bank.spec)
-        return self._filtered(np.arange(len(self.labels)), bank)
-
-    def _filtered(self, labels: NDArray[np.integer], bank: FilterBank) -> NDArray[np.uint8]:
-        return stack(filtered(self.data.clean.pictures, labels, bank, self.data.fit.operator), self.data.side)
-
-    def blind(self) -> NDArray[np.uint8]:
-        """Return the protected images with class spectra equalised: from labels and similar clean images, without a key or a pair."""
-        responses = estimate.blind_responses(self.protected, self.labels, self.classes, self.test[:_REFERENCES], self.data.fit.bank.spec.k)
-        return estimate.undo(self.protected, self.labels, responses)
-
-    def from_pairs(self) -> NDArray[np.uint8]:
-        """Return the protected images recovered with the filters estimated from one pair of each class."""
-        fit = self.data.fit
-        operator = Operator(fit.operator.pad, "sum")  # for "max" each image's divisor is unknown: only brightness is off, by a factor
-        restored: list[NDArray[np.uint8]] = list(self.data.protected.pictures)
-        shapes: dict[tuple[int, ...], list[int]] = {}
-        for index, picture in enumerate(restored):
-            shapes.setdefault(picture.shape, []).append(index)
-        for members in shapes.values():
-            for start in range(0, len(members), 512):
-                part = members[start : start + 512]
-                done = recover(np.stack([restored[i] for i in part]), self.labels[part], fit.bank, operator)
-                for place, index in enumerate(part):
-                    restored[index] = done[place]
-        return stack(restored, self.data.side)
+__all__ = ["Data", "Run", "Settings", "findings", "job_of", "load", "runs", "verify"]

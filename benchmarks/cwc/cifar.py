@@ -1,0 +1,218 @@
+"""The acceptance of CWC on a real image set, in parts that each resume: trainings on a GPU, the authors' figures beside ours, the front.
+
+    python -m benchmarks.cwc.cifar --list
+    python -m benchmarks.cwc.cifar --train cifar_train.pack --test cifar_test.pack --parts speed,plain --seconds 540 --out OUT
+    python -m benchmarks.cwc.cifar --dry --out OUT           (all parts, tiny, on the CPU)
+
+Packs are written by `warpwright pack`. Finished trainings are lines of OUT/store*.jsonl; those under way are kept in OUT/store*.jsonl.parts,
+so that the same command goes on after --seconds, or a kill. rows.jsonl and README.md are written again after each part, from all that is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.cwc import cifar_rows
+from benchmarks.cwc.cifar_parts import HOUR, PARTS, RATES, Entry, Part, Suite
+from benchmarks.cwc.cifar_special import SPECIAL
+from warpwright.domains.unlearnable.data import packs
+from warpwright.domains.unlearnable.data.images import Format, Picture, encode
+from warpwright.domains.unlearnable.data.packs import Packed
+from warpwright.domains.unlearnable.verification.experiments import Kind
+from warpwright.domains.unlearnable.verification.store import OutcomeStore
+from warpwright.domains.unlearnable.verification.training import side_by_side
+from warpwright.domains.unlearnable.verification.training.recipe import Plan, Recipe
+from warpwright.domains.unlearnable.verification.training.side_by_side import Job
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts."""
+    options = parser().parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.dry:
+        _make_dry(options)
+    if not options.train or not options.test:
+        raise SystemExit("expected --train and --test, packs that `warpwright pack` wrote (or --dry)")
+    options.device = "cuda" if options.list else options.devices[0]
+    if options.list:
+        _list(Suite(options))
+        return 0
+    if len(options.devices) > 1:
+        return _on_several(options, list(sys.argv[1:] if arguments is None else arguments))
+    end = time.monotonic() + options.seconds
+    suite = Suite(options)
+    for name in options.parts:
+        if time.monotonic() > end:
+            print(f"{name}: no time left", flush=True)
+            continue
+        began = time.monotonic()
+        try:
+            whole = SPECIAL[name](suite, end) if name in SPECIAL else train(suite, name, end)
+        except Exception as error:  # one part that fails must not cost the others: it is a row
+            traceback.print_exc()
+            cifar_rows.note(options.out, "failures", {"part": name, "error": f"{type(error).__name__}: {str(error)[:300]}"})
+            whole = False
+        seconds = time.monotonic() - began
+        print(f"{name}: {'done' if whole else 'not complete'}, {seconds:.0f} s", flush=True)
+        cifar_rows.note(options.out, "parts", {"part": name, "complete": whole, "seconds": round(seconds, 1), "device": _machine(options)})
+        cifar_rows.write(options.out, options.set, _machine(options))
+    return 0
+
+
+def train(suite: Suite, name: str, end: float) -> bool:
+    """Run a part's trainings that the stores lack; return whether all are there."""
+    options = suite.options
+    entries = list(_fitting(suite, PARTS[name]).entries(suite))
+    store = OutcomeStore(options.out / f"store-{options.share.replace('/', 'of')}.jsonl")
+    known = {key for path in options.out.glob("store-*.jsonl") for key in OutcomeStore(path)}
+    ours = _share(entries, options.share)
+    missing = {entry.key: entry for entry in ours if entry.key not in known}
+    rates = cifar_rows.rates(options.out) or RATES
+    jobs = [Job(entry.key, _planned(entry), entry.seed, suite.seconds(entry.kind.recipe, rates)) for entry in missing.values()]
+    print(f"{name}: {len(entries)} trainings, {len(jobs)} to do here, about {sum(job.work for job in jobs):.0f} s one by one", flush=True)
+    told = 0.0
+
+    def show(progress: side_by_side.Progress) -> None:
+        nonlocal told
+        if progress.seconds - told > 15:
+            told = progress.seconds
+            print(f"{progress.seconds:6.0f} s  {name}: {progress.text}", flush=True)
+
+    for job, outcome in side_by_side.outcomes(jobs, options.lanes, store.parts, show, end):
+        store[job.key] = outcome
+        cifar_rows.note(options.out, "trainings", {"key": job.key, **missing[job.key].facts(), "part": name})
+        print(f"        {job.key}: {outcome.test['clean']:.2f} %, {outcome.seconds:.0f} s, {outcome.how}", flush=True)
+    return all(entry.key in store or entry.key in known for entry in ours)
+
+
+def _planned(entry: Entry) -> Callable[[], Plan]:
+    return lambda: entry.kind.plan(entry.seed)
+
+
+def _fitting(suite: Suite, part: Part) -> Part:
+    """Make a part tiny for --dry."""
+    if not suite.options.dry:
+        return part
+    change = part.change
+    tiny: Callable[[Recipe], Recipe] = lambda recipe: replace(change(recipe), net="small", batch=16, steps=1, crop=1)  # noqa: E731
+    small_enough: Callable[[Kind], bool] = lambda kind: part.keep(kind) and kind.recipe.net in ("small", "vgg16")  # noqa: E731
+    return replace(part, seeds=1, epochs=1, change=tiny, keep=small_enough)
+
+
+def _share(entries: list[Entry], share: str) -> list[Entry]:
+    """Return every n-th entry, for n processes that divide the trainings."""
+    number, count = map(int, share.split("/"))
+    return entries[number::count]
+
+
+# --- options --------------------------------------------------------------------------------------------------------------------------
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the options."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--train", help="pack of the training images")
+    made.add_argument("--test", help="pack of the test images")
+    made.add_argument("--limit", type=int, default=0, help="train on at most so many images, every n-th (all)")
+    made.add_argument("--folder", type=Path, help="the training images as files, for the part loading")
+    made.add_argument("--set", default="CIFAR-10", help="what the set is called in the rows (%(default)s)")
+    made.add_argument("--parts", type=_parts, default=list(HOUR), help=f"out of {', '.join([*SPECIAL, *PARTS])} (those of one GPU-hour)")
+    made.add_argument("--list", action="store_true", help="say what each part is and how long it is expected to take")
+    made.add_argument("--out", type=Path, required=True)
+    usual = ["cuda:0" if torch.cuda.is_available() else "cpu"]
+    made.add_argument("--devices", type=lambda text: text.split(","), default=usual, help="comma-separated")
+    made.add_argument("--share", default="0/1", help="of the trainings, for several processes on the same --out (%(default)s)")
+    made.add_argument("--lanes", type=int, default=3, help="trainings side by side on a device (%(default)s)")
+    made.add_argument("--side", type=int, default=64, help="larger images are shrunk to so many pixels (%(default)s)")
+    made.add_argument("--seconds", type=float, default=3600.0, help="stop then; the same command goes on (%(default)s)")
+    made.add_argument("--front-seconds", type=float, default=500.0, help="of the search (%(default)s)")
+    made.add_argument("--search", default="ladder", help="of the front (%(default)s)")
+    made.add_argument("--weights", type=Path, help="state dictionary of a pre-trained ResNet-18")
+    made.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
+    made.add_argument("--stepping", choices=("auto", "eager", "graph", "compiled"), default="auto")
+    made.add_argument("--dry", action="store_true", help="tiny images and one epoch, on the CPU: shows that every part runs")
+    return made
+
+
+def _parts(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in PARTS and name not in SPECIAL]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no parts {', '.join(unknown)}")
+    return names
+
+
+def _list(suite: Suite) -> None:
+    rates, total = cifar_rows.rates(suite.options.out) or RATES, 0.0
+    fixed = {"speed": ("an epoch of each network", 60.0), "images": ("PSNR, SSIM, time", 10.0)}
+    fixed["front"] = ("the search", suite.options.front_seconds)
+    for name in [*HOUR, *(name for name in PARTS if name not in HOUR)]:
+        if name in fixed:
+            about, seconds, count = *fixed[name], 0
+        elif name == "fine-tuning" and suite.options.weights is None:
+            print(f"{name:<26} needs --weights")
+            continue
+        else:
+            entries = list(PARTS[name].entries(suite))
+            about, count = PARTS[name].about, len(entries)
+            seconds = sum(suite.seconds(entry.kind.recipe, rates) for entry in entries)
+        total += seconds if name in HOUR else 0
+        print(f"{name:<26}{seconds:7.0f} s  {count:3} trainings  {about}{'' if name in HOUR else '  (not in the hour)'}")
+    print(f"{'together':<26}{total:7.0f} s  one by one; side by side is shorter")
+
+
+def _on_several(options: argparse.Namespace, arguments: list[str]) -> int:
+    """Start a process for each device, which divide the trainings; special parts are the first one's."""
+    running = []
+    rest = [one for i, one in enumerate(arguments) if one != "--devices" and (not i or arguments[i - 1] != "--devices")]
+    for number, device in enumerate(options.devices):
+        parts = [name for name in options.parts if not number or name not in SPECIAL]
+        own = [one for i, one in enumerate(rest) if one != "--parts" and (not i or rest[i - 1] != "--parts")]
+        command = [sys.executable, "-m", "benchmarks.cwc.cifar", *own, "--parts", ",".join(parts), "--devices", device]
+        running.append(subprocess.Popen([*command, "--share", f"{number}/{len(options.devices)}"]))
+    codes = [process.wait(timeout=options.seconds + 600) for process in running]
+    cifar_rows.write(options.out, options.set, _machine(options))
+    return max(codes)
+
+
+@functools.cache
+def _gpu() -> str:
+    return f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"
+
+
+def _machine(options: argparse.Namespace) -> str:
+    where = _gpu() if torch.cuda.is_available() else "CPU"
+    return f"{where}, torch {torch.__version__}{', DRY RUN' if options.dry else ''}"
+
+
+def _make_dry(options: argparse.Namespace) -> None:
+    """Write tiny packs of four colours with noise, and point the options at them."""
+    rng = np.random.default_rng(0)
+    for name, count in (("train", 64), ("test", 32)):
+        path = options.out / f"dry_{name}.pack"
+        setattr(options, name, str(path))
+        if path.exists():
+            continue
+        labels = np.arange(count) % 4
+        pixels = (rng.integers(0, 90, (count, 3, 12, 12)) + 40 * labels.reshape(-1, 1, 1, 1)).astype(np.uint8)
+        each = enumerate(zip(pixels, labels, strict=True))
+        packs.write(path, tuple("abcd"), (Packed(f"{label}/{i}", int(label), encode(Picture(one), Format())) for i, (one, label) in each))
+    options.devices, options.lanes = ["cpu"], 2
+    torch.set_num_threads(1)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
+
+

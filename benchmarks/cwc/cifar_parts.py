@@ -1,0 +1,179 @@
+"""The parts of the acceptance on a real image set: which trainings each is, and how long they are expected to take."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc.bank import FilterBank
+from warpwright.domains.unlearnable.data.labelled import Labelled, load_labelled
+from warpwright.domains.unlearnable.protect import PRESETS
+from warpwright.domains.unlearnable.verification import experiments
+from warpwright.domains.unlearnable.verification.experiments import Bench, Kind
+from warpwright.domains.unlearnable.verification.sets import Data, TrainingSets
+from warpwright.domains.unlearnable.verification.training import cost
+from warpwright.domains.unlearnable.verification.training.recipe import Recipe
+
+KEY = bytes(range(32))
+
+RATES = {"resnet18": 5.5e13, "vgg16": 5e13, "wrn34-10": 1e14, "densenet121": 2e13, "small": 1e12}
+"""Multiply-adds a second that an H200 is expected to do in training; the part `speed` measures them, and estimates use what it saw."""
+
+CPU_RATE = 2e10
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One training of the acceptance."""
+
+    key: str
+    preset: str
+    """`clean` for trainings that no preset touches."""
+    kind: Kind
+    seed: int
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a row says of it besides figures."""
+        kind, recipe = self.kind, self.kind.recipe
+        return {"preset": self.preset, "training": kind.name, "on": kind.on, "net": recipe.net, "epochs": recipe.epochs, "seed": self.seed}
+
+
+class Suite:
+    """The data, and how networks are trained on it."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.train, self.test = load_labelled(Path(options.train), limit=options.limit), load_labelled(Path(options.test))
+        side = self.train.pictures[0].shape[1]
+        self.side = min(side, options.side)
+        self.recipe = Recipe(
+            "resnet18", 18, 512, 0.1, crop=4, flip=True, device=options.device, precision=options.precision, stepping=options.stepping
+        )
+        self._sets: dict[str, TrainingSets] = {}
+
+    def sets(self, preset: str) -> TrainingSets:
+        """Return the training sets of a preset, protected with a fixed key."""
+        name = "gentle" if preset == "clean" else preset
+        if name not in self._sets:
+            self._sets[name] = TrainingSets(Data(self.train, self._protected(name), self.test, side=self.side))
+        return self._sets[name]
+
+    def _protected(self, preset: str) -> Labelled:
+        chosen = PRESETS[preset]
+        bank = FilterBank.from_key(KEY, self.train.classes, chosen.spec)
+        images = backends.protect(np.stack(self.train.pictures), self.train.labels, bank, chosen.operator)
+        return replace(self.train, pictures=list(images))
+
+    def seconds(self, recipe: Recipe, rates: dict[str, float]) -> float:
+        """Return how long a training is expected to take alone."""
+        channels = self.train.pictures[0].shape[0]
+        work = cost.work(recipe, len(self.train.labels), channels, len(self.train.classes), self.side)
+        return work / (rates.get(recipe.net, CPU_RATE) if recipe.device != "cpu" else CPU_RATE)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A group of trainings: experiments on presets."""
+
+    about: str
+    presets: tuple[str, ...]
+    names: tuple[str, ...] = ("plain",)
+    attacks: tuple[str, ...] = ()
+    seeds: int = 3
+    epochs: int = 18
+    change: Callable[[Recipe], Recipe] = lambda recipe: recipe
+    keep: Callable[[Kind], bool] = lambda kind: True
+    clean_seeds: int | None = None
+    """Of trainings on clean images, where they are fewer."""
+
+    def entries(self, suite: Suite) -> Iterator[Entry]:
+        """Yield the trainings, all kinds of one seed before the next."""
+        recipe = replace(self.change(suite.recipe), epochs=self.epochs)
+        found: list[tuple[str, Kind]] = []
+        for preset in self.presets:
+            bench = Bench(suite.sets(preset), recipe, weights=suite.options.weights)
+            for kind in experiments.kinds(bench, self.names, self.attacks):
+                of = "clean" if kind.on == "clean" else preset
+                if self.keep(kind) and (of, kind.name, kind.on) not in {(one, k.name, k.on) for one, k in found}:
+                    found.append((of, kind))
+        for seed in range(1 if suite.options.dry else self.seeds):
+            for of, kind in found:
+                if kind.on == "clean" and self.clean_seeds is not None and seed >= self.clean_seeds:
+                    continue
+                yield Entry(f"{of}: {kind.name} on {kind.on}, {kind.recipe.net}, {kind.recipe.epochs} epochs, seed {seed}", of, kind, seed)
+
+
+CHEAP = tuple(name for name in experiments.COUNTERMEASURES if not name.startswith("adversarial"))
+
+
+def _paper_recipe(recipe: Recipe) -> Recipe:
+    return replace(recipe, schedule="steps", clip=5.0)
+
+
+PARTS: dict[str, Part] = {
+    "hundred": Part(
+        "100 epochs by the authors' recipe, the time of it",
+        ("gentle",),
+        seeds=1,
+        epochs=100,
+        change=_paper_recipe,
+        keep=lambda kind: kind.on == "protected",
+    ),
+    "plain": Part("from scratch on clean and protected images", ("gentle", "paper", "recoverable"), ("plain",)),
+    "controls": Part("one filter for all classes, and one an image", ("gentle", "paper"), ("controls",), seeds=1),
+    "adversarial": Part(
+        "adversarial training, linf 4/255", ("gentle", "paper"), ("adversarial",), epochs=10, keep=lambda kind: kind.recipe.adversarial == 4.0
+    ),
+    "countermeasures": Part("all that is cheap", ("gentle",), ("keyless",), CHEAP, epochs=10, clean_seeds=1),
+    "architectures": Part(
+        "VGG-16, DenseNet-121, WRN-34-10, plain",
+        ("gentle",),
+        ("architectures",),
+        seeds=1,
+        epochs=10,
+        keep=lambda kind: not kind.recipe.adversarial and kind.recipe.net != "resnet18",
+    ),
+    "fractions": Part("20 to 80 % protected", ("gentle",), ("fractions",), seeds=1, epochs=12),
+    "self-supervised": Part("SimCLR-like, linear probe", ("gentle",), ("self-supervised",), seeds=1, epochs=30),
+    "radii": Part(
+        "adversarial training, the other radii",
+        ("gentle",),
+        ("adversarial",),
+        seeds=1,
+        epochs=8,
+        keep=lambda kind: kind.recipe.adversarial not in (0.0, 4.0),
+    ),
+    "dat": Part("adversarial filters of 3x3", ("gentle",), ("dat",), seeds=1, epochs=8, keep=lambda kind: kind.recipe.adversarial == 3.0),
+    "small": Part(
+        "a small network, which a CPU can train",
+        ("gentle", "paper"),
+        ("plain",),
+        seeds=1,
+        epochs=6,
+        change=lambda recipe: replace(recipe, net="small", batch=128),
+    ),
+    "published-radii": Part("all radii on the paper's form", ("paper",), ("adversarial",), seeds=3, epochs=10),
+    "adversarial-architectures": Part(
+        "linf 4/255 of all networks",
+        ("paper",),
+        ("architectures",),
+        seeds=1,
+        epochs=6,
+        keep=lambda kind: bool(kind.recipe.adversarial),
+    ),
+    "paper-countermeasures": Part(
+        "all that is cheap, on the paper's form", ("paper",), ("keyless",), CHEAP, seeds=1, epochs=12, keep=lambda kind: kind.on != "clean"
+    ),
+    "all-dat": Part("adversarial filters of three sides", ("paper",), ("dat",), seeds=1, epochs=10),
+    "fine-tuning": Part("a pre-trained net, --weights FILE", ("gentle", "paper"), ("fine-tuning",), seeds=3, epochs=10),
+}
+"""In the order of their worth. Those of HOUR fit one GPU-hour by the estimate; the others wait for more."""
+
+FIRST, LAST = ("speed", "images"), ("front",)
+HOUR = (*FIRST, *list(PARTS)[:10], *LAST)

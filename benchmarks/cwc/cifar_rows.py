@@ -1,0 +1,176 @@
+"""From finished trainings to rows, tables and the picture of the front, for benchmarks.cwc.cifar."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import tables
+from warpwright.domains.unlearnable.verification.store import OutcomeStore
+from warpwright.domains.unlearnable.verification.training.recipe import Outcome
+
+NOTES = "notes.jsonl"
+"""What was written down as it happened; rows.jsonl is made from it and from the stores."""
+
+CURRENT = ("loading", "speed", "images")
+"""Tables of which only the last row of the same first cells counts."""
+
+AUTHORS: dict[tuple[str, str], float] = {
+    ("clean", "plain"): 94.66,
+    ("paper", "plain"): 18.48,
+    ("paper", "universal filter"): 90.47,
+    ("clean", "adversarial linf 4/255"): 89.51,
+    ("paper", "adversarial linf 4/255"): 44.40,
+    ("paper", "adversarial linf 8/255"): 32.85,
+    ("paper", "adversarial linf 16/255"): 19.32,
+    ("paper", "adversarial l2 0.25"): 39.05,
+    ("paper", "adversarial l2 0.5"): 51.19,
+    ("paper", "adversarial l2 0.75"): 51.14,
+    ("clean", "adversarial linf 4/255, vgg16"): 87.51,
+    ("paper", "adversarial linf 4/255, vgg16"): 42.98,
+    ("clean", "adversarial linf 4/255, wrn34-10"): 91.21,
+    ("paper", "adversarial linf 4/255, wrn34-10"): 53.02,
+    ("clean", "adversarial linf 4/255, densenet121"): 83.27,
+    ("paper", "adversarial linf 4/255, densenet121"): 45.95,
+    ("paper", "DAT 3x3"): 39.05,
+    ("paper", "DAT 5x5"): 46.21,
+    ("paper", "DAT 7x7"): 38.48,
+    ("paper", "20% protected"): 93.28,
+    ("paper", "40% protected"): 91.34,
+    ("paper", "60% protected"): 89.91,
+    ("paper", "80% protected"): 85.61,
+    ("paper", "greyscale"): 20.12,
+    ("paper", "cutout"): 25.80,
+    ("paper", "fine-tuned"): 42.42,
+    ("paper", "new last layer"): 48.22,
+    ("paper", "RSK+FF"): 78.53,
+    ("paper", "COIN"): 72.41,
+}
+"""Clean test accuracy on CIFAR-10, percent, of arXiv 2303.04278 (100 epochs); RSK+FF of arXiv 2411.01742; COIN of arXiv 2311.18403, the mean of
+four networks. Their cutout and ours may differ in the square."""
+
+
+def note(out: Path, table: str, row: dict[str, Any]) -> None:
+    """Write one row down."""
+    with (out / NOTES).open("a") as file:
+        file.write(json.dumps({"table": table, **row}) + "\n")
+
+
+def drop(out: Path, table: str) -> None:
+    """Forget a table: what follows replaces it."""
+    note(out, table, {"dropped": True})
+
+
+def noted(out: Path, table: str) -> list[dict[str, Any]]:
+    """Return the rows of a table since it was last dropped."""
+    path, rows = out / NOTES, list[dict[str, Any]]()
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue  # two processes, or a kill in the middle of a line
+        if row.pop("table") == table:
+            rows = [] if row.get("dropped") else [*rows, row]
+    return rows
+
+
+def rates(out: Path) -> dict[str, float]:
+    """Return the multiply-adds a second of each network that was measured, alone and in graphs."""
+    rows = [row for row in noted(out, "speed") if row["stepping"] == "auto" and row["lanes"] == 1 and not row["adversary steps"]]
+    return {row["net"]: row["multiply-adds/s"] for row in rows if "multiply-adds/s" in row}
+
+
+def trainings(out: Path, name: str) -> list[dict[str, Any]]:
+    """Return a row for each kind of training: mean and spread over seeds, and the authors' figure."""
+    outcomes: dict[str, Outcome] = {}
+    for path in sorted(out.glob("store-*.jsonl")):
+        outcomes |= dict(OutcomeStore(path))
+    groups: dict[tuple[Any, ...], list[Outcome]] = {}
+    for facts in {row["key"]: row for row in noted(out, "trainings")}.values():
+        if facts["key"] in outcomes:
+            kind = tuple(facts[part] for part in ("preset", "training", "on", "net", "epochs"))
+            groups.setdefault(kind, []).append(outcomes[facts["key"]])
+    rows = [_row(name, kind, group) for kind, group in groups.items()]
+    return sorted(rows, key=lambda row: (row["training"] != "plain", row["net"] != "resnet18", row["training"], row["preset"]))
+
+
+def _row(name: str, kind: tuple[Any, ...], group: list[Outcome]) -> dict[str, Any]:
+    preset, training, on, net, epochs = kind
+    values = [outcome.test["clean"] for outcome in group]
+    said = AUTHORS.get((preset, training)) if name == "CIFAR-10" and net in ("resnet18", training.rpartition(", ")[2]) else None
+    of = {"set": name, "preset": preset, "training": training, "on": on, "net": net, "epochs": epochs}
+    figures = {"clean test %": f"{np.mean(values):.2f}", "spread": f"{max(values) - min(values):.2f}", "seeds": len(values)}
+    tests = {test: _mean(group, test) for test in ("own", "perm")}
+    more = {"train %": f"{np.mean([outcome.train for outcome in group]):.1f}", "s each": f"{np.mean([outcome.seconds for outcome in group]):.0f}"}
+    return {**of, **figures, "authors %": "" if said is None else f"{said:.2f}", **tests, **more}
+
+
+def _mean(group: list[Outcome], test: str) -> str:
+    return f"{np.mean([outcome.test[test] for outcome in group]):.1f}" if all(test in outcome.test for outcome in group) else ""
+
+
+TABLES = {
+    "trainings": "Clean test accuracy (spread: largest minus smallest; own and perm: on test images with their own and another class's filter)",
+    "loading": "Reading and packing the training images",
+    "images": "How the images differ from the clean ones (every tenth)",
+    "front": "The search: choices by their accuracy",
+    "speed": "An epoch of each network, alone and side by side",
+    "parts": "Parts as they were run",
+    "failures": "Failures",
+}
+
+
+def write(out: Path, name: str, machine: str) -> None:
+    """Write rows.jsonl, README.md and front.svg from what is known."""
+    found = {table: noted(out, table) for table in TABLES if table != "trainings"}
+    for table in CURRENT:
+        found[table] = list({tuple(list(row.values())[: 4 if table == "speed" else 1]): row for row in found[table]}.values())
+    found["speed"] = [{**dict.fromkeys(_columns(found["speed"]), ""), **row} for row in found["speed"]]
+    found["trainings"] = trainings(out, name)
+    lines = [json.dumps({"table": table, **row}) for table in TABLES for row in found[table]]
+    (out / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    marks = [f"{about}:\n\n<!-- table: {table} -->\n<!-- end -->" for table, about in TABLES.items() if found[table]]
+    picture = ["![clean test accuracy over PSNR](front.svg)"] if found["front"] else []
+    if picture:
+        points = [(row["choice"], float(row["accuracy %"]), float(row["PSNR dB"]), row["on the front"]) for row in found["front"]]
+        (out / "front.svg").write_text(plot(points))
+    head = [f"# CWC on {name}", f"- {machine}; `python -m benchmarks.cwc.cifar`; one key for all seeds"]
+    (out / "README.md").write_text("\n\n".join([*head, *picture, *marks]) + "\n")
+    (out / "README.md").write_text(tables.written(out))
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(column for row in rows for column in row))
+
+
+def plot(points: list[tuple[str, float, float, str]]) -> str:
+    """Return a picture of accuracy (up) over PSNR (right): the front is filled and joined, presets are named."""
+    wide, high, left = 640, 400, 60
+    accuracies, noise = [point[1] for point in points], [point[2] for point in points]
+    low, top, near, far = 0.0, max(*accuracies, 1.0) * 1.05, min(noise) - 1, max(noise) + 1
+
+    def x(value: float) -> float:
+        return left + (wide - left - 20) * (value - near) / (far - near)
+
+    def y(value: float) -> float:
+        return (high - 40) * (1 - (value - low) / (top - low)) + 10
+
+    parts = [f'<rect width="{wide}" height="{high}" fill="white"/>']
+    for value in range(0, int(top) + 1, 10):
+        parts.append(f'<line x1="{left}" x2="{wide - 20}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>')
+        parts.append(f'<text x="{left - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value}</text>')
+    for value in range(int(near) + 1, int(far) + 1, 2):
+        parts.append(f'<text x="{x(value):.1f}" y="{high - 14}" text-anchor="middle">{value}</text>')
+    best = sorted(((psnr, accuracy) for _, accuracy, psnr, mark in points if mark))
+    parts.append(f'<polyline fill="none" stroke="#0969da" points="{" ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in best)}"/>')
+    for name, accuracy, psnr, mark in points:
+        fill = "#0969da" if mark else "white"
+        parts.append(f'<circle cx="{x(psnr):.1f}" cy="{y(accuracy):.1f}" r="4" fill="{fill}" stroke="#0969da"><title>{name}</title></circle>')
+        if "(" not in name:
+            parts.append(f'<text x="{x(psnr) + 7:.1f}" y="{y(accuracy) - 6:.1f}">{name}</text>')
+    parts.append(f'<text x="{wide / 2}" y="{high - 1}" text-anchor="middle">PSNR, dB</text>')
+    parts.append(f'<text x="14" y="{high / 2}" transform="rotate(-90 14 {high / 2})" text-anchor="middle">clean test accuracy, %</text>')
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" font-family="sans-serif" font-size="12">{"".join(parts)}</svg>\n'

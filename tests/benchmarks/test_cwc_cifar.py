@@ -1,0 +1,62 @@
+"""The acceptance on a real image set: its parts run on tiny images, a part that is done is not trained again, a failure costs no other part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.cwc import cifar, cifar_rows
+from benchmarks.cwc.cifar_parts import HOUR, PARTS
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    """--dry sets one thread."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def run(out: Path, *arguments: str) -> list[dict[str, object]]:
+    assert cifar.main(["--dry", "--out", str(out), *arguments]) == 0
+    return [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
+
+
+def test_parts_leave_rows_resume_and_survive_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run(tmp_path, "--parts", "images,plain,fine-tuning")
+    trained = {(row["preset"], row["on"]) for row in rows if row["table"] == "trainings"}
+    assert trained == {("clean", "clean"), ("gentle", "protected"), ("paper", "protected"), ("recoverable", "protected")}
+    [failure] = [row for row in rows if row["table"] == "failures"]
+    assert failure["part"] == "fine-tuning" and "--weights" in str(failure["error"])
+    assert {row["preset"] for row in rows if row["table"] == "images"} == {"gentle", "paper", "recoverable"}
+    assert "| CIFAR-10 | paper | plain | protected | small |" in (tmp_path / "README.md").read_text()
+    capsys.readouterr()
+    again = run(tmp_path, "--parts", "plain")
+    assert "4 trainings, 0 to do here" in capsys.readouterr().out
+    assert [row for row in again if row["table"] == "trainings"] == [row for row in rows if row["table"] == "trainings"]
+    run(tmp_path, "--parts", "plain", "--seconds", "-1")
+    assert "no time left" in capsys.readouterr().out
+
+
+def test_processes_divide_the_trainings(tmp_path: Path) -> None:
+    run(tmp_path, "--parts", "plain", "--share", "0/2")
+    rows = run(tmp_path, "--parts", "plain", "--share", "1/2")
+    stores = [path.read_text().count('"key"') for path in sorted(tmp_path.glob("store-*.jsonl"))]
+    assert stores == [2, 2] and len([row for row in rows if row["table"] == "trainings"]) == 4
+
+
+@pytest.mark.slow
+def test_every_part_of_the_hour_runs(tmp_path: Path) -> None:
+    rows = run(tmp_path)
+    assert not [row for row in rows if row["table"] == "failures"]
+    assert {row["part"] for row in rows if row["table"] == "parts" and row["complete"]} == set(HOUR)
+    assert (tmp_path / "front.svg").read_text().startswith("<svg")
+
+
+def test_the_authors_figures_stand_beside_trainings_that_there_are() -> None:
+    assert all(preset in ("clean", "paper") and 0 < figure < 100 for (preset, _), figure in cifar_rows.AUTHORS.items())
+    assert cifar_rows.AUTHORS["paper", "plain"] == 18.48 and set(HOUR) <= {*PARTS, "speed", "images", "front"}

@@ -1,0 +1,190 @@
+"""Trainings: the optimizer, the schedules, the networks, several side by side, and a killed run that goes on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from warpwright.domains.unlearnable.verification import nets
+from warpwright.domains.unlearnable.verification.store import OutcomeStore
+from warpwright.domains.unlearnable.verification.training import augmentation, cost, side_by_side
+from warpwright.domains.unlearnable.verification.training.recipe import Outcome, Plan, Recipe
+from warpwright.domains.unlearnable.verification.training.sgd import Sgd, schedule
+from warpwright.domains.unlearnable.verification.training.side_by_side import Job, Progress
+from warpwright.domains.unlearnable.verification.training.trainer import Training, train
+from warpwright.errors import UsageError
+
+RECIPE = Recipe(epochs=3, batch=16, peak_rate=0.05, crop=1, flip=True)
+
+
+def plan(recipe: Recipe = RECIPE, n: int = 48) -> Plan:
+    """Two classes, one bright and one dark."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % 2
+    images = rng.integers(0, 120, (n, 3, 12, 12), dtype=np.uint8) + (labels * 120).astype(np.uint8).reshape(-1, 1, 1, 1)
+    return Plan(images, labels, {"clean": (images[:20], labels[:20])}, 2, recipe)
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.05])
+def test_the_optimizer_is_torch_s(clip: float) -> None:
+    torch.manual_seed(0)
+    ours, theirs = torch.nn.Linear(5, 3), torch.nn.Linear(5, 3)
+    theirs.load_state_dict(ours.state_dict())
+    sgd = Sgd(list(ours.parameters()), 1e-2, clip)
+    known = torch.optim.SGD(theirs.parameters(), 0.1, momentum=0.9, nesterov=True, weight_decay=1e-2)
+    for _ in range(4):
+        x = torch.randn(8, 5)
+        sgd.step(torch.autograd.grad(ours(x).square().mean(), list(ours.parameters())), torch.tensor(0.1), torch.tensor(0.9))
+        known.zero_grad()
+        theirs(x).square().mean().backward()
+        if clip:
+            torch.nn.utils.clip_grad_norm_(theirs.parameters(), clip)
+        known.step()
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
+
+
+def test_schedules() -> None:
+    rates, momenta = schedule(replace(RECIPE, epochs=10), 7)
+    assert len(rates) == len(momenta) == 70 and float(rates.max()) == pytest.approx(0.05, rel=1e-3) and float(rates[-1]) < 1e-3
+    assert float(momenta.min()) == pytest.approx(0.85, rel=1e-3) and float(momenta[0]) == pytest.approx(0.95, rel=1e-3)
+    rates, _ = schedule(replace(RECIPE, epochs=100, schedule="steps"), 2)
+    assert [round(float(rates[2 * epoch]), 6) for epoch in (0, 39, 40, 79, 80, 99)] == [0.05, 0.05, 0.005, 0.005, 0.0005, 0.0005]
+    with pytest.raises(UsageError, match="no schedule"):
+        schedule(replace(RECIPE, schedule="none"), 1)  # type: ignore[arg-type]
+
+
+def test_crops_show_the_image_or_its_mirror_and_zeros_around_it() -> None:
+    x = torch.arange(1, 37, dtype=torch.uint8).view(1, 1, 6, 6).expand(64, 1, 6, 6)
+    out = augmentation.crop_and_flip(x, 2, True, torch.Generator().manual_seed(0))
+    assert out.shape == x.shape and out.dtype == torch.uint8 and len({tuple(one.flatten().tolist()) for one in out}) > 20
+    plain = torch.nn.functional.pad(x[:1], (2, 2, 2, 2))
+    windows = {tuple(one[..., i : i + 6, j : j + 6].flatten().tolist()) for one in (plain, plain.flip(3)) for i in range(5) for j in range(5)}
+    assert {tuple(one.flatten().tolist()) for one in out} <= windows
+    assert augmentation.crop_and_flip(x, 0, False, torch.Generator()) is x
+    assert augmentation.crop_and_flip(x[..., 1:5, 1:5], 0, False, torch.Generator().manual_seed(0), (6, 6)).shape == x.shape
+
+
+def test_a_kernel_for_each_image_is_a_convolution() -> None:
+    x, kernels = torch.randn(3, 2, 9, 8), torch.randn(3, 3, 3)
+    found = augmentation.convolve_each(x, kernels)
+    turned = augmentation.convolve_each(torch.nn.functional.pad(x, (1, 1, 1, 1)), kernels, transposed=True)
+    for i in range(3):
+        weight = kernels[i].expand(2, 1, 3, 3)
+        assert torch.allclose(found[i], torch.nn.functional.conv2d(x[i : i + 1], weight, groups=2)[0], atol=1e-5)
+        expected = torch.nn.functional.conv_transpose2d(x[i : i + 1], weight, padding=1, groups=2)[0]
+        assert torch.allclose(turned[i], expected, atol=1e-5)
+
+
+WEIGHTS = {"small": 114_210, "resnet18": 11_173_962, "vgg16": 14_724_042, "wrn34-10": 46_160_474, "densenet121": 6_956_298}
+"""As published for the small-image forms (WRN-34-10: 46.2 M, DenseNet-121: 7.0 M), and of torch's own layers."""
+
+
+@pytest.mark.parametrize("name", nets.NETS)
+def test_networks_have_their_size_and_serve_small_images(name: str) -> None:
+    with torch.device("meta"):
+        net = nets.make(name, 3, 10).eval()
+        assert net(torch.empty(2, 3, 8, 8)).shape == net(torch.empty(2, 3, 32, 32)).shape == (2, 10)
+    assert sum(parameter.numel() for parameter in net.parameters()) == WEIGHTS[name]
+    assert nets.last_layer(net).out_features == 10
+
+
+def test_the_cost_of_networks_and_adversaries() -> None:
+    assert cost.multiply_adds("resnet18", 3, 10, 32) == pytest.approx(0.556e9, rel=0.01)
+    assert 5e9 < cost.multiply_adds("wrn34-10", 3, 10, 32) < 8e9
+    assert cost.passes(RECIPE) == 3 and cost.passes(replace(RECIPE, adversarial=4.0, steps=10)) == 23
+    assert cost.work(replace(RECIPE, net="none"), 10, 3, 2, 32) == 3 * 10 * 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"adversarial": 4.0, "steps": 2},
+        {"adversarial": 127.5, "norm": "l2", "steps": 2},
+        {"adversarial": 3.0, "norm": "filter"},
+        {"objective": "contrast"},
+        {"precision": "bfloat16"},
+        {"schedule": "steps", "clip": 1.0},
+    ],
+    ids=str,
+)
+def test_every_way_to_train_learns_two_easy_classes(change: dict[str, object]) -> None:
+    outcome = train(plan(replace(RECIPE, epochs=6, **change)), 0)  # type: ignore[arg-type]
+    assert outcome.test["clean"] >= 80 and outcome.seconds > 0 and outcome.how == "eager"
+
+
+def test_only_the_last_layer_of_a_frozen_net_changes() -> None:
+    training = Training(plan(replace(RECIPE, frozen=True)), 0)
+    before = {name: value.clone() for name, value in training.net.state_dict().items()}
+    while not training.finished:
+        training.advance(2)
+    changed = {name for name, value in training.net.state_dict().items() if not torch.equal(value, before[name])}
+    assert changed == {"14.weight", "14.bias"}
+
+
+def test_weights_of_another_training_are_taken_over_but_for_the_last_layer(tmp_path: Path) -> None:
+    file = tmp_path / "weights.pt"
+    given = nets.make("small", 3, 7)
+    torch.save(given.state_dict(), file)
+    net = nets.make("small", 3, 2)
+    nets.load_weights(net, file)
+    assert torch.equal(net.state_dict()["0.weight"], given.state_dict()["0.weight"]) and nets.last_layer(net).out_features == 2
+    with pytest.raises(UsageError, match="weights of this net"):
+        nets.load_weights(nets.make("vgg16", 3, 2), file)
+    file.write_bytes(b"no weights")
+    with pytest.raises(UsageError, match="state dictionary"):
+        nets.load_weights(net, file)
+
+
+def test_side_by_side_is_the_same_as_one_after_the_other() -> None:
+    jobs = [Job(f"job {seed}", plan, seed, 1.0 + seed) for seed in range(3)]
+    seen: list[Progress] = []
+    found = {job.key: outcome for job, outcome in side_by_side.outcomes(jobs, 2, show=seen.append)}
+    assert found == {job.key: train(plan(), job.seed) for job in jobs}
+    assert seen[-1].done == 3 and seen[-1].left == pytest.approx(0, abs=1e-6)
+    assert "job 0 1/3" in seen[0].text and "left" in seen[0].text
+
+
+def test_a_killed_run_goes_on_within_a_training_and_ends_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side, "CHECKPOINT_SECONDS", 0.0)
+    jobs = [Job("one", plan, 5)]
+    assert not list(side_by_side.outcomes(jobs, parts=tmp_path, until=time.monotonic()))  # one epoch, then the time is up
+    assert len(list(tmp_path.glob("*.pt"))) == 1
+    trained: list[int] = []
+    step = Training.step
+    monkeypatch.setattr(Training, "step", lambda self: (trained.append(1), step(self))[1])
+    [(_, outcome)] = side_by_side.outcomes(jobs, parts=tmp_path)
+    assert len(trained) == 2 * 3 and not list(tmp_path.glob("*.pt"))  # two epochs of three steps were left
+    assert outcome == train(plan(), 5)
+
+
+def test_the_store_keeps_what_is_finished_and_skips_a_cut_line(tmp_path: Path) -> None:
+    file = tmp_path / "store.jsonl"
+    store = OutcomeStore(file, "a set")
+    store["a"] = outcome = Outcome({"clean": 50.0}, 90.0, 1, ((90.0, 50.0),), 3.0, "graph")
+    with file.open("a") as open_file:
+        open_file.write('{"key": "b", "te')
+    again = OutcomeStore(file, "a set")
+    assert dict(again) == {"a": outcome} and again["a"].how == "graph"
+    again["c"] = outcome
+    assert set(OutcomeStore(file)) == {"a", "c"}
+    with pytest.raises(UsageError, match="another --store"):
+        OutcomeStore(file, "another set")
+    with pytest.raises(UsageError, match="only grows"):
+        del again["a"]
+
+
+def test_wrong_recipes_are_refused() -> None:
+    for change in ({"objective": "none"}, {"stepping": "none"}, {"stepping": "graph"}):
+        with pytest.raises(UsageError):
+            Training(plan(replace(RECIPE, **change)), 0)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no adversary"):
+        train(plan(replace(RECIPE, adversarial=1.0, norm="none")), 0)
+    with pytest.raises(UsageError, match="odd"):
+        train(plan(replace(RECIPE, adversarial=4.0, norm="filter")), 0)
+    with pytest.raises(UsageError, match="saw none"):
+        Training(replace(plan(), images=plan().images[:0], labels=plan().labels[:0]), 0)

@@ -1,0 +1,1 @@
+"""Train networks on labelled images: on the CPU or a GPU, several side by side, resumable."""
