@@ -29,9 +29,10 @@ from warpwright.tasks import taskfile
 from warpwright.timing import measure, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
-from warpwright.verifier.ledger import CONFIRMING_ROUNDS, hidden_work, still_more
+from warpwright.verifier.ledger import CONFIRMING_ROUNDS, hidden_work, left_to_the_kernel, still_more
 from warpwright.verifier.rejections import Rejected, rejection, verdict_of
 from warpwright.workers.limits import Limits
+from warpwright.workers.procfs import written_bytes
 from warpwright.workers.sandbox import Worker
 
 __all__ = ["ORIGINAL", "LocalEvaluator", "versions"]
@@ -213,6 +214,7 @@ class LocalEvaluator:
         turns = streamed.StreamedProgram(trusted.judge, worker, "candidate", trusted.calls) if trusted.calls else None
         seconds, worthwhile = min(self._measuring.seconds, TIMING_SHARE * self._bench.left), self._measuring.worthwhile
         self._bench.tell("timing")
+        written = written_bytes(worker.pid)
         try:
             with self._bench.lock.exclusive():
                 measurement = trusted.compare(single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
@@ -224,7 +226,7 @@ class LocalEvaluator:
             return error.verdict, None
         except WorkerError as error:
             return verdict_of(error), None
-        hidden = self._hidden_work(trusted, measurement, single, turns)
+        hidden = self._hidden_work(trusted, measurement, single, turns) or left_to_the_kernel(written_bytes(worker.pid) - written)
         if hidden:
             return rejection("background", hidden), None
         late = verify.afterwards(trusted.judge, worker, "candidate")

@@ -112,6 +112,11 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 0
 
 
+def _rises(tensor: torch.Tensor) -> bool:
+    """Whether its values rise along its one dimension: edges of buckets, times. Out of order they would mean nothing."""
+    return tensor.dim() == 1 and tensor.numel() > 2 and bool((tensor.diff() > 0).all())
+
+
 def redistribute(inputs: Any, name: str, seed: int) -> Any:
     """Return nominal inputs with the values of distribution `name`; what is no floating-point tensor stays as it is."""
     from torch.utils._pytree import tree_map
@@ -124,7 +129,8 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
         if value.device not in generators:
             generators[value.device] = torch.Generator(value.device).manual_seed(seed)
         work = value if value.dtype in (torch.float32, torch.float64) else value.float()
-        return _TRANSFORMS[name](work, generators[value.device]).to(value.dtype)
+        made = _TRANSFORMS[name](work, generators[value.device]).to(value.dtype)
+        return made.sort().values if _rises(value) else made
 
     return inputs if name == "nominal" else tree_map(change, inputs)
 
