@@ -67,7 +67,8 @@ def record(single: Any, stream: Any, chosen: str) -> Record:
 def test_the_rule_holds_for_two_runs(single: str, stream: str, other_single: str, other_stream: str, chosen: str) -> None:
     one, other = record(single, stream, chosen), record(other_single, other_stream, chosen)
     assert one.measurement is not None and other.measurement is not None
-    slower = {name: replace(way, candidate=way.candidate * factor) for factor, (name, way) in zip((3.0, 0.2), other.measurement.regimes.items(), strict=True)}
+    pairs = zip((3.0, 0.2), other.measurement.regimes.items(), strict=True)
+    slower = {name: replace(way, candidate=way.candidate * factor) for factor, (name, way) in pairs}
     found = apart(one, replace(other, measurement=replace(other.measurement, regimes=slower)))
     assert found is not None and set(found.regimes) == {"single", "stream"} and found.conditions["regime"] == chosen
     assert found.regimes["stream"].verdict == "SLOWER" and found.verdict != "FASTER"
