@@ -64,7 +64,7 @@ class ModelNew(torch.nn.Module):
 """
 
 ANSWERS = {"right": "torch.softmax(y, dim=1)", "wrong": "torch.softmax(y.half(), dim=1).float()"}
-"""The right one takes all rows at once where the task takes them part by part: another program, with the same rounding in every row, on every device."""
+"""The right one takes all rows at once where the task takes them part by part: another program with the same rounding, on every device."""
 
 SIZES = {"cpu": {"rows": 256, "columns": 1024, "part": 16}, "cuda": {"rows": 4096, "columns": 4096, "part": 256}}
 SLICE = 0.05
