@@ -82,8 +82,8 @@ def test_parameters_of_a_case_are_read_as_they_were_written() -> None:
 def test_what_rises_goes_on_rising(name: str) -> None:
     """Edges of buckets mean nothing out of order; values that are in no order stay in none."""
     edges, values = distributions.redistribute([torch.linspace(-2, 2, 33), torch.randn(33)], name, 3)
-    assert bool((edges.diff() >= 0).all())
-    assert name == "zeros" or not bool((values.diff() >= 0).all())
+    assert bool((edges[1:] >= edges[:-1]).all())
+    assert name == "zeros" or not bool((values[1:] >= values[:-1]).all())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
