@@ -76,7 +76,7 @@ SATURATED = "torch.tanh(torch.where(torch.arange(256) < {few}, x, 100 + x.abs())
 
 
 @pytest.mark.parametrize(("few", "of", "runs"), [(1, 16, 48), (8, 64, 24), (200, 256, 6)])
-def test_where_few_elements_decide_the_original_runs_more_often(few: int, of: int, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_few_elements_decide_there_are_more_runs(few: int, of: int, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = judgement(tmp_path, SATURATED.format(few=few, of=of))
     moved: list[int] = []
     perturb = conditioning.distributions.perturb
