@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console
 
 from warpwright.base import Action, Candidate, Comparison, Errors, Measurement, Record, Regime, Source, Status, Task, Timing, Verdict
-from warpwright.reports import page, plots, report
+from warpwright.reports import artefact, page, plots, report
+from warpwright.search import feedback
 
 TASK = Task("rows", "/nowhere/rows.py", source_digest="1")
 ACTIONS = (Action("collapse", "sum_1"), Action("fold", "weight"), Action("channels_last"))
@@ -130,6 +131,8 @@ def test_both_ways_of_calling_are_shown() -> None:
     report.print_table([said], console)
     text = console.export_text()
     assert "single" in text and "stream" in text and "1.01x" in text and "1.70x" in text
+    assert "| 1.01x SAME | 1.70x FASTER | FASTER |" in report.markdown([said])
+    assert all(f"{name}: " in artefact.header(record) and f"In the regime {name}: " in feedback.profile(record) for name in ("single", "stream"))
     shown = page.page([record], "a.db", "title")
     assert "Ways of calling" in shown and "1.01x, 0.99 to 1.02" in shown and "a quiet &lt;machine&gt;" in shown
     again = report.read_record(json.loads(report.document(said, [record]))["records"][0])

@@ -1,11 +1,12 @@
 """A/A: the original timed against itself with the real workers: how often does the timer report a difference that does not exist?
 
-    python -m benchmarks.timing.aa --runs 100 --seconds 30 --out /tmp/aa
+    python -m benchmarks.timing.aa --tasks softmax,matmul --regimes single,stream --loads quiet,busy --runs 96 --seconds 8 --limit 1200 --out /tmp/aa
     python -m benchmarks.timing.aa --device cuda:0 --regimes single,stream --loads quiet,busy --runs 80 --seconds 2 --out $OUT
 
 The baseline's worker stays, as in a search; the candidate's is new in every run, and the device's lock is held while it is timed: other runs of
 warpwright stand still, everything else goes on. `busy`: half of the cores compute, and on a GPU another process multiplies matrices. The third
-regime, of kernels on the device, has a script of its own (`device_aa`). Rows go to OUT/rows.jsonl as they are known.
+regime, of kernels on the device, has a script of its own (`device_aa`). Rows go to OUT/rows.jsonl as they are known. `--limit` is for everything:
+each task, regime and load gets the same part of it, and what one leaves goes to the next.
 """
 
 from __future__ import annotations
@@ -171,12 +172,12 @@ def main() -> None:
     parser.add_argument("--tasks", default="softmax", help=f"names out of {', '.join(TASKS)}, joined by commas")
     parser.add_argument("--regimes", default="single", help="single, stream, or both, joined by a comma")
     parser.add_argument("--loads", default="quiet", help="quiet, busy, or both, joined by a comma")
-    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no comparison is begun")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds in all, after which no comparison is begun")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, required=True)
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + chosen.limit
+    began = time.monotonic()
 
     def write(row: dict[str, Any]) -> None:
         with (chosen.out / "rows.jsonl").open("a") as file:
@@ -185,21 +186,21 @@ def main() -> None:
 
     write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), **device_facts(chosen.device)})
     names, ways = chosen.tasks.split(","), [(regime, load) for load in chosen.loads.split(",") for regime in chosen.regimes.split(",")]
-    runs = max(1, chosen.runs // (len(names) * len(ways)))
-    for name in names:
+    parts = len(names) * len(ways)
+    runs = max(1, chosen.runs // parts)
+    for place, name in enumerate(names):
         try:
             with opened(name, chosen.device) as bench:
-                for regime, load in ways:
+                for number, (regime, load) in enumerate(ways, 1 + place * len(ways)):
                     rows = []
                     with busy(load, chosen.device):
                         for seed in range(runs):
-                            if time.monotonic() > end:
+                            started = time.monotonic()
+                            if started - began > chosen.limit * number / parts:
                                 break
-                            began = time.monotonic()
-                            rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - began))
+                            rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started))
                             write({"regime": regime, "machine": load, "task": name, "run": seed, **rows[-1]})
-                    if rows:
-                        write(summary(regime, load, name, rows))
+                    write(summary(regime, load, name, rows) if rows else {"regime": regime, "machine": load, "task": name, "left out": "no time"})
         except Exception:
             write({"task": name, "error": traceback.format_exc()[-800:]})
 

@@ -39,7 +39,7 @@ class Model(torch.nn.Module):
         self.weight = torch.nn.Parameter(torch.rand({columns}) + 0.5)
 
     def forward(self, x):
-        return torch.softmax(x * self.weight, dim=1)
+        return torch.cat([torch.softmax(part * self.weight, dim=1) for part in x.split({part})])
 
 
 def get_inputs():
@@ -63,8 +63,10 @@ class ModelNew(torch.nn.Module):
         return {answer}
 """
 
-ANSWERS = {"right": "torch.exp(torch.log_softmax(y, dim=1))", "wrong": "torch.softmax(y.half(), dim=1).float()"}
-SIZES = {"cpu": {"rows": 256, "columns": 1024}, "cuda": {"rows": 4096, "columns": 4096}}
+ANSWERS = {"right": "torch.softmax(y, dim=1)", "wrong": "torch.softmax(y.half(), dim=1).float()"}
+"""The right one takes all rows at once where the task takes them part by part: another program with the same rounding, on every device."""
+
+SIZES = {"cpu": {"rows": 256, "columns": 1024, "part": 16}, "cuda": {"rows": 4096, "columns": 4096, "part": 256}}
 SLICE = 0.05
 
 

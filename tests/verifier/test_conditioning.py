@@ -8,6 +8,7 @@ import pytest
 
 from warpwright.base import Case
 from warpwright.tasks import taskfile
+from warpwright.verifier.judge import conditioning, oracle
 from warpwright.verifier.judge.judgement import Judgement
 from warpwright.verifier.judge.reference import Original
 
@@ -68,3 +69,51 @@ def test_a_tie_of_integers_may_go_either_way(tmp_path: Path) -> None:
         other = own.clone()
         other[2, 0] = value
         assert judge.judge([other], case, 0)["check"] == check, value
+
+
+SATURATED = "torch.tanh(torch.where(torch.arange(256) < {few}, x, 100 + x.abs()))[:1, :{of}]"
+"""Of one row all elements but a few are 1. Fewer than one in 36 would be sensitive, and compared apart."""
+
+
+@pytest.mark.parametrize(("few", "of", "runs"), [(1, 16, 48), (8, 64, 24), (200, 256, 6)])
+def test_where_few_elements_decide_there_are_more_runs(few: int, of: int, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = judgement(tmp_path, SATURATED.format(few=few, of=of))
+    moved: list[int] = []
+    perturb = conditioning.distributions.perturb
+    monkeypatch.setattr(conditioning.distributions, "perturb", lambda inputs, seed: moved.append(seed) or perturb(inputs, seed))
+    conditioning.examined(judge.original, Case("normal", 3), 0)
+    assert len(set(moved)) >= runs if few == 8 else len(set(moved)) == runs
+
+
+@pytest.mark.parametrize(("few", "of"), [(1, 16), (200, 256)])
+def test_twice_what_is_allowed_is_refused_however_few_elements_decide(few: int, of: int, tmp_path: Path) -> None:
+    judge = judgement(tmp_path, SATURATED.format(few=few, of=of))
+    case = Case("normal", 3)
+    [leaf] = conditioning.examined(judge.original, case, 0).leaves
+    sign = torch.where(torch.arange(of) % 2 == 0, 1.0, -1.0)
+    for error in (leaf.allowed.rms * sign, leaf.allowed.max * (torch.arange(of) == 0)):
+        assert judge.judge([(leaf.exact + 2 * error).float()], case, 0)["check"] == "values"
+        assert judge.judge([(leaf.exact + error / 4).float()], case, 0)["check"] == ""
+
+
+def test_every_output_is_divided(tmp_path: Path) -> None:
+    """Of two outputs with near ties, not the first alone."""
+    judge = judgement(tmp_path, "[torch.softmax((x @ x.t()) * factor, 1) for factor in (1e9, 2e9)]")
+    leaves = conditioning.examined(judge.original, Case("nominal", 3), 0).leaves
+    assert all(leaf.sensitive is not None and bool(leaf.sensitive.any()) for leaf in leaves)
+
+
+def test_luck_refuses_less_than_one_honest_judgement_in_ten_thousand() -> None:
+    """Errors of elements with widths of every steepness, drawn; `benchmarks.verifier.luck` works the probabilities out."""
+    generator = torch.Generator().manual_seed(4)
+    refused = trials = 0
+    for steepness in (6.0, 2.0, 1.0, 0.5):
+        widths = torch.arange(1, 65, dtype=torch.float64) ** -steepness
+        for _ in range(400):
+            errors = widths * torch.randn(60, 64, generator=generator, dtype=torch.float64)
+            far = 4 * widths * torch.randn(6, 64, generator=generator, dtype=torch.float64)
+            runs = conditioning.runs_for(torch.cat([far, errors[:7]]).abs().amax(0))
+            for size in (lambda e: e.abs().amax(-1), lambda e: e.square().mean(-1).sqrt()):
+                refused += bool(size(errors[-1]) > oracle.SLACK * size(errors[: runs + 1]).max())
+            trials += 1
+    assert trials == 1600 and refused <= 1

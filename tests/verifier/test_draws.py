@@ -12,6 +12,7 @@ from warpwright.verifier.checks import DISTRIBUTIONS, INFINITE
 from warpwright.verifier.draw import Draw, with_draw
 from warpwright.verifier.judge import discrete, distributions
 from warpwright.verifier.judge_client import TWICE, cases
+from warpwright.workers.tensors import variants
 
 torch = pytest.importorskip("torch")
 SEEDS = range(20)
@@ -75,3 +76,19 @@ def test_every_distribution_has_its_cases() -> None:
 def test_parameters_of_a_case_are_read_as_they_were_written() -> None:
     draws = [Draw(), Draw(of=0), Draw(fixed=1, variant=7), Draw(layout=random.Random(1).randrange(9))]
     assert [Draw.of_case(with_draw(Case("normal", 1), draw)) for draw in draws] == draws
+
+
+@pytest.mark.parametrize("name", sorted(set(DISTRIBUTIONS) - {"nominal", "special"}))
+def test_what_rises_goes_on_rising(name: str) -> None:
+    """Edges of buckets mean nothing out of order; values that are in no order stay in none."""
+    edges, values = distributions.redistribute([torch.linspace(-2, 2, 33), torch.randn(33)], name, 3)
+    assert bool((edges[1:] >= edges[:-1]).all())
+    assert name == "zeros" or not bool((values[1:] >= values[:-1]).all())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_in_a_turn_of_calls_what_rises_stays_as_it_is(seed: int) -> None:
+    inputs = [torch.linspace(-2, 2, 33), torch.randn(33)]
+    edges, values = variants.vary(inputs, seed, variants.like(inputs))
+    assert torch.equal(edges, inputs[0]) and not torch.equal(values, inputs[1])
+    assert not torch.equal(variants.vary(inputs[:1], seed, variants.like(inputs[:1]))[0], inputs[0])

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from warpwright.verifier.ledger import Ledger, hidden_work, still_more
+import pytest
+
+from warpwright.verifier.ledger import MOST_WRITTEN, Ledger, hidden_work, left_to_the_kernel, still_more
+from warpwright.workers.procfs import written_bytes
 
 
 def ledger(device: str, preparing: list[float]) -> Ledger:
@@ -45,3 +52,18 @@ def test_an_alarm_holds_only_where_preparations_that_take_turns_differ() -> None
     assert not still_more(noisy, noisy[::-1], 0.004)
     assert still_more([one + 0.040 for one in noisy], noisy[::-1], 0.004)
     assert not still_more([one + 0.040 for one in noisy], noisy[::-1], 0.004, spare=0.060)
+
+
+def test_bytes_written_to_a_disk_are_work_for_the_kernel(tmp_path: Path) -> None:
+    """Memory that lies in files (/dev/shm) is none: nobody writes it out."""
+    assert left_to_the_kernel(MOST_WRITTEN) == "" and "puts on the disk" in left_to_the_kernel(MOST_WRITTEN + 1)
+    text = f"import sys; f = open({str(tmp_path / 'f')!r}, 'wb'); f.write(bytes(1 << 22)); f.flush(); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdin is not None
+        process.stdout.readline()
+        seen = written_bytes(process.pid)
+        process.stdin.close()
+        process.wait(20)
+    if os.path.exists("/proc/self/io") and seen == 0:
+        pytest.skip("the folder of tests is no disk, or the kernel does not count")
+    assert seen >= 1 << 22

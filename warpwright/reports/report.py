@@ -206,18 +206,13 @@ def table(said: Sequence[Line]) -> Table:
     shown.add_column("task", overflow="fold")
     for head in (*(f"{name} ms" for name in names), "ours ms"):
         shown.add_column(head, justify="right")
-    ways = _ways(said)
+    ways = summary.ways_of(said)
     for head in (*ways, "vs best", "vs eager"):
         shown.add_column(head, justify="right", no_wrap=True)
     shown.add_column("verdict", no_wrap=True)
     for one in said:
         shown.add_row(*_cells(one, names, ways))
     return shown
-
-
-def _ways(said: Sequence[Line]) -> list[str]:
-    """Return the regimes to show, where a line has more than one: that of its verdict says the same as the verdict otherwise."""
-    return sorted({name for one in said if len(one.get("regimes", {})) > 1 for name in one["regimes"]})
 
 
 def _cells(one: Line, names: Sequence[str], ways: Sequence[str]) -> list[Text]:

@@ -109,9 +109,19 @@ def _median(values: Sequence[float]) -> float:
 def table(lines: Sequence[Line]) -> str:
     """Return the lines as one markdown table, a row a task, in the order given."""
     baselines = _baseline_names(lines)
-    head = ["task", "status", *(f"{name} ms" for name in baselines), "ours ms", "vs best", "vs eager", "verdict", "recipe or reason"]
-    rows = [_row(line, baselines) for line in lines]
+    ways = ways_of(lines)
+    head = ["task", "status", *(f"{name} ms" for name in baselines), "ours ms", "vs best", "vs eager", *ways, "verdict", "recipe or reason"]
+    rows = [_row(line, baselines, ways) for line in lines]
     return "\n".join(["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]) + "\n"
+
+
+def ways_of(lines: Sequence[Line]) -> list[str]:
+    """Return the regimes to show, where a line has more than one: that of its verdict says the same as the verdict otherwise."""
+    return sorted({name for line in lines if len(line.get("regimes") or {}) > 1 for name in line["regimes"]})
+
+
+def _way(regime: Mapping[str, Any] | None) -> str:
+    return f"{regime['speedup']:.2f}x {regime['verdict']}" if regime else ""
 
 
 def _baseline_names(lines: Sequence[Line]) -> list[str]:
@@ -120,7 +130,7 @@ def _baseline_names(lines: Sequence[Line]) -> list[str]:
     return sorted(names, key=lambda name: name != "eager")
 
 
-def _row(line: Line, baselines: Iterable[str]) -> list[str]:
+def _row(line: Line, baselines: Iterable[str], ways: Iterable[str]) -> list[str]:
     times = line.get("baselines") or {}
     speedups = line.get("speedup") or {}
     recipe = "; ".join(line.get("recipe") or []) or ("as written" if line["status"] == "ok" else "")
@@ -132,6 +142,7 @@ def _row(line: Line, baselines: Iterable[str]) -> list[str]:
         _milliseconds(line.get("ours_ms")),
         _times(speedups.get("best"), speedups.get("interval")),
         _times(speedups.get("eager"), speedups.get("eager_interval")),
+        *(_way((line.get("regimes") or {}).get(name)) for name in ways),
         line.get("verdict") or "",
         _cell(said),
     ]

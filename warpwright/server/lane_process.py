@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from warpwright import run, targets
-from warpwright.base import BASELINE, Action, Candidate, Comparison, Measurement, Record, Source, Task, from_json, target_of, to_json
+from warpwright.base import BASELINE, Action, Candidate, Comparison, Measurement, Record, Regime, Source, Task, from_json, target_of, to_json
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.loop import Failed, ablate, make_candidate
 from warpwright.run import Settings
@@ -141,10 +141,25 @@ def apart(first: Record, second: Record) -> Measurement | None:
     one, other = first.measurement.candidate, second.measurement.candidate
     low, high = other.low / one.high, other.high / one.low
     verdict: Comparison = "FASTER" if low > run.WORTHWHILE else "SLOWER" if high < 1 / run.WORTHWHILE else "UNSURE"
+    ways = {
+        name: _regime_apart(regime, second.measurement.regimes[name])
+        for name, regime in first.measurement.regimes.items() if name in second.measurement.regimes
+    }  # fmt: skip
+    if verdict == "FASTER" and any(way.verdict == "SLOWER" for way in ways.values()):
+        verdict = "UNSURE"
+    conditions = {"note": "timed in two runs", "regime": first.measurement.conditions.get("regime", "single")}
     return replace(
         first.measurement, baselines={"second": other}, best_baseline="second", speedup=other.median / one.median, interval=(low, high),
-        verdict=verdict, conditions={"note": "timed in two runs"}, regimes={},
+        verdict=verdict, conditions=conditions, regimes=ways,
     )  # fmt: skip
+
+
+def _regime_apart(one: Regime, other: Regime) -> Regime:
+    """Return one program against another in a regime, each timed beside the baselines in a run of its own: the doubts of both add up."""
+    speedup = other.candidate / one.candidate
+    low, high = (speedup * (one.interval[at] / one.speedup) / (other.interval[1 - at] / other.speedup) for at in (0, 1))
+    verdict: Comparison = "FASTER" if low > run.WORTHWHILE else "SLOWER" if high < 1 / run.WORTHWHILE else "UNSURE"
+    return Regime(one.candidate, {"second": other.candidate}, "second", speedup, (low, high), verdict, "timed in two runs")
 
 
 class _Orders:

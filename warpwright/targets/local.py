@@ -22,6 +22,7 @@ from warpwright import native
 from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Measuring
+from warpwright.targets import pair
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, add_baselines, start, trust
 from warpwright.targets.versions import versions
@@ -29,9 +30,10 @@ from warpwright.tasks import taskfile
 from warpwright.timing import measure, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
-from warpwright.verifier.ledger import CONFIRMING_ROUNDS, hidden_work, still_more
+from warpwright.verifier.ledger import CONFIRMING_ROUNDS, hidden_work, left_to_the_kernel, still_more
 from warpwright.verifier.rejections import Rejected, rejection, verdict_of
 from warpwright.workers.limits import Limits
+from warpwright.workers.procfs import written_bytes
 from warpwright.workers.sandbox import Worker
 
 __all__ = ["ORIGINAL", "LocalEvaluator", "versions"]
@@ -213,6 +215,7 @@ class LocalEvaluator:
         turns = streamed.StreamedProgram(trusted.judge, worker, "candidate", trusted.calls) if trusted.calls else None
         seconds, worthwhile = min(self._measuring.seconds, TIMING_SHARE * self._bench.left), self._measuring.worthwhile
         self._bench.tell("timing")
+        written = written_bytes(worker.pid)
         try:
             with self._bench.lock.exclusive():
                 measurement = trusted.compare(single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
@@ -224,14 +227,14 @@ class LocalEvaluator:
             return error.verdict, None
         except WorkerError as error:
             return verdict_of(error), None
-        hidden = self._hidden_work(trusted, measurement, single, turns)
+        hidden = self._hidden_work(trusted, measurement, single, turns) or left_to_the_kernel(written_bytes(worker.pid) - written)
         if hidden:
             return rejection("background", hidden), None
         late = verify.afterwards(trusted.judge, worker, "candidate")
         return (verdict, trusted.annotated(measurement)) if late is None else (late, None)
 
     def _beside_one_another(self, trusted: Trusted, first: Candidate, second: Candidate) -> Measurement | None:
-        """Build and verify both, each in a process of its own, and time them; neither may work outside its calls."""
+        """Build and verify both, each in a process of its own, and time them in each regime; neither may work outside its calls."""
         judge, bench = trusted.judge, self._bench
         with self._worker() as one, Worker("candidate", bench.place, bench.limits) as other:
             for worker, candidate in ((one, first), (other, second)):
@@ -240,24 +243,8 @@ class LocalEvaluator:
                 with bench.beside_others():
                     if rejected or not verify.verify(judge, worker, "candidate", self.task).ok:
                         return None
-            programs = [timed.TimedProgram(judge, worker, "candidate", name) for worker, name in ((one, "first"), (other, "second"))]
-            try:
-                with bench.lock.exclusive():
-                    measured = measure.compare(
-                        programs[0], {"second": programs[1]}, judge.fresh, seconds=self._measuring.seconds, floor_seconds=0.0,
-                        overhead_seconds=trusted.overhead, rng=self._random, check_share=0.1, hidden_inputs=judge.hidden,
-                    )  # fmt: skip
-                seconds = {"first": measured.candidate.median, "second": measured.baselines["second"].median}
-                last = programs[1].check()
-            except (Rejected, measure.WrongDuringTiming, WorkerError):
-                return None
-        saved = seconds["second"] - seconds["first"]
-        ledgers = [program.ledger for program in programs]
-        spare = programs[0].spare
-        hidden = hidden_work(ledgers[0], ledgers[1:], saved, spare) or hidden_work(ledgers[1], ledgers[:1], -saved, spare)
-        if hidden or (last is not None and not last.ok):
-            return None
-        return measured
+            with bench.lock.exclusive():
+                return pair.compare(trusted, one, other, self._measuring.seconds, self._random)
 
     def _hidden_work(
         self, trusted: Trusted, measurement: Measurement, single: timed.TimedProgram, turns: streamed.StreamedProgram | None

@@ -102,7 +102,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "negated": "nominal times -1",
     "offset": "nominal plus 10",
     "near_one": "1 plus a hundredth of standard normal: products neither vanish nor overflow",
-    "edited": "the first nominal input with a few elements replaced (about eight, or one in 65536)",
+    "edited": "the first nominal input with one element replaced, or a few of each tensor (about eight, or one in 65536)",
     "permuted": "the first nominal input, each tensor's values rolled by another distance",
     "zeros": "all zero",
     "huge": "nominal times 10,000",

@@ -1,4 +1,7 @@
-"""How the inputs of a case are drawn, besides its distribution and its seed: what `Case.params` holds for the verifier. Standard library only."""
+"""How the inputs of a case are drawn, besides its distribution and its seed, and how states are changed: what judge and parent both go by.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,22 @@ VARIATIONS = ("edited", "permuted")
 
 STRIDED = "strided"
 """The distribution whose inputs lie in memory otherwise than the task's own."""
+
+MIXED = 1000
+"""From here on a state is state 1 with one tensor changed: number MIXED + len(CHANGES) * k + c has the k-th changed as CHANGES[c] says."""
+
+CHANGES = ("element", "tensor", "row", "row ends", "column", "column ends")
+"""One element moved; the whole tensor from state 2; or two elements of a row or a column exchanged, from its middle or its ends. An exchange leaves
+the sum, the norm and every other mark of the tensor that knows no places as they were; one in a row also those of each row, one in a column those
+of each column. From the middle it leaves the places of the extremes too; from the ends it is seen where only the extremes matter."""
+
+EXCHANGES = CHANGES[2:]
+"""Those that exchange two elements."""
+
+
+def mixed(tensor: int, change: str) -> int:
+    """Return the number of the state in which the tensor that has this number is changed so."""
+    return MIXED + len(CHANGES) * tensor + CHANGES.index(change)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,6 @@ TWICE = [STRIDED, "edited"]
 """Distributions with two cases."""
 
 SEEDS = 1 << 31
-MIXED = 1000
-"""States from this number on are state 1 with one tensor changed (`reference.MIXED`)."""
-
 TIMED_STATE = 2
 """Number of the state that is loaded while programs are timed."""
 

@@ -74,6 +74,18 @@ def hidden_work(candidate: Ledger, baselines: list[Ledger], saved: float, spare:
     return f"it worked {worked * 1e3:.1f} ms before each timed call, while it was made ready for it; the originals {usual * 1e3:.1f} ms"
 
 
+MOST_WRITTEN = 32 << 20
+"""Bytes that a program may write to files on a disk while it is timed. The kernel writes them out when it likes, in others' turns too: 32 MiB are
+some 30 ms of a disk and a few of a core, spread over all of a timing."""
+
+
+def left_to_the_kernel(written: int) -> str:
+    """Return why so many bytes written to files are work that is done in others' turns, or ""."""
+    if written <= MOST_WRITTEN:
+        return ""
+    return f"it wrote {written / 1e6:.0f} MB to files while it was timed, which the kernel puts on the disk while others are timed"
+
+
 CONFIRMING_ROUNDS = 12
 """Of a candidate's and a baseline's turn, after an alarm."""
 

@@ -24,8 +24,8 @@ from typing import Any
 from warpwright.base import Build, Case, Source, Task, Verdict
 from warpwright.verifier import aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
-from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
-from warpwright.verifier.judge_client import MIXED, TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
+from warpwright.verifier.draw import EXCHANGES, STRIDED, VARIATIONS, Draw, mixed, with_draw
+from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, write_state
 from warpwright.workers.limits import Limits
 from warpwright.workers.process import Activity
@@ -44,9 +44,14 @@ COMPILERS = ("compile", "triton", "cpp_extension", "nvrtc", "cuda_on_cpu", "subp
 WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work go to sleep once and do not wake up
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
-SINGLE_CHANGES = 3
+SINGLE_CHANGES, MORE_CHANGES_SECONDS = 3, 2.0
+"""So many changes of a single tensor: an element, all of it, an exchange. The other exchanges too, as long as the changes have not taken so long."""
+
 KEPT_CALLS = ((40, 2.0), (128, 0.5), (300, 0.1))
 """So many further calls are made before an output that was kept is looked at again: up to each number, as long as they have not taken so long."""
+
+LAST = "last"
+"""In place of a slot: the call is on the last call's inputs, which are not laid out anew."""
 
 SETTLE_TRIES = 4
 POISONS = (0x11, 0x66, 0x66, 0x11, 0x11, 0x66)  # three times each, so that dice are not taken for memory; not in turns, as the addresses are
@@ -235,18 +240,30 @@ class _Verification:
 
         Each is put back and followed by a call before the next, so that nothing else changes at the same time.
         """
-        names = list(self.judge.state(1))
+        began, state = time.monotonic(), self.judge.state(1)
+        names = list(state)
         order = self.random.sample(range(len(names)), len(names))
-        for turn in range(SINGLE_CHANGES if names else 0):
-            at = order[turn % len(names)]
-            which, name = MIXED + 3 * at + turn % 3, names[at]  # an element, a whole tensor, two elements exchanged
+        tables = [at for at in order if len(state[names[at]]["shape"]) > 1] or order
+        changes = ["element", "tensor", *self.random.sample(EXCHANGES, len(EXCHANGES))]
+        for turn, change in enumerate(changes if names else ()):
+            if turn >= SINGLE_CHANGES and time.monotonic() - began > MORE_CHANGES_SECONDS:
+                break
+            at = (tables if change in EXCHANGES else order)[turn % len(tables if change in EXCHANGES else order)]
+            which, name = mixed(at, change), names[at]
             if not self.judge.viable(case, which):
                 continue
             self.write(name, which)
-            self.call(case, which, slot="same", check="stale_state", loaded=True)
+            untouched = change == "tensor" and self.repeatable  # else a program may look at its state whenever its inputs are let go
+            self.call(case, which, slot=LAST if untouched else "same", check="stale_state", loaded=True)
             self.write(name, 1)
             with as_rejections(case.name):
                 self.once(self.judge.ship(case), "same")
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call leaves inputs and state as they were, so that another one can be made on what lies there."""
+        facts = self.judge.facts
+        return not any(facts["mutated_inputs"]) and not facts["mutated_state"] and not facts["stateful"]
 
     def timed_state(self, case: Case) -> None:
         """Write the last state through `.data` and switch the mode of training and back; then load it, as it is for the timing; a call after each."""
@@ -319,8 +336,9 @@ class _Verification:
 
     def once(self, shipment: Shipment, slot: str) -> None:
         """Make one call."""
-        poison = self.random.choice((0, 0x55, 0xFF))
-        prepare_call(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
+        if slot != LAST:
+            poison = self.random.choice((0, 0x55, 0xFF))
+            prepare_call(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
         self.worker.go()
 
     def explained(self, comparison: Comparison, shipment: Shipment, check: str) -> Comparison:

@@ -46,6 +46,15 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def written_bytes(pid: int) -> int:
+    """Return the bytes that a process has had put on a disk, or that wait for it; 0 if it is gone or the kernel does not say."""
+    try:
+        fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+        return int(fields["write_bytes"])
+    except (OSError, KeyError, ValueError):
+        return 0
+
+
 def stat_fields(folder: str) -> list[str]:
     """Return the fields of a process's or thread's `stat` from the third of proc(5), the state letter, on. Raises OSError if it is gone."""
     return Path(folder, "stat").read_text().rpartition(")")[2].split()

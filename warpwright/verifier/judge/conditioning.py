@@ -4,7 +4,8 @@ A softmax of huge values is ones and zeros, but where two of them nearly tie a r
 which of such elements the original itself gets right is luck. So where a program's values are refused, the original is asked again, on inputs that
 are moved a little (`examined`):
 
-    by at most one ulp    the worst of the errors stands for the original's own: a few elements may make up all of its error
+    by at most one ulp    the worst of the errors stands for the original's own: a few elements may make up all of its error, and then it takes
+                          more runs to know how large that may be (`FEW`)
     by four ulp           elements that move by more than 1 % of the output's size, or far more than the others, are sensitive: they are compared
                           apart from the others, with twice what the moves did to them. The others keep the error of the others.
 
@@ -14,6 +15,7 @@ that passes without it is never examined.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -25,8 +27,22 @@ from warpwright.verifier.judge import distributions, oracle
 from warpwright.verifier.judge.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
 
 NEAR_RUNS = 6
-"""Where one element of an output makes up its error, a program as good as the original errs by more than twice the worst of so many runs and the
-original's own in one case of 1,200; with three runs it was one of 80."""
+FEW = ((4, 48), (16, 24))
+"""Where fewer elements than this decide: so many runs. A program as good as the original errs by more than twice the worst of the runs and of the
+original's own error with these probabilities, errors being normal (the larger of maximum and RMS; `python -m benchmarks.verifier.luck`):
+
+    deciding    6 runs     24 runs    48 runs
+    1           1.1e-2     3.3e-4     3.8e-5
+    4           9.3e-4     1.3e-5
+    16          3.6e-5
+"""
+
+DECIDING = 0.5
+"""Elements decide that moves shift by this share of the largest shift, or more. What is shifted less adds little to any of the three errors, and
+that only makes them steadier."""
+
+MORE_SECONDS = 20.0
+"""For the runs beyond NEAR_RUNS, at most: an original may take seconds a run."""
 
 FAR_RUNS, FAR_ULPS = 4, 4.0
 """Runs with signs drawn for each element, besides two in which all of them move up, and down."""
@@ -48,20 +64,26 @@ def examined(original: Original, case: Case, which: int) -> Answer:
     answer = original.answer(case, which)
     inputs = original.inputs(case)
     moves = [_Moves(leaf) for leaf in answer.leaves]
-    for close, values in _runs(original, inputs, case.seed, which):
+    for close, values in _runs(original, inputs, case.seed, which, NEAR_RUNS):
         for leaf, value in zip(moves, values, strict=True):
             leaf.add(value, close)
-    if any(leaf.divide() for leaf in moves):
-        for close, values in _runs(original, inputs, case.seed, which):
+    for leaf in moves:
+        leaf.divide()
+    near = max((leaf.near_runs for leaf in moves), default=NEAR_RUNS)
+    if near > NEAR_RUNS or any(leaf.sensitive is not None for leaf in moves):
+        for close, values in _runs(original, inputs, case.seed, which, near):
             for leaf, value in zip(moves, values, strict=True):
-                leaf.add_apart(value, close)
+                leaf.add_again(value, close)
     return replace(answer, leaves=tuple(leaf.result(original) for leaf in moves))
 
 
-def _runs(original: Original, inputs: Any, seed: int, which: int) -> Iterator[tuple[bool, list[torch.Tensor]]]:
+def _runs(original: Original, inputs: Any, seed: int, which: int, near: int) -> Iterator[tuple[bool, list[torch.Tensor]]]:
     """Yield the original's outputs on inputs that are moved: whether by no more than an ulp, and the outputs."""
+    began = time.monotonic()
     yield True, _run(original, inputs, which)
-    for run in range(NEAR_RUNS):
+    for run in range(near):
+        if run >= NEAR_RUNS and time.monotonic() - began > MORE_SECONDS:
+            break
         yield True, _run(original, distributions.perturb(inputs, seed + 31 * (run + 1)), which)
     permitted = original.permitted(inputs, which)
     if permitted:
@@ -86,6 +108,8 @@ class _Moves:
         self.sensitive: torch.Tensor | None = None
         self.rest = self.apart = NO_ERROR
         self.seen: list[torch.Tensor] = []
+        self.near_runs = NEAR_RUNS
+        """That the second round is to make."""
 
     def add(self, value: torch.Tensor, close: bool) -> None:
         """Take in an output of the first round."""
@@ -104,20 +128,25 @@ class _Moves:
             shift = (values[piece].to(exact.dtype) - exact[piece]).abs().float()
             torch.maximum(self.spread[piece], torch.nan_to_num(shift, nan=0.0, posinf=0.0), out=self.spread[piece])
 
-    def divide(self) -> bool:
-        """Find the sensitive elements; return whether there are any."""
-        if self.spread is not None:
-            limit = min(SENSITIVE * self.leaf.scale.rms, OUTLIER * float(self.spread.square().mean().sqrt())) if len(self.spread) else 0.0
-            self.sensitive = (self.spread > limit).reshape(self.leaf.exact.shape)
+    def divide(self) -> None:
+        """Find the sensitive elements, if there are any, and how many runs the others need."""
+        if self.spread is not None and len(self.spread):
+            limit = min(SENSITIVE * self.leaf.scale.rms, OUTLIER * float(self.spread.square().mean().sqrt()))
+            above = self.spread > limit
+            self.sensitive = above.reshape(self.leaf.exact.shape)
+            self.near_runs = runs_for(self.spread[~above])
             self.spread = self.spread[:0]
         if self.sensitive is not None and not bool(self.sensitive.any()):
             self.sensitive = None
-        return self.sensitive is not None
 
-    def add_apart(self, value: torch.Tensor, close: bool) -> None:
+    def add_again(self, value: torch.Tensor, close: bool) -> None:
         """Take in an output of the second round."""
         leaf, sensitive = self.leaf, self.sensitive
-        if sensitive is None or value.shape != leaf.exact.shape:
+        if value.shape != leaf.exact.shape:
+            return
+        if sensitive is None:
+            if leaf.is_real and close:
+                self.error = oracle.worst(self.error, _finite(oracle.errors_of(value, leaf.exact)))
             return
         if not leaf.is_real:
             assert leaf.own is not None
@@ -139,6 +168,12 @@ class _Moves:
             leaf, original=self.rest, scale=scale, allowed=original.allowed(leaf.path, self.rest, scale, leaf.dtype), sensitive=sensitive,
             allowed_there=oracle.tolerance(self.apart, oracle.scale_of(leaf.exact[sensitive]), leaf.dtype),
         )  # fmt: skip
+
+
+def runs_for(spread: torch.Tensor) -> int:
+    """Return how many runs it takes to know the error of elements that moves shift so far: more where few of them decide."""
+    deciding = int((spread >= DECIDING * spread.max()).sum()) if len(spread) else 0
+    return next((runs for fewer, runs in FEW if 0 < deciding < fewer), NEAR_RUNS)
 
 
 def _finite(error: Errors) -> Errors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0
 MASKED_SHARE = 1 / 64
 EDITED_SHARE, EDITED_AT_LEAST = 2**-16, 8  # more edits than that would meet a fingerprint of 64 samples too often
+NUDGED_SHARE = 0.5
+"""Of the edited cases: one element of one tensor is replaced, and nothing else."""
 
 
 def _random(tensor: torch.Tensor, generator: torch.Generator, normal: bool = True) -> torch.Tensor:
@@ -76,6 +79,14 @@ def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return torch.where(chosen, 2 * _random(tensor, generator), tensor)
 
 
+def _nudged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """One element replaced: half of the fingerprints of half of the elements do not see it."""
+    made = tensor.clone(memory_format=torch.contiguous_format)
+    place = int(torch.randint(tensor.numel(), (1,), generator=generator, device=tensor.device))
+    made.view(-1)[place] = 2 * torch.empty_like(made.view(-1)[0]).normal_(generator=generator)
+    return torch.empty_like(tensor).copy_(made)
+
+
 def _permuted(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """The same values elsewhere: sums and other symmetric fingerprints do not see it."""
     shift = int(torch.randint(1, max(2, tensor.numel()), (1,), generator=generator, device=tensor.device))
@@ -112,19 +123,33 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 0
 
 
+def _rises(tensor: torch.Tensor) -> bool:
+    """Whether its values rise along its one dimension: edges of buckets, times. Out of order they would mean nothing."""
+    return tensor.dim() == 1 and tensor.numel() > 2 and bool((tensor.diff() > 0).all())
+
+
 def redistribute(inputs: Any, name: str, seed: int) -> Any:
     """Return nominal inputs with the values of distribution `name`; what is no floating-point tensor stays as it is."""
-    from torch.utils._pytree import tree_map
+    from torch.utils._pytree import tree_leaves, tree_map
 
     generators: dict[torch.device, torch.Generator] = {}
+    dice, seen = random.Random(seed), 0
+    reals = sum(_is_real(value) for value in tree_leaves(inputs))
+    alone = dice.randrange(reals) if name == "edited" and reals and dice.random() < NUDGED_SHARE else None
 
     def change(value: Any) -> Any:
+        nonlocal seen
         if not _is_real(value):
+            return value
+        seen += 1
+        if alone not in (None, seen - 1):
             return value
         if value.device not in generators:
             generators[value.device] = torch.Generator(value.device).manual_seed(seed)
         work = value if value.dtype in (torch.float32, torch.float64) else value.float()
-        return _TRANSFORMS[name](work, generators[value.device]).to(value.dtype)
+        transform = _TRANSFORMS[name] if alone is None else _nudged
+        made = transform(work, generators[value.device]).to(value.dtype)
+        return made.sort().values if _rises(value) else made
 
     return inputs if name == "nominal" else tree_map(change, inputs)
 

@@ -16,10 +16,10 @@ from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks import footprint
 from warpwright.tasks.mode import Mode
 from warpwright.verifier.checks import INFINITE
-from warpwright.verifier.draw import STRIDED, Draw, with_draw
+from warpwright.verifier.draw import MIXED, STRIDED, Draw, with_draw
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, identical, near
-from warpwright.verifier.judge.reference import MIXED, Answer, Original, clone, key_of, leaves_of
+from warpwright.verifier.judge.reference import Answer, Original, clone, key_of, leaves_of
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange

@@ -16,15 +16,11 @@ from torch.utils._pytree import tree_leaves, tree_map
 from warpwright.base import Case, Errors, Precision, Task
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
-from warpwright.verifier.draw import STRIDED, Draw
+from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, tf32
 from warpwright.verifier.judge.compensated import Compensated
 from warpwright.workers.tensors import variants
 from warpwright.workers.tensors.objects import fields_of, kinds_of
-
-MIXED = 1000
-"""From here on a state is state 1 with one tensor changed: MIXED + 3 k moves one element of the k-th, MIXED + 3 k + 1 takes it from state 2, and
-MIXED + 3 k + 2 exchanges its largest and its smallest element, which leaves sum, norm, extremes and every other such mark as they were."""
 
 ILL_CONDITIONED = 1e-2  # an original that is itself off by 1 % (RMS) on a hidden input says nothing about candidates
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
@@ -222,18 +218,19 @@ class Original:
         if which < 0:
             return self.initial
         if which >= MIXED:
-            return self._mixed(*divmod(which - MIXED, 3))
+            return self._mixed(*divmod(which - MIXED, len(CHANGES)))
         return distributions.random_state(self.initial, self.buffers, self.secret + 104729 * (which + 1), self.strength)
 
-    def _mixed(self, number: int, kind: int) -> dict[str, torch.Tensor]:
-        """Return state 1 with one tensor, counted around the names, changed in one of three ways (`MIXED`)."""
+    def _mixed(self, number: int, change: int) -> dict[str, torch.Tensor]:
+        """Return state 1 with one tensor, counted around the names, changed in one way (`CHANGES`)."""
         state = dict(self.state(1))
         name = list(state)[number % len(state)]
         tied = [other for other, tensor in state.items() if tensor is state[name]]
-        if kind == 1:
+        line, _, ends = CHANGES[change].partition(" ")
+        if line == "tensor":
             return state | dict.fromkeys(tied, self.state(2)[name])
         changed = state[name].clone()
-        if kind == 2 and _exchange_extremes(changed):
+        if line in ("row", "column") and _exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
             return state | dict.fromkeys(tied, changed)
         if changed.is_floating_point() and changed.numel():
             at = (self.secret + 7919 * number) % changed.numel()
@@ -420,14 +417,25 @@ class Original:
         return values if rounding.count else []
 
 
-def _exchange_extremes(tensor: torch.Tensor) -> bool:
-    """Exchange a tensor's largest and smallest element in place; False where there are no two, or the two are one."""
+EXCHANGE_TRIES = 8
+
+
+def _exchange_two(tensor: torch.Tensor, in_row: bool, ends: bool, seed: int) -> bool:
+    """Exchange two elements of one row or column in place, at its ends in order of size or a quarter from them; False where all seem alike.
+
+    A row is what belongs to one index of the first dimension; a tensor of one dimension is one row.
+    """
     if tensor.numel() < 2 or tensor.dtype == torch.bool or tensor.is_complex() or not tensor.is_contiguous():
         return False
-    flat = tensor.view(-1)
-    high, low = int(flat.argmax()), int(flat.argmin())
-    largest, smallest = flat[high].clone(), flat[low].clone()
-    if not bool(largest > smallest):
-        return False
-    flat[high], flat[low] = smallest, largest
-    return True
+    table = tensor.view(tensor.shape[0], -1) if tensor.dim() > 1 else tensor.view(1, -1)
+    if (in_row and table.shape[1] > 1) or table.shape[0] == 1:
+        table = table.t()
+    for attempt in range(EXCHANGE_TRIES):  # each column of `table` is a line now
+        line = table[:, (seed + 104729 * attempt) % table.shape[1]]
+        order, quarter = line.argsort(), 0 if ends else len(line) // 4
+        low, high = int(order[quarter]), int(order[-1 - quarter])
+        smaller, larger = line[low].clone(), line[high].clone()
+        if bool(larger > smaller):
+            line[low], line[high] = larger, smaller
+            return True
+    return False

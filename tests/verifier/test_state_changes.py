@@ -1,0 +1,68 @@
+"""Single tensors of a state change in ways that marks of them do not show: sums, norms and extremes, of a tensor, its rows or its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from warpwright.tasks import taskfile
+from warpwright.verifier.draw import CHANGES, EXCHANGES, mixed
+from warpwright.verifier.judge.reference import Original
+
+torch = pytest.importorskip("torch")
+
+TASK = '''
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(8, 6, 3)
+        self.register_buffer("table", torch.randint(-127, 128, (32, 16), dtype=torch.int8))
+
+    def forward(self, x):
+        return self.layer(x).sum() * self.table.sum()
+
+def get_inputs():
+    return [torch.randn(1, 8, 5, 5)]
+
+def get_init_inputs():
+    return []
+'''
+
+NAMES = ("table", "layer.weight", "layer.bias")  # as a state has them: a module's own first
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
+    file = tmp_path_factory.mktemp("state") / "task.py"
+    file.write_text(TASK)
+    return Original(taskfile.describe(file), "cpu", 5, 1 << 30)
+
+
+def marks(table: torch.Tensor, along: int) -> list[torch.Tensor]:
+    """Return what knows no places along a dimension: each line's values in order, of which all sums, norms and extremes follow."""
+    return list(table.sort(along).values)
+
+
+@pytest.mark.parametrize("change", EXCHANGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_an_exchange_leaves_the_marks_of_its_lines(original: Original, name: str, change: str) -> None:
+    before, after = original.state(1), original.state(mixed(NAMES.index(name), change))
+    assert all(after[other] is before[other] or torch.equal(after[other], before[other]) for other in NAMES if other != name)
+    assert int((after[name] != before[name]).sum()) == 2
+    old, new = (tensor.reshape(tensor.shape[0], -1) if tensor.dim() > 1 else tensor.reshape(1, -1) for tensor in (before[name], after[name]))
+    along = 1 if change.startswith("row") or len(old) == 1 else 0
+    assert all(torch.equal(one, other) for one, other in zip(marks(old, along), marks(new, along), strict=True))
+    places: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (torch.argmax, torch.argmin)
+    if not change.endswith("ends") and name == "layer.weight" and change == "row":
+        assert all(torch.equal(place(old), place(new)) for place in places)
+
+
+def test_the_other_changes(original: Original) -> None:
+    before = original.state(1)["layer.weight"]
+    assert int((original.state(mixed(1, "element"))["layer.weight"] != before).sum()) == 1
+    assert torch.equal(original.state(mixed(1, "tensor"))["layer.weight"], original.state(2)["layer.weight"])
+    assert len({mixed(number, change) for number in range(3) for change in CHANGES}) == 3 * len(CHANGES)
