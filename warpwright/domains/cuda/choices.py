@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpwright.base import Action, Candidate, Task
-from warpwright.domains.cuda import program, taskfile, unit
+from warpwright.domains.cuda import facts, program, taskfile, unit
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.techniques import techniques
 from warpwright.errors import NotApplicable
-from warpwright.space import Space, Traits, Writing
+from warpwright.space import Facts, Space, Traits, Writing
+from warpwright.timing.facts import machine_name
 
 
 def space(task: Task, target: str) -> Space[Plan]:
@@ -32,7 +33,11 @@ def space(task: Task, target: str) -> Space[Plan]:
         unit.read(cuda)
     except NotApplicable as error:
         limited = error.message
-    return Space(Plan(cuda), (Write(), *(techniques(target) if not limited else ())), lower, writing=writing, limited=limited)
+    def told(made: Candidate) -> Facts:
+        return facts.facts(task, made, machine_name("cuda:0") if target == "cuda" else "")
+
+    known = (Write(), *(techniques(target) if not limited else ()))
+    return Space(Plan(cuda), known, lower, writing=writing, limited=limited, facts=told)
 
 
 class Write:
