@@ -23,7 +23,8 @@ HERE = Path(__file__).parent / "fixtures" / "archive"
 
 def program(text: str, *names: str, proposer: str = "ladder") -> Candidate:
     actions = tuple(Action(name) for name in names)
-    return Candidate(Source("python", (("optimized.py", f"import torch\nCUDA_SOURCE = r'''{text}'''\nFLAGS = ()\n"),)), "cpu", actions, proposer=proposer)
+    held = f"import torch\nCUDA_SOURCE = r'''{text}'''\nFLAGS = ()\n"
+    return Candidate(Source("python", (("optimized.py", held),)), "cpu", actions, proposer=proposer)
 
 
 def record(speedup: float, *names: str, text: str = "", proposer: str = "ladder") -> Record:
@@ -62,8 +63,10 @@ def test_times_roofline_facts_steps_and_the_diff_come_from_the_records() -> None
 def test_what_is_not_known_is_said() -> None:
     bare = replace(BEST, measurement=replace(measured(4.0), regimes={}), sandbox="")
     said = explain.text(explain.explain(bare, [bare], told))
-    for words in ("before there were two", "roofline: the record has no bytes", "facts before: the archive has no record", "explain --measure does it",
-                  "not kept in this record", "no record of the original"):  # fmt: skip
+    for words in (
+        "before there were two", "roofline: the record has no bytes", "facts before: the archive has no record", "explain --measure does it",
+        "not kept in this record", "no record of the original",
+    ):  # fmt: skip
         assert words in said, said
     wrong = replace(BEST, status="wrong", measurement=None, detail="element 3", verdict=Verdict(False, "wrong", "element 3", case="huge"))
     said = explain.text(explain.explain(wrong, [wrong]))
@@ -115,7 +118,8 @@ def test_the_profilers_table_is_read() -> None:
 )
 def test_a_profiler_that_may_not_count_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, why: str) -> None:
     tool = tmp_path / "ncu"
-    tool.write_text(f'#!/bin/sh\nif [ "$(id -u)" = 0 ] || [ -n "$WARPWRIGHT_API_KEY" ]; then echo \'{TABLE}\'; exit 0; fi\necho \'{printed}\'\nexit 1\n')
+    greedy = '[ "$(id -u)" = 0 ] || [ -n "$WARPWRIGHT_API_KEY" ]'
+    tool.write_text(f"#!/bin/sh\nif {greedy}; then echo '{TABLE}'; exit 0; fi\necho '{printed}'\nexit 1\n")
     tool.chmod(tool.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
     for folder in (tmp_path, *tmp_path.parents[:3]):
         if folder != Path("/tmp"):

@@ -100,6 +100,8 @@ class Writing:
     """What a program's text has in it for certain, the most telling first."""
     action: Callable[[str], Action]
     """Returns the action, legal at the start alone, that puts a text in the given program's place."""
+    other_marks: tuple[str, ...] = ()
+    """As `marks`, of a program in the space's other language, where it has one."""
 
 
 @dataclass(frozen=True)

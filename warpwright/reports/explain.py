@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -279,7 +279,3 @@ def document(made: Explanation) -> dict[str, Any]:
         "difference": list(made.difference), "missing": list(made.missing),
     })  # fmt: skip
 
-
-def facts_of_parts(parts: Mapping[str, Mapping[str, Scalar]]) -> list[str]:
-    """Return facts, a line a part."""
-    return [f"{part}: " + ", ".join(f"{fact} {value}" for fact, value in own.items()) for part, own in parts.items()]
