@@ -132,7 +132,8 @@ def test_champions_migrate_to_the_next_island_all_at_once() -> None:
 def test_an_island_keeps_different_features_and_buckets() -> None:
     island = Island("a")
     for number, (feature, speed) in enumerate([("x", 2.0), ("x", 2.01), ("y", 2.0), ("x", 1.0), ("z", 9.0), ("x", 0.0)]):
-        island.take(feature, one(speed, f"n{number}") if speed else Tried("t", Record(TASK, Candidate(Source("python", (("a", ""),)), "cpu"), "cpu", "wrong"), ""))
+        failed = Tried("t", Record(TASK, Candidate(Source("python", (("a", ""),)), "cpu"), "cpu", "wrong"), "")
+        island.take(feature, one(speed, f"n{number}") if speed else failed)
     assert [(feature, kept.speedup) for feature, kept in island.programs] == [("z", 9.0), ("x", 2.01), ("y", 2.0), ("x", 1.0)]
     parent = island.programs[0][1]
     other = island.contrast(parent, Random(0))
@@ -176,7 +177,7 @@ def test_a_run_that_was_cut_short_goes_on_where_it_stood(tmp_path: Path) -> None
         again = Model()
         again.asked = ["" for _ in range(7)]  # its answers are numbered from there on
         second, search = run(again, options, log, archive)
-    assert not search.stopped and [question for question in again.asked[7:]] == whole.asked[7:], "the questions of the whole run, those answered left out"
+    assert not search.stopped and again.asked[7:] == whole.asked[7:], "the questions of the whole run, those answered left out"
     assert first.best is not None and second.best is not None and second.best.candidate.key == first.best.candidate.key
     answered = [row for row in map(json.loads, log.read_text().splitlines()) if "answer" in row]
     assert len(answered) == len(whole.asked)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from warpwright import native
 from warpwright.base import Candidate, Scalar, Task, digest
-from warpwright.domains.cuda import unit
+from warpwright.domains.cuda import triton_text, unit
 from warpwright.domains.cuda.occupancy import USUAL, architecture, occupancy
 from warpwright.errors import NotApplicable
 from warpwright.native import nvidia
@@ -67,7 +67,8 @@ def of_text(text: str, machine: str) -> Facts:
     """Return the facts of a generated Python program that holds CUDA text."""
     held = held_in(text)
     if held is None:
-        return Facts({}, missing=("the program holds no CUDA text that could be compiled",))
+        what = "a Triton program is compiled when it runs" if triton_text.MARK in text else "the program holds no CUDA text that could be compiled"
+        return Facts({}, missing=(what,))
     source, flags = held
     compilers = nvidia.tools("nvcc")
     if not compilers:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpwright.base import Action, Candidate, Source, Task, digest
-from warpwright.domains.cuda import taskfile, unit
+from warpwright.domains.cuda import taskfile, triton_text, unit
 from warpwright.domains.cuda.kernels_text import kernels_text
 from warpwright.errors import TaskError
 
@@ -34,6 +34,14 @@ def texts(task: Task) -> tuple[str, str]:
 def candidate(task: Task, python: str, cuda: str, flags: tuple[str, ...], target: str, actions: Sequence[Action]) -> Candidate:
     """Return the program that calls a CUDA text in place of the task's own."""
     return Candidate(Source("python", (("optimized.py", _program(task, cuda, python, flags) + _MODEL_NEW),)), target, tuple(actions), proposer="cuda")
+
+
+def triton_candidate(task: Task, python: str, text: str, target: str, actions: Sequence[Action]) -> Candidate:
+    """Return the program that calls a Triton text in place of the task's CUDA source; raise NotApplicable for a text that is none."""
+    wanted = unit.expect_entries(taskfile.read(Path(task.path)), Path(task.path).name)
+    head = "" if "import torch\n" in python else "import torch\n"
+    whole = "\n".join([python.rstrip(), "", "", head + triton_text.program(text, wanted, target)])
+    return Candidate(Source("python", (("optimized.py", whole),)), target, tuple(actions), proposer="cuda")
 
 
 def _program(task: Task, cuda: str, python: str, flags: tuple[str, ...]) -> str:
