@@ -41,7 +41,9 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
         ("task_path", str(beside)),
     )
     form = (("scale", float(options["scale"])),) if "scale" in options else ()
-    return Task(path.stem, str(path), name, precision, source_digest=digest(taskfile.read(path)), options=(*own, *form))  # type: ignore[arg-type]
+    cuda, whole = taskfile.read(path), taskfile.whole(path)
+    headers = (("headers", digest(whole)),) if whole != cuda else ()
+    return Task(path.stem, str(path), name, precision, source_digest=digest(cuda), options=(*own, *headers, *form))  # type: ignore[arg-type]
 
 
 def space(task: Task, target: str) -> Space[Plan]:

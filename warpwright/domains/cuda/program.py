@@ -22,13 +22,16 @@ def original(task: Task) -> str:
 
 
 def texts(task: Task) -> tuple[str, str]:
-    """Return the CUDA source and the task file of a task."""
+    """Return the CUDA source, its own headers in it, and the task file of a task."""
     beside = Path(str(task.option("task_path")))
-    cuda, python = taskfile.read(Path(task.path)), taskfile.read(beside)
-    for path, text, known in ((task.path, cuda, task.source_digest), (str(beside), python, str(task.option("task")))):
+    cuda, python, whole = taskfile.read(Path(task.path)), taskfile.read(beside), taskfile.whole(Path(task.path))
+    headers = str(task.option("headers")) or task.source_digest
+    for path, text, known in (
+        (task.path, cuda, task.source_digest), (str(beside), python, str(task.option("task"))), (f"a header of {task.path}", whole, headers),
+    ):  # fmt: skip
         if digest(text) != known:
             raise TaskError(f"{path} has changed since this task was described", "start again, or restore the file")
-    return cuda, python
+    return unit.trimmed(whole, unit.expect_entries(whole, Path(task.path).name)), python
 
 
 def candidate(task: Task, python: str, cuda: str, flags: tuple[str, ...], target: str, actions: Sequence[Action]) -> Candidate:
@@ -38,14 +41,14 @@ def candidate(task: Task, python: str, cuda: str, flags: tuple[str, ...], target
 
 def triton_candidate(task: Task, python: str, text: str, target: str, actions: Sequence[Action]) -> Candidate:
     """Return the program that calls a Triton text in place of the task's CUDA source; raise NotApplicable for a text that is none."""
-    wanted = unit.expect_entries(taskfile.read(Path(task.path)), Path(task.path).name)
+    wanted = unit.expect_entries(taskfile.whole(Path(task.path)), Path(task.path).name)
     head = "" if "import torch\n" in python else "import torch\n"
     whole = "\n".join([python.rstrip(), "", "", head + triton_text.program(text, wanted, target)])
     return Candidate(Source("python", (("optimized.py", whole),)), target, tuple(actions), proposer="cuda")
 
 
 def _program(task: Task, cuda: str, python: str, flags: tuple[str, ...]) -> str:
-    wanted = unit.expect_entries(taskfile.read(Path(task.path)), Path(task.path).name)
+    wanted = unit.expect_entries(taskfile.whole(Path(task.path)), Path(task.path).name)
     head = "" if "import torch\n" in python else "import torch\n"
     imports = "import ctypes as _ctypes\nimport functools as _functools\n"
     return "\n".join([python.rstrip(), "", "", head + imports, kernels_text(unit.linked(cuda, wanted), wanted, flags, Path(task.path).name), ""])
