@@ -27,6 +27,7 @@ SPACES = (("mnt", 0x00020000), ("net", 0x40000000), ("ipc", 0x08000000))
 
 USER_SPACE = 0x10000000
 START_SECONDS = 5.0
+APART = ("--die-with-parent", "--unshare-net", "--unshare-ipc")
 MOST_FOLDERS = 4096
 """Folders of /tmp that stay readable; more are left out."""
 
@@ -39,9 +40,9 @@ def missing(device: str = "cpu") -> str:
     tool = shutil.which("bwrap")
     if tool is None:
         return "bwrap is not installed"
-    command = [tool, "--die-with-parent", "--unshare-net", "--unshare-ipc", "--ro-bind", "/", "/", "--tmpfs", "/tmp", "--size", "65536"]
+    command = [tool, *APART, "--ro-bind", "/", "/", "--tmpfs", "/tmp", "--perms", "1777", "--size", "65536", "--tmpfs", "/dev", "true"]
     try:
-        done = subprocess.run([*command, "--tmpfs", "/dev", "true"], capture_output=True, text=True, timeout=START_SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bwrap cannot be started: {error}"
     if done.returncode:
@@ -112,13 +113,13 @@ def _expect(descriptor: int, process: subprocess.Popen[bytes]) -> None:
 
 def _arguments(writable: tuple[str, ...], size: int) -> list[str]:
     """Return bwrap's arguments: everything can be read where it lies, nothing but `writable` and what is the worker's alone can be written."""
-    words = ["--die-with-parent", "--unshare-net", "--unshare-ipc", "--ro-bind", "/", "/", "--tmpfs", "/dev"]
+    words = [*APART, "--ro-bind", "/", "/", "--tmpfs", "/dev"]
     for name in DEVICES:
         words += ["--dev-bind-try", f"/dev/{name}", f"/dev/{name}"]
     for name, number in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         words += ["--symlink", f"/proc/self/fd{number}", f"/dev/{name}"]
     for folder in ("/dev/shm", "/tmp"):
-        words += ["--size", str(size), "--tmpfs", folder]
+        words += ["--perms", "1777", "--size", str(size), "--tmpfs", folder]
     for folder in _folders("/tmp"):
         words += ["--ro-bind-try", folder, folder]
     for folder in writable:
