@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 from warpwright import native
 from warpwright.base import Candidate, Scalar, Task, digest
 from warpwright.domains.cuda import triton_text, unit
+from warpwright.domains.cuda.constants import block_shape
 from warpwright.domains.cuda.occupancy import USUAL, architecture, occupancy
 from warpwright.errors import NotApplicable
 from warpwright.native import nvidia
@@ -180,39 +182,16 @@ def _counted(listing: str) -> dict[str, dict[str, Scalar]]:
 
 
 def block_sizes(source: str) -> dict[str, int]:
-    """Return how many threads a block of each kernel has, where each of its launches says so by the same constant."""
+    """Return how many threads a block of each kernel has, where each of its launches says so by the same constants."""
     try:
-        launches = unit.read(source).launches
-        text = unit.read(source).text
+        read = unit.read(source)
     except NotApplicable:
         return {}
     found: dict[str, set[int | None]] = {}
-    for launch in launches:
-        name = launch.kernel.partition("<")[0].strip()
-        found.setdefault(name, set()).add(_threads(launch.configuration[1], text) if len(launch.configuration) > 1 else None)
+    for launch in read.launches:
+        shape = block_shape(read, launch)
+        found.setdefault(launch.kernel, set()).add(math.prod(shape) if shape is not None else None)
     return {name: size for name, sizes in found.items() if len(sizes) == 1 and (size := next(iter(sizes))) is not None}
-
-
-def _threads(words: str, text: str, depth: int = 4) -> int | None:
-    """Return the threads of a block that is a constant expression; names are looked up in the text's constants."""
-    words = re.sub(r"\bdim3\s*\(", "(", words.strip())
-    names = set(re.findall(r"[A-Za-z_]\w*", words))
-    for name in names:
-        held = re.findall(rf"\b{name}\s*(?:=\s*([^;,]+)[;,]|\(([^;()]*)\)\s*;)", text) if depth else []
-        values = {_threads(one or f"({other})", text, depth - 1) for one, other in held}
-        if len(values) != 1 or (value := next(iter(values))) is None:
-            return None
-        words = re.sub(rf"\b{name}\b", str(value), words)
-    if not re.fullmatch(r"[\d\s()*+,/-]{1,200}", words) or re.search(r"\*\s*\*|\d{8}", words):
-        return None
-    try:
-        made = eval(words.replace("/", "//"), {"__builtins__": {}})  # digits, brackets and operators alone
-    except (SyntaxError, TypeError, ValueError, ZeroDivisionError):
-        return None
-    product = 1
-    for side in made if isinstance(made, tuple) else (made,):
-        product *= int(side)
-    return product if 0 < product <= 1024 else None
 
 
 def _kept(path: Path) -> Facts | None:

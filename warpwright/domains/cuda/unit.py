@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.frontend import edits, scan
@@ -39,6 +39,8 @@ class Launch:
     start: int
     end: int
     """Offset after the closing parenthesis of the arguments."""
+    instance: str = ""
+    """Arguments of the kernel's template, as written between < and >."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Unit:
     launches: tuple[Launch, ...]
     entries: Mapping[str, str]
     """Host function of C linkage, or the only ones there are -> codes of its parameters."""
+    templates: Mapping[str, Kernel] = field(default_factory=dict)
+    """Template kernels that are launched."""
 
     def launches_of(self, kernel: str) -> tuple[Launch, ...]:
         """Return the launches of a kernel."""
@@ -82,8 +86,9 @@ def read(text: str) -> Unit:
     launches = tuple(_launch(source.text, site) for site in source.launches if not site.inside_kernel)
     launched = {launch.kernel.partition("<")[0].strip() for launch in launches}
     kernels = {k.name: k for k in source.kernels if k.defined and not k.template and k.name in launched}
+    templates = {k.name: k for k in source.kernels if k.defined and k.template and k.name in launched}
     head = "".join(dict.fromkeys(match[0].strip() + "\n" for match in _INCLUDE.finditer(text)))
-    return Unit(source.text, head, kernels, functions, launches, entries(source.text))
+    return Unit(source.text, head, kernels, functions, launches, entries(source.text), templates)
 
 
 def _launch(text: str, site: LaunchSite) -> Launch:
@@ -91,7 +96,7 @@ def _launch(text: str, site: LaunchSite) -> Launch:
     inside = (opening, opening + len(site.configuration))
     close = scan.closing(text, site.end)
     arguments = tuple(scan.split_commas(text[site.end + 1 : close - 1]))
-    return Launch(site.callee.strip(), tuple(scan.split_commas(site.configuration)), arguments, inside, site.start, close)
+    return Launch(site.callee.strip(), tuple(scan.split_commas(site.configuration)), arguments, inside, site.start, close, site.template_arguments)
 
 
 def entries(text: str) -> dict[str, str]:
