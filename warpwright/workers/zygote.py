@@ -114,7 +114,8 @@ def _boxed(order: dict[str, Any]) -> tuple[bubblewrap.Box | None, str]:
     if not order["bubblewrap"]:
         return None, ""
     try:
-        return bubblewrap.hold((order["folder"], order["exchange"]), order["disk"]), ""
+        size = min(order["disk"], order["memory"]) // 2  # for each of two folders in memory
+        return bubblewrap.hold((order["folder"], order["exchange"]), size), ""
     except OSError as error:
         return None, str(error)[:300]
 
