@@ -71,7 +71,7 @@ def _records(path: Path) -> list[Record]:
 
 def row(said: Mapping[str, Any], records: Sequence[Record], complaints: str = "") -> dict[str, Any]:
     """Return what a run came to: `read` is "yes", or why the task is none that can be read and judged."""
-    if "error" in said or not said:
+    if "hint" in said or not said:  # a line has an `error`, too: that of the program
         why = str(said.get("error") or (complaints.strip().splitlines() or ["no answer"])[-1])
         return {"read": "no", "programs": 0, "passed": 0, "verdict": "", "speed-up": "", "recipe": "", "reason": short(why)}
     passed = [record for record in records if record.status == "ok"]

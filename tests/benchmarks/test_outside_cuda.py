@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "cuda"
 
 def said(**changed: object) -> dict[str, object]:
     speedup = {"best": 3.0, "interval": [2.5, 3.5]}
-    return {"status": "ok", "verdict": "FASTER", "reason": "", "recipe": ["block(k, x=128)"], "speedup": speedup, **changed}
+    return {"error": 1e-6, "status": "ok", "verdict": "FASTER", "reason": "", "recipe": ["block(k, x=128)"], "speedup": speedup, **changed}
 
 
 def record(status: str) -> Record:
@@ -27,7 +27,7 @@ def test_rows_say_what_was_read_passed_and_faster() -> None:
     assert (row["read"], row["programs"], row["passed"], row["speed-up"]) == ("yes", 2, 1, "3.00 [2.50, 3.50]")
     kept = outside.row(said(verdict="SAME", recipe=["baseline:eager"], reason="none | faster"), [record("wrong")])
     assert kept["speed-up"] == kept["recipe"] == "" and kept["reason"] == "none / faster" and kept["read"] == "yes"
-    assert outside.row({"error": "expected x"}, [])["read"] == "no"
+    assert outside.row({"error": "expected x", "hint": ""}, [])["reason"] == "expected x"
     assert outside.row({}, [], "Traceback\nKilled")["reason"] == "Killed"
     assert outside.row(said(status="unscored", verdict=None, reason="it differs"), [])["read"] == "no"
     total = outside.summary([row, kept])
