@@ -77,7 +77,7 @@ def row(said: Mapping[str, Any], records: Sequence[Record], complaints: str = ""
     passed = [record for record in records if record.status == "ok"]
     gain, interval = said["speedup"]["best"], said["speedup"]["interval"]
     faster = said["verdict"] == "FASTER"
-    unread = said["status"] != "ok" or str(said["reason"]).startswith("not captured")
+    unread = said["status"] not in ("ok", "timeout") or str(said["reason"]).startswith("not captured")  # a budget that was spent says nothing of it
     return {
         "read": "no" if unread and not records else "yes", "programs": len(records), "passed": len(passed),
         "verdict": said["verdict"] or said["status"],

@@ -26,7 +26,7 @@ SPACES = (("mnt", 0x00020000), ("net", 0x40000000), ("ipc", 0x08000000))
 """Namespaces to enter, with their flags of setns(2); the user namespace comes before them, where there is one."""
 
 USER_SPACE = 0x10000000
-START_SECONDS = 5.0
+START_SECONDS = 15.0
 APART = ("--die-with-parent", "--unshare-net", "--unshare-ipc")
 MOST_FOLDERS = 4096
 """Folders of /tmp that stay readable; more are left out."""

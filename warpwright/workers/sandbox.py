@@ -36,6 +36,7 @@ Role = Literal["judge", "candidate", "baseline"]
 REPLY_BYTES = 64 << 20
 LENGTH = struct.Struct("=I")
 OWED_SECONDS = 1e-3  # the same, whether a worker that was stopped from outside has stopped itself once more
+START_SECONDS = 30.0  # for a process to be forked, and bubblewrap with it: 0.1 s, seconds on a machine with five times as much to do as it can
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 
@@ -74,7 +75,7 @@ class Worker(Process):
         self.isolation: tuple[str, ...] = ()
         self.filtered = limited and limits.isolation == "auto"
         """Whether the system call filter is to be set at `lock`."""
-        message = self._control_message(limits.call_seconds)
+        message = self._control_message(max(limits.call_seconds, START_SECONDS))
         self.pid = int(message["pid"])
         self._guard_pid = parent_of(self.pid)
         self.call_seconds = 0.0
