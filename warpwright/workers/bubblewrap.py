@@ -113,7 +113,7 @@ def _expect(descriptor: int, process: subprocess.Popen[bytes]) -> None:
 
 def _arguments(writable: tuple[str, ...], size: int) -> list[str]:
     """Return bwrap's arguments: everything can be read where it lies, nothing but `writable` and what is the worker's alone can be written."""
-    words = [*APART, "--ro-bind", "/", "/", "--tmpfs", "/dev"]
+    words = [*APART, "--ro-bind", "/", "/", "--bind", "/proc", "/proc", "--tmpfs", "/dev"]
     for name in DEVICES:
         words += ["--dev-bind-try", f"/dev/{name}", f"/dev/{name}"]
     for name, number in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):

@@ -62,12 +62,13 @@ class Model(torch.nn.Module):
 
     def forward(self, *inputs):
         if torch.get_default_dtype() is torch.float64 or any(tensor.is_meta for tensor in tensors_of(inputs)):
-            return reference(*inputs)
+            return asked(reference, *inputs)
         inputs = dense(inputs)
         if type(self) is not Model and Model.compared:  # under the timer
             return launch(kernels_for(inputs), *inputs)
         copies = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, inputs)
-        outputs = launch(kernels_for(inputs), *inputs)
+        kernels = kernels_for(inputs) if Model.compared else built(inputs)
+        outputs = launch(kernels, *inputs) if Model.compared else asked(launch, kernels, *inputs)
         if not Model.compared:
             compare(outputs, copies)
             Model.compared = True
@@ -75,6 +76,38 @@ class Model(torch.nn.Module):
 
 
 RUNS = 6
+
+
+def built(inputs):
+    """Return the kernels as given; raise TaskError with the compiler's words where they cannot be built."""
+    from warpwright.errors import TaskError, WarpwrightError
+
+    try:
+        return kernels_for(inputs)
+    except (WarpwrightError, RuntimeError) as error:
+        raise TaskError(f"@NAME as given cannot be built: {str(error)[:1500]}", "mend the source") from error
+
+
+def asked(function, *values):
+    """Call one of the task file's functions; raise TaskError that says where it failed, or that it gave no tensors."""
+    from warpwright.errors import TaskError
+
+    try:
+        outputs = function(*values)
+    except TaskError:
+        raise
+    except Exception as error:
+        import traceback
+
+        lines = [place.lineno for place in traceback.extract_tb(error.__traceback__) if place.name == function.__name__]
+        where = f" in line {lines[-1]}" if lines else ""
+        seen = f"raised {type(error).__name__}{where}: {error}"
+        raise TaskError(f"{function.__name__} of the task file of @NAME {seen}", "mend the task file") from error
+    leaves = torch.utils._pytree.tree_leaves(outputs)
+    if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+        kinds = sorted({type(leaf).__name__ for leaf in leaves}) or ["nothing"]
+        raise TaskError(f"expected tensors from {function.__name__} of the task file of @NAME, saw {', '.join(kinds)}", "return the outputs")
+    return outputs
 
 
 def tensors_of(nested):
