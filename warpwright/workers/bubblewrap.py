@@ -1,4 +1,4 @@
-"""Bubblewrap around a candidate: no network, a root that cannot be written, no device but the plain ones, a /tmp of its own.
+"""Bubblewrap around a candidate: no network, a root that cannot be written, no device but the plain ones, folders open to all (/tmp) of its own.
 
     guard   starts `bwrap ... cat`, which sets the namespaces up and waits
     worker  forked with torch imported, enters them by setns(2): a program that bwrap starts itself would import torch anew
@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from warpwright.workers import isolation
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-SPACES = (("mnt", 0x00020000), ("net", 0x40000000), ("ipc", 0x08000000))
-"""Namespaces to enter, with their flags of setns(2); the user namespace comes before them, where there is one."""
+SPACES = (("mnt", 0x00020000), ("net", 0x40000000))
+"""Namespaces to enter, with their flags of setns(2); the user namespace comes before them, where there is one. System V memory stays where its bytes
+are counted and what is left of it is removed (`leftovers.py`)."""
 
 USER_SPACE = 0x10000000
 START_SECONDS = 15.0
-APART = ("--die-with-parent", "--unshare-net", "--unshare-ipc")
+APART = ("--die-with-parent", "--unshare-net")
 MOST_FOLDERS = 4096
 """Folders of /tmp that stay readable; more are left out."""
 
@@ -118,7 +119,7 @@ def _arguments(writable: tuple[str, ...], size: int) -> list[str]:
         words += ["--dev-bind-try", f"/dev/{name}", f"/dev/{name}"]
     for name, number in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         words += ["--symlink", f"/proc/self/fd{number}", f"/dev/{name}"]
-    for folder in ("/dev/shm", "/tmp"):
+    for folder in ("/dev/shm", "/tmp", *(["/var/tmp"] if os.path.isdir("/var/tmp") and not os.path.islink("/var/tmp") else [])):
         words += ["--perms", "1777", "--size", str(size), "--tmpfs", folder]
     for folder in _folders("/tmp"):
         words += ["--ro-bind-try", folder, folder]
