@@ -190,7 +190,7 @@ SURVIVORS: dict[str, Survivor] = {
     ),
     "junk_in_folders": Survivor(
         "Puts folders with the names of files to come where its outputs go.",
-        ("crashed", "cheated"),
+        ("crashed", "cheated", "ok"),  # in bubblewrap it sees no other server's folders, and its own hold nothing that is read
         top=PLACES,
         forward="for place in places():\n    for n in range(400):\n        os.makedirs(f'{place}/outputs-{n % 40}-{n}', exist_ok=True)",
     ),

@@ -234,10 +234,22 @@ def record_of(name: str, archive_path: str | Path) -> Record:
     return record
 
 
+def records_in(path: Path) -> list[Record]:
+    """Return the records of a report.json; raise UsageError for what is none."""
+    return _report(path)[1]
+
+
 def _record_in(path: Path) -> Record:
+    key, records = _report(path)
+    record = next((record for record in records if record.key == key), None)
+    if record is None:
+        raise UsageError(f"expected a report.json with a record that is recommended, saw none in {path}", "name a record's key")
+    return record
+
+
+def _report(path: Path) -> tuple[str | None, list[Record]]:
     try:
         data = json.loads(path.read_text())
-        records = [report.read_record(one) for one in data["records"]]
-        return next(record for record in records if record.key == data["record"])
-    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
+        return data["record"], [report.read_record(one) for one in data["records"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"expected a report.json that `warpwright optimize` wrote, saw {path}: {error!r}", "name a record's key") from error

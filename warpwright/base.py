@@ -286,6 +286,8 @@ class Record:
     versions: Mapping[str, str] = field(default_factory=dict)
     when: str = ""
     """UTC, ISO 8601."""
+    sandbox: str = ""
+    """How the program was fenced in while it ran, in words (docs/trust.md); "" for one that did not run, and in records from before this was kept."""
 
     @property
     def key(self) -> str:

@@ -56,7 +56,7 @@ def gpu_present() -> bool:
 
 def examine(archive: str | Path) -> list[Finding]:
     """Return what every check found, in order. `archive` is the file that a run would write."""
-    checks: list[Callable[[], Finding]] = [_python, _torch, _compiler, _openmp, _gpu, _triton, _nvcc, _shared_memory, _isolation, _cores]
+    checks: list[Callable[[], Finding]] = [_python, _torch, _compiler, _openmp, _gpu, _triton, _nvcc, _shared_memory, _isolation, _bubblewrap, _cores]
     return [*(check() for check in checks), _writable(Path(archive))]
 
 
@@ -161,6 +161,16 @@ def _isolation() -> Finding:
     if missing:
         return Finding("isolation", "WARN", "; ".join(missing), _ELSEWHERE)
     return Finding("isolation", "OK", "own user, resource limits, system call filter")
+
+
+def _bubblewrap() -> Finding:
+    """Whether candidates run without a network, below a root that they cannot write to."""
+    from warpwright.workers import bubblewrap
+
+    problem = bubblewrap.missing()
+    if problem:
+        return Finding("bubblewrap", "WARN", problem, "install bubblewrap, and allow user namespaces: candidates see files and network without it")
+    return Finding("bubblewrap", "OK", "candidates on a CPU run in it")
 
 
 _ELSEWHERE = "audit programs that you do not trust in a container or a virtual machine"

@@ -271,10 +271,13 @@ class Metered:
     """Questions in a row that had no answer."""
     known: dict[str, str] = field(default_factory=dict, repr=False)
     """Answers of the log: a run that was cut short goes on where it stood, and pays for none of them again."""
+    paid: dict[str, tuple[int, float]] = field(default_factory=dict, repr=False)
+    """Tokens and dollars that these took: they count once more in the run that uses them, so that a run in pieces keeps its limits, too."""
 
     def __post_init__(self) -> None:
         if self.log is not None and self.log.exists():
             self.known |= Replay(self.log).known
+            self.paid |= _paid(self.log)
 
     @property
     def name(self) -> str:
@@ -285,6 +288,8 @@ class Metered:
         """Return the model's answer. Raises ChatError; LimitReached where the answer could pass a limit."""
         key = prompt_digest(self.name, messages)
         if key in self.known:
+            tokens, dollars = self.paid.pop(key, (0, 0.0))
+            self.tokens, self.dollars = self.tokens + tokens, self.dollars + dollars
             return self.known[key]
         self._expect_room(messages)
         began = time.monotonic()
@@ -329,6 +334,12 @@ class Metered:
             file.write(scrubbed(json.dumps(whole)) + "\n")
 
 
+def _paid(log: Path) -> dict[str, tuple[int, float]]:
+    """Return what each answered question of a log took, in tokens and dollars."""
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    return {row["prompt"]: (row.get("asked_tokens", 0) + row.get("answered_tokens", 0), row.get("dollars", 0.0)) for row in rows if "answer" in row}
+
+
 _SECRET = re.compile(r"(^|_)(\w*KEYS?|TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|AUTH)(_|$)", re.I)
 
 
@@ -368,13 +379,13 @@ def code_blocks(text: str) -> list[tuple[str, str]]:
     return blocks
 
 
-def program_of(answer: str, marks: Sequence[str]) -> str:
+def program_of(answer: str, marks: Sequence[str], other_marks: Sequence[str] = ()) -> str:
     """Return the program in a model's answer: the last block with all `marks`, else the longest one with the first; "" where there is none.
 
-    An answer without any fence is a program itself from its first line of code on.
+    `other_marks`: of a program in another language. An answer without any fence is a program itself from its first line of code on.
     """
     codes = [code for _, code in code_blocks(answer)]
-    whole = [code for code in codes if all(mark in code for mark in marks)]
+    whole = [code for code in codes if any(every and all(mark in code for mark in every) for every in (marks, other_marks))]
     if whole:
         return whole[-1]
     part = [code for code in codes if marks and marks[0] in code]

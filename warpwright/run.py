@@ -20,9 +20,10 @@ from warpwright.deadline import Deadline, out_of_time
 from warpwright.errors import OutOfTime, UsageError
 from warpwright.llm import open_chat
 from warpwright.loop import Outcome, ablate, optimize
-from warpwright.search import MODEL_SEARCHES, fsr
+from warpwright.search import MODEL_SEARCHES, fsr, islands
+from warpwright.search.conversation import Asking
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
-from warpwright.timing import facts
+from warpwright.timing import counters, facts
 from warpwright.timing.device_lock import DeviceLock
 
 WORTHWHILE = 1.02
@@ -142,7 +143,7 @@ def run_task(
                 outcome = optimize(
                     task, space, evaluator, search, limited, archive, on_record, should_stop, settings.seed, deadline=plan
                 )
-                if isinstance(search, fsr.Fsr):
+                if not isinstance(search, str):
                     outcome = replace(outcome, stopped=search.stopped or outcome.stopped)
                 run = replace(run, outcome=outcome)
                 if outcome.cut:
@@ -168,13 +169,30 @@ def _ablate(
             on_record(ablation.without)
 
 
-def model_search(settings: Settings, archive: Archive) -> fsr.Fsr:
+def model_search(settings: Settings, archive: Archive) -> Asking:
     """Return the search that asks the model of the settings. Its questions and answers are logged beside the archive, and none is asked again."""
     if not settings.model:
         raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
     log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
-    words = "a CPU: the text is translated to loops over threads" if target_of(settings.device) == "cpu" else facts.machine_name("cuda:0")
-    return fsr.Fsr(open_chat(settings.model), fsr.Options.parse(settings.model_options), log, words)
+    on_cpu = target_of(settings.device) == "cpu"
+    words = "a CPU: the text is translated to loops over threads" if on_cpu else facts.machine_name("cuda:0")
+    chat = open_chat(settings.model)
+    made: fsr.Fsr | islands.Islands
+    if settings.search == "islands":
+        made = islands.Islands(chat, islands.Options.parse(settings.model_options), log, words)
+    else:
+        made = fsr.Fsr(chat, fsr.Options.parse(settings.model_options), log, words)
+    if made.options.counters and not on_cpu:
+        made.counted = _counted
+    return made
+
+
+def _counted(record: Record) -> str:
+    """Return what the profiler counts of a program, in words, or why it does not."""
+    found = counters.count(record.candidate.source)
+    if found.problem:
+        return f"Counters: none, {found.problem}"
+    return "\n".join(f"{kernel}: " + ", ".join(f"{name} {value:g}" for name, value in own.items()) for kernel, own in found.kernels.items())
 
 
 def _has_steps(outcome: Outcome) -> bool:

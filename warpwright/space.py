@@ -100,6 +100,20 @@ class Writing:
     """What a program's text has in it for certain, the most telling first."""
     action: Callable[[str], Action]
     """Returns the action, legal at the start alone, that puts a text in the given program's place."""
+    other_marks: tuple[str, ...] = ()
+    """As `marks`, of a program in the space's other language, where it has one."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What can be said of a program without running it."""
+
+    parts: Mapping[str, Mapping[str, Scalar]]
+    """Part of the program, such as a kernel -> fact, in words with its unit -> value."""
+    about: str = ""
+    """How they were found, in words."""
+    missing: tuple[str, ...] = ()
+    """What could not be found, and why."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +140,9 @@ class Space(Generic[IR]):
 
     resolution: float = 1.01
     """Ratio of two times from which they can be told apart."""
+
+    facts: Callable[[Candidate], Facts] | None = None
+    """What can be said of a program of this space without running it; None where nothing can."""
 
     def actions(self, ir: IR) -> list[Action]:
         """Return the legal actions on `ir`, in a fixed order."""
@@ -229,6 +246,15 @@ class Domain(Protocol):
         ...
 
 
+@runtime_checkable
+class Telling(Protocol):
+    """A domain that can say something of a program without running it: a door that a domain may have or not."""
+
+    def facts(self, task: Task, program: Candidate, machine: str) -> Facts:
+        """Return what can be said of a program of `task`; `machine`: the name of the one that it ran on, or ""."""
+        ...
+
+
 class Target(Protocol):
     """What builds, runs and times a kind of program."""
 
@@ -238,6 +264,6 @@ class Target(Protocol):
 
 
 __all__ = [
-    "IR", "Comparing", "Domain", "Evaluator", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Tell", "Traits",
-    "Writing", "silent",
+    "IR", "Comparing", "Domain", "Evaluator", "Facts", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Tell", "Telling",
+    "Traits", "Writing", "silent",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpwright import domains
 from warpwright.adapters.judge import Where, instruction, session_of
 from warpwright.base import Record, Scalar
 from warpwright.errors import MissingExtra, UsageError, WarpwrightError
@@ -96,7 +97,7 @@ class Agents:
         return {"first_over_second": compared["first_over_second"], **self._spent(verbs)}
 
     def profile(self, run: str, record: str) -> dict[str, Any]:
-        """Say what was measured of a program: its time in each regime, the baselines' times, and what share of the machine's bandwidth it uses.
+        """Say what was measured of a program: times in each regime, baselines, share of the bandwidth; registers, spills, occupancy of CUDA kernels.
 
         Args:
             run: Key of the run, from describe.
@@ -104,7 +105,11 @@ class Agents:
         """
         known = self._record(self._run(run), record)
         resources = dict(known.build.resources) if known.build is not None else {}
-        return {"record": known.key, "status": known.status, "profile": profile(known), "resources": resources, "conditions": _conditions(known)}
+        facts = domains.facts(known.task, known.candidate, known.versions.get("machine", "")) if known.status == "ok" else None
+        return {
+            "record": known.key, "status": known.status, "profile": profile(known, facts), "resources": resources,
+            "conditions": _conditions(known), "sandbox": known.sandbox,
+        }  # fmt: skip
 
     def explain(self, run: str, record: str) -> dict[str, Any]:
         """Say why a program made by rewrites is faster: each rewrite is taken out in turn, and the loss measured.

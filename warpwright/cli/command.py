@@ -19,7 +19,22 @@ from rich.text import Text
 
 import warpwright
 from warpwright import api, doctor
-from warpwright.cli import agents, bench_transpile, compare, mpi, pairs, programs, records, sass, serving, transpile, unlearnable, usage, watch
+from warpwright.cli import (
+    agents,
+    bench_transpile,
+    compare,
+    explain,
+    mpi,
+    pairs,
+    programs,
+    records,
+    sass,
+    serving,
+    transpile,
+    unlearnable,
+    usage,
+    watch,
+)
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
@@ -141,6 +156,7 @@ def parser() -> argparse.ArgumentParser:
     programs.register(verb)
     records.register(verb, verbs)
     compare.register(verb)
+    explain.register(verb)
     watch.register(verb)
     serving.register(verb)
     agents.register(verb)

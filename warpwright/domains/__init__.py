@@ -11,9 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from warpwright.base import Scalar, Task
+from warpwright.base import Candidate, Scalar, Task
 from warpwright.errors import TaskError, UsageError
-from warpwright.space import Domain, Space
+from warpwright.space import Domain, Facts, Space, Telling
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,14 @@ class Packaged:
         """Return the search space of a task."""
         space: Space[Any] = self._domain.space(task, target)
         return space
+
+    def facts(self, task: Task, program: Candidate, machine: str) -> Facts:
+        """Return what the domain can say of a program without running it; nothing where it has no such door."""
+        door = getattr(self._domain, "facts", None)
+        if door is None:
+            return Facts({}, missing=(f"the domain {self.name} says nothing of a program without running it",))
+        found: Facts = door(task, program, machine)
+        return found
 
 
 NAMES = (
@@ -70,3 +78,11 @@ def space(task: Task, target: str) -> Space[Any]:
     if task.domain not in DOMAINS:
         raise UsageError(f"expected a task of a domain that is installed, saw {task.domain!r}", f"known: {', '.join(DOMAINS)}")
     return DOMAINS[task.domain].space(task, target)
+
+
+def facts(task: Task, program: Candidate, machine: str = "") -> Facts:
+    """Return what the task's domain can say of a program without running it."""
+    domain = DOMAINS.get(task.domain)
+    if not isinstance(domain, Telling):
+        return Facts({}, missing=(f"the domain {task.domain} says nothing of a program without running it",))
+    return domain.facts(task, program, machine)

@@ -53,6 +53,7 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "device": speaking.device if speaking is not None else None,
         "record": speaking.key if speaking is not None else None,
         "left_out": [],
+        "sandbox": (speaking.sandbox or None) if speaking is not None else None,
     }
     if record is not None and measured and is_baseline(record):  # the baseline is kept: it stands at exactly 1, whatever its own two timings said
         said |= {"recipe": [record.candidate.proposer], "verdict": "SAME", "reason": reason or _unproven(records)}

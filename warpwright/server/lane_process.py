@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from warpwright import run, targets
+from warpwright import domains, run, targets
 from warpwright.base import BASELINE, Action, Candidate, Comparison, Measurement, Record, Regime, Source, Task, from_json, target_of, to_json
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.loop import Failed, ablate, make_candidate
@@ -101,7 +101,14 @@ class Lane:
     def evaluate(self, candidate: Mapping[str, Any]) -> dict[str, Any]:
         """Return the candidate's record."""
         [record] = self.evaluator.evaluate([from_json(Candidate, candidate)])
-        return {"record": to_json(record)}
+        return {"record": to_json(record), "facts": self.facts(record)}
+
+    def facts(self, record: Record) -> dict[str, Any] | None:
+        """Return what can be said of a program that passed without running it; None where the task's domain says nothing."""
+        if record.status != "ok":
+            return None
+        found = domains.facts(record.task, record.candidate, record.versions.get("machine", ""))
+        return to_json(found) if found.parts else None
 
     def compare(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
         """Return both records and, where both passed, how much faster the first is than the second."""

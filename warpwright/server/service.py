@@ -25,7 +25,7 @@ from warpwright.archive import Archive
 from warpwright.base import Candidate, Measurement, Record, Task, from_json, is_baseline, to_json
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.files import make_folder
-from warpwright.reports import report
+from warpwright.reports import explain, report
 from warpwright.run import Settings
 from warpwright.search.feedback import feedback
 from warpwright.server import protocol
@@ -33,6 +33,7 @@ from warpwright.server.lane import Asked, Lane, LaneDied
 from warpwright.server.protocol import Request, Where, error_of
 from warpwright.server.queue import Job, Queue
 from warpwright.server.verbs import Verbs, unpacked
+from warpwright.space import Facts
 
 MOST_WAITING = 10_000
 """Jobs of one session in the queue."""
@@ -290,11 +291,15 @@ class Service:
             return {"result": {**said(known), "cached": True}}
         if job.key in self._stopping:  # a cancellation that fell between two orders
             return job.answer
+        before = session.archive.best(task, settings.device)
+        if before is not None and not candidates[1].get("parent"):
+            candidates[1] = {**candidates[1], "parent": before.candidate.key}  # what a client writes next comes from the best so far
         answer = lane.ask("evaluate", candidate=candidates[1])
         if "error" in answer:
             return answer
-        record = self._remember(session, answer["result"]["record"])
-        return {"result": {**said(record), "cached": False, "queued_seconds": round((job.began or 0.0) - job.arrived, 3)}}
+        record, told = self._remember(session, answer["result"]["record"]), answer["result"].get("facts")
+        facts = from_json(Facts, told) if told else None
+        return {"result": {**said(record, facts, before), "cached": False, "queued_seconds": round((job.began or 0.0) - job.arrived, 3)}}
 
     def _no_program(self, session: Session, request: Request, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer for a text that is no program of its task."""
@@ -403,9 +408,19 @@ class Service:
                 time.sleep(0.1)
 
 
-def said(record: Record) -> dict[str, Any]:
-    """Return what a client is told of a record: the JSON line of the command, and the check that decided."""
+def said(record: Record, facts: Facts | None = None, before: Record | None = None) -> dict[str, Any]:
+    """Return what a client is told of a record: the JSON line of the command, the check that decided, and feedback.
+
+    `facts` of the program, and `before`, the best program until then, go into the feedback.
+    """
     verdict = record.verdict
     line = report.line(record.task.name, [record], chosen=record)
-    line |= {"feedback": feedback(record)}
+    texts = [_written(one) for one in (before, record)] if before is not None and before.candidate.key != record.candidate.key else ["", ""]
+    line |= {"feedback": feedback(record, facts, *texts)}
     return report.finite({**line, "check": verdict.check if verdict else "", "case": verdict.case if verdict else "", "seconds": record.seconds})  # type: ignore[no-any-return]
+
+
+def _written(record: Record | None) -> str:
+    """Return a program's text as its author wrote it: of a generated program the CUDA text that it holds."""
+    source = record.candidate.source if record is not None else None
+    return (explain.kernels_of(source) or source.text) if source is not None else ""

@@ -59,7 +59,11 @@ def library(text: str, name: str) -> Any:
     from warpwright.domains.transpile.program import compile_text
 
     program = compile_text(text + _LAST_ERROR, name, host=True)
-    return native.load(native.build(program.source, flags=[*native.FLAGS, "-fno-strict-aliasing", "-w"]))
+    try:
+        return native.load(native.build(program.source, flags=[*native.FLAGS, "-fno-strict-aliasing", "-w"]))
+    except native.BuildError:
+        program.check()  # raises with the place in the CUDA text, where that is what the compiler refuses
+        raise
 
 
 _LAST_ERROR = '\nextern "C" int ww_last_error() { return (int)cudaGetLastError(); }\n'

@@ -207,7 +207,7 @@ class LocalEvaluator:
             if verdict.ok:
                 verdict, measurement = self._time(trusted, worker, verdict)
                 trusted.release_memory()
-        return self._record(candidate, verdict.status, verdict, measurement, build)
+        return replace(self._record(candidate, verdict.status, verdict, measurement, build), sandbox=worker.fence)
 
     def _time(self, trusted: Trusted, worker: Worker, verdict: Verdict) -> tuple[Verdict, Measurement | None]:
         """Time a verified candidate beside the baselines; return the verdict, which a timed call may have changed."""

@@ -2,6 +2,7 @@
 
 Every step that this machine does not permit is left out, and the level that was reached is told to the parent, which records it:
     user       an own unprivileged user id (started as root), so that limits and kills reach all its processes and only those
+    bubblewrap no network, a root that cannot be written, a /tmp of its own (`bubblewrap.py`)
     limits     rlimits: data segment, file size, processes, no core files
     early      from the start: no io_uring, whose requests no filter sees, no tracing, no memory of other processes, and none of its own that is
                supplied when somebody reads it (seccomp)
@@ -122,11 +123,22 @@ def change_user(user: int, read_all: bool) -> bool:
     return True
 
 
+def drop_capabilities() -> None:
+    """Give up every capability, for good, as in a user namespace that was entered; this process stays readable for the parent's census."""
+    _set_capabilities(0)
+    _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+
+
+def _set_capabilities(mask: int) -> None:
+    header = struct.pack("=Ii", CAPABILITY_VERSION, 0)
+    data = struct.pack("=6I", *[mask] * 3, 0, 0, 0)
+    _libc.capset(ctypes.create_string_buffer(header, len(header)), ctypes.create_string_buffer(data, len(data)))
+
+
 def _keep_only(capability: int) -> None:
     """Drop all capabilities but one, which programs that are started (compilers) inherit."""
-    header = struct.pack("=Ii", CAPABILITY_VERSION, 0)
-    data = struct.pack("=6I", *[1 << capability] * 3, 0, 0, 0)
-    _libc.capset(ctypes.create_string_buffer(header, len(header)), ctypes.create_string_buffer(data, len(data)))
+    _set_capabilities(1 << capability)
     _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0)
 
 

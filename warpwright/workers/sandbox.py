@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from warpwright import native
 from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
-from warpwright.workers import caches, device_yield, vector_code
+from warpwright.workers import bubblewrap, caches, device_yield, vector_code
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.limits import Limits
@@ -36,6 +36,7 @@ Role = Literal["judge", "candidate", "baseline"]
 REPLY_BYTES = 64 << 20
 LENGTH = struct.Struct("=I")
 OWED_SECONDS = 1e-3  # the same, whether a worker that was stopped from outside has stopped itself once more
+START_SECONDS = 30.0  # for a process to be forked, and bubblewrap with it: 0.1 s, seconds on a machine with five times as much to do as it can
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 
@@ -68,11 +69,13 @@ class Worker(Process):
             os.mkdir(folder, mode)
             if user is not None and folder != self.scratch:
                 os.chown(folder, user, user)
+        wrapped = limited and limits.isolation == "auto"
+        self._unwrapped = bubblewrap.missing(device) if wrapped else f"the isolation asked for is {limits.isolation!r}"
         self._start(server, user, limited)
         self.isolation: tuple[str, ...] = ()
         self.filtered = limited and limits.isolation == "auto"
         """Whether the system call filter is to be set at `lock`."""
-        message = self._control_message(limits.call_seconds)
+        message = self._control_message(max(limits.call_seconds, START_SECONDS))
         self.pid = int(message["pid"])
         self._guard_pid = parent_of(self.pid)
         self.call_seconds = 0.0
@@ -89,7 +92,7 @@ class Worker(Process):
             "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
             "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
-            "log_bytes": self.limits.log_bytes, "stops": self.freezes,
+            "log_bytes": self.limits.log_bytes, "stops": self.freezes, "bubblewrap": self.role == "candidate" and not self._unwrapped,
             "environment": _environment(self.folder, self.role != "candidate", server.can_change_user),
         }  # fmt: skip
         try:
@@ -100,6 +103,11 @@ class Worker(Process):
             os.close(reply_write)
         self._control = control
         os.set_blocking(self._reply, False)
+
+    @property
+    def fence(self) -> str:
+        """How the process is fenced in, in words, as far as it has told."""
+        return bubblewrap.words(self.isolation, self._unwrapped)
 
     @property
     def reads(self) -> bool:
@@ -406,6 +414,8 @@ def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
         kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
         given = {name: str(kept / inside[name]) for name in SHARED_CACHES} | given
     name = {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for one, and a dropped user has no entry in passwd
+    if not trusted:  # the package's own cache cannot be written by another user, or below a root that cannot be written
+        given["WARPWRIGHT_CACHE"] = os.path.join(folder, "cache", "warpwright")
     return own | given | vector_code.environment() | name
 
 

@@ -24,7 +24,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from warpwright.workers import isolation, leftovers, vector_math
+from warpwright.workers import bubblewrap, isolation, leftovers, vector_math
 from warpwright.workers.inside import integrity
 from warpwright.workers.procfs import descendants, resident_bytes
 
@@ -90,17 +90,47 @@ def _guard(order: dict[str, Any], control_fd: int, request_fd: int, reply_fd: in
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     isolation.adopt_orphans()
     log_read, log_write = os.pipe()
+    box, problem = _boxed(order)
+    entered, enter = os.pipe()
     worker = os.fork()
     if worker == 0:
         os.close(control_fd)
         os.close(log_read)
-        _worker(order, request_fd, reply_fd, log_write)
-    for descriptor in (request_fd, reply_fd, log_write):
+        _worker({**order, "inside": _enter(box, problem, enter)}, request_fd, reply_fd, log_write)
+    for descriptor in (request_fd, reply_fd, log_write, enter):
         os.close(descriptor)
+    if box is not None:
+        bubblewrap.told(entered)
+        box.end()
+    os.close(entered)
     try:
         Guard(order, worker, socket.socket(fileno=control_fd), log_read).run()
     finally:
         os._exit(0)
+
+
+def _boxed(order: dict[str, Any]) -> tuple[bubblewrap.Box | None, str]:
+    """Return the namespaces of a worker that is to have some, or why there are none."""
+    if not order["bubblewrap"]:
+        return None, ""
+    try:
+        size = min(order["disk"], order["memory"]) // 2  # for each of two folders in memory
+        return bubblewrap.hold((order["folder"], order["exchange"]), size), ""
+    except OSError as error:
+        return None, str(error)[:300]
+
+
+def _enter(box: bubblewrap.Box | None, problem: str, said: int) -> list[str]:
+    """Put this process, the worker, into its namespaces; return what is to be told of that."""
+    try:
+        if box is not None:
+            bubblewrap.enter(box.pid)
+            return ["bubblewrap"]
+    except OSError as error:
+        problem = str(error)
+    finally:
+        os.write(said, b"e")
+    return [f"bubblewrap: {problem}"] if problem else []
 
 
 def _worker(order: dict[str, Any], request_fd: int, reply_fd: int, log_fd: int) -> None:
@@ -140,7 +170,7 @@ def _close_others(keep: set[int]) -> None:
 
 def _isolate(order: dict[str, Any]) -> list[str]:
     """Apply limits and user as ordered; return what was reached."""
-    level = []
+    level: list[str] = order["inside"]
     user = order["user"]
     if order["limit"]:
         own_user = user is not None

@@ -79,3 +79,22 @@ def test_a_kernel_that_does_not_compute_its_reference_is_no_task(tmp_path: Path,
     how = ["--target", "cpu", "--budget", "2 proposals", "--out", str(tmp_path / "out"), "--archive", str(tmp_path / "a.db")]
     assert cli.main(["optimize", str(tmp_path / "row_sum.cu"), *how]) == cli.WRONG_USE
     assert "expected what the reference gives in float64" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.compiler
+def test_a_record_is_explained_and_its_steps_are_measured_on_request(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    where = ["--archive", str(tmp_path / "a.db")]
+    how = ["--target", "cpu", "--budget", "6 proposals", "--baselines", "eager", "--out", str(tmp_path / "out"), "--json"]
+    assert cli.main(["optimize", str(EXAMPLES / "row_sum.cu"), *how, *where]) == cli.DONE
+    with Archive(tmp_path / "a.db", readonly=True) as archive:
+        [record, *_] = [one for one in archive.records() if one.status == "ok" and len(one.candidate.actions) > 1 and not is_baseline(one)]
+        before = len(archive.records())
+    capfd.readouterr()
+    assert cli.main(["explain", record.key, "--measure", "--json", *where]) == cli.DONE
+    said = json.loads(capfd.readouterr().out)
+    assert len(said["steps"]) == len(record.candidate.actions) and all(step["gain"] or step["note"] for step in said["steps"])
+    assert not any("was not measured" in what for what in said["missing"]) and said["sandbox"]
+    with Archive(tmp_path / "a.db", readonly=True) as archive:
+        assert len(archive.records()) > before, "what was measured is kept"
+    assert said["difference"] and said["times"] and said["roofline"]

@@ -22,12 +22,39 @@ from warpwright.space import Space
 
 pytest.importorskip("clang")
 
-BY_NAME = {kernel.name: kernel.cuda for kernel in (*KERNELS, *run.KERNELS)}
+MATVEC = """template <typename T, int ROWS>
+__global__ void product(T* out, const T* matrix, const T* vector, int m, int n) {
+    int i = blockIdx.x * ROWS + threadIdx.x;
+    if (i >= m) return;
+    T sum = 0;
+    for (int k = 0; k < n; ++k) sum += matrix[i * n + k] * vector[k];
+    out[i] = sum;
+}
+
+extern "C" void matvec(float* out, const float* matrix, const float* vector, int m, int n) {
+    product<float, 128><<<(m + 127) / 128, 128>>>(out, matrix, vector, m, n);
+}
+"""
+
+THIRDS = """#define THREADS 96
+
+__global__ void thirds(float* x, int n) {
+    const int i = THREADS * blockIdx.x + threadIdx.x;
+    if (i < n) x[i] /= 3.0f;
+}
+
+extern "C" void run(float* x, int n) {
+    dim3 block(THREADS);
+    thirds<<<(n + THREADS - 1) / THREADS, block>>>(x, n);
+}
+"""
+
+BY_NAME = {**{kernel.name: kernel.cuda for kernel in (*KERNELS, *run.KERNELS)}, "template": MATVEC, "thirds": THIRDS}
 
 SHOWN = {
     "product_tile": "matmul", "transpose_tile": "transpose", "shuffle_tree": "dot", "gather_atomics": "sum", "privatise": "histogram",
     "cooperate": "softmax", "swap_axes": "matrix_add", "block": "saxpy", "coarsen": "reverse", "unroll": "convolution", "restrict": "saxpy",
-    "fast_math": "softmax",
+    "fast_math": "softmax", "specialise": "template", "constant_block": "thirds",
 }  # fmt: skip
 """Technique -> the plain kernel on which its golden text shows it, by the first action that it offers there."""
 

@@ -3,36 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
 
 from warpwright.base import Action, Candidate, Task
-from warpwright.domains.cuda import program, taskfile, unit
+from warpwright.domains.cuda import facts, program, taskfile, triton_text, unit
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.techniques import techniques
 from warpwright.errors import NotApplicable
-from warpwright.space import Space, Traits, Writing
+from warpwright.space import Facts, Space, Technique, Traits, Writing
+from warpwright.timing.facts import machine_name
 
 
 def space(task: Task, target: str) -> Space[Plan]:
     """Return what may be done to the CUDA text of a task."""
     cuda, python = program.texts(task)
-    unit.expect_entries(cuda, task.name)
+    entries = unit.expect_entries(cuda, task.name)
 
     def lower(plan: Plan, actions: tuple[Action, ...]) -> Candidate:
+        if plan.triton:
+            return program.triton_candidate(task, python, plan.text, target, actions)
         return program.candidate(task, python, plan.text, plan.flags, target, actions)
 
     writing = Writing(
         taskfile.statement(python) or f"Compute what the reference computes: {task.name}.",
-        python.strip(),
+        python.strip() + (_TRITON if find_spec("triton") is not None else ""),
         cuda.strip(),
-        ("__global__", *unit.expect_entries(cuda, task.name)),
+        ("__global__", *entries),
         lambda text: Action(Write.name, "", (("text", text),)),
+        (triton_text.MARK, *entries),
     )
     limited = ""
     try:
         unit.read(cuda)
     except NotApplicable as error:
         limited = error.message
-    return Space(Plan(cuda), (Write(), *(techniques(target) if not limited else ())), lower, writing=writing, limited=limited)
+    def told(made: Candidate) -> Facts:
+        return facts.facts(task, made, machine_name("cuda:0") if target == "cuda" else "")
+
+    known = (Write(), *(map(Readable, techniques(target)) if not limited else ()))
+    return Space(Plan(cuda), known, lower, writing=writing, limited=limited, facts=told)
+
+
+_TRITON = """
+
+
+# A program may be in Triton, too: one Python file with @triton.jit kernels and, for each entry of the CUDA source, a function of the same name and
+# parameters, which is given tensors in place of addresses and launches the kernels.
+"""
+
+
+@dataclass(frozen=True)
+class Readable:
+    """A rewrite of CUDA texts: of a text that cannot be read, as a model may write, it offers nothing."""
+
+    inner: Technique[Plan]
+
+    @property
+    def name(self) -> str:
+        """What its actions are called."""
+        return self.inner.name
+
+    @property
+    def traits(self) -> Traits:
+        """What a search may know of it."""
+        return self.inner.traits
+
+    def sites(self, ir: Plan) -> Iterator[Action]:
+        """Yield what the rewrite offers."""
+        with suppress(NotApplicable):
+            yield from self.inner.sites(ir)
+
+    def apply(self, ir: Plan, action: Action) -> Plan:
+        """Return the rewritten text."""
+        return self.inner.apply(ir, action)
 
 
 class Write:

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpwright.base import PRECISIONS, Scalar, Task, digest
+from warpwright.base import PRECISIONS, Candidate, Scalar, Task, digest
 from warpwright.domains.cuda import taskfile
 from warpwright.errors import TaskError, UsageError
-from warpwright.space import Space
+from warpwright.space import Facts, Space
 
 if TYPE_CHECKING:
     from warpwright.domains.cuda.plan import Plan
@@ -41,7 +41,9 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
         ("task_path", str(beside)),
     )
     form = (("scale", float(options["scale"])),) if "scale" in options else ()
-    return Task(path.stem, str(path), name, precision, source_digest=digest(taskfile.read(path)), options=(*own, *form))  # type: ignore[arg-type]
+    cuda, whole = taskfile.read(path), taskfile.whole(path)
+    headers = (("headers", digest(whole)),) if whole != cuda else ()
+    return Task(path.stem, str(path), name, precision, source_digest=digest(cuda), options=(*own, *headers, *form))  # type: ignore[arg-type]
 
 
 def space(task: Task, target: str) -> Space[Plan]:
@@ -51,3 +53,10 @@ def space(task: Task, target: str) -> Space[Plan]:
     if target not in ("cpu", "cuda"):
         raise UsageError(f"expected --target cpu or cuda for a CUDA source, saw {target!r}")
     return choices.space(task, target)
+
+
+def facts(task: Task, program: Candidate, machine: str) -> Facts:
+    """Return what the compiler says of a program's kernels."""
+    from warpwright.domains.cuda import facts as told
+
+    return told.facts(task, program, machine)

@@ -1,10 +1,12 @@
-"""The IR of the cuda domain: a CUDA text with the compiler's flags."""
+"""The IR of the cuda domain: a CUDA text with the compiler's flags, or a Triton text, which no rewrite reads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from warpwright.domains.cuda import unit
+from warpwright.domains.cuda.triton_text import is_triton
+from warpwright.errors import NotApplicable
 
 
 @dataclass(frozen=True)
@@ -12,7 +14,7 @@ class Plan:
     """The IR."""
 
     text: str
-    """The whole CUDA source."""
+    """The whole source."""
     flags: tuple[str, ...] = ()
     """For nvcc, beside the usual ones."""
     done: tuple[str, ...] = ()
@@ -20,8 +22,15 @@ class Plan:
 
     @property
     def unit(self) -> unit.Unit:
-        """The text, read."""
+        """The CUDA text, read. Raise NotApplicable for a text that is none."""
+        if self.triton:
+            raise NotApplicable("expected CUDA C++, saw Triton, which is not rewritten")
         return unit.read(self.text)
+
+    @property
+    def triton(self) -> bool:
+        """Is it a Triton text?"""
+        return is_triton(self.text)
 
     def has(self, technique: str, kernel: str) -> bool:
         """Was a technique applied to a kernel?"""

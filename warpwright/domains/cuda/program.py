@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpwright.base import Action, Candidate, Source, Task, digest
-from warpwright.domains.cuda import taskfile, unit
+from warpwright.domains.cuda import taskfile, triton_text, unit
 from warpwright.domains.cuda.kernels_text import kernels_text
 from warpwright.errors import TaskError
 
@@ -22,13 +22,16 @@ def original(task: Task) -> str:
 
 
 def texts(task: Task) -> tuple[str, str]:
-    """Return the CUDA source and the task file of a task."""
+    """Return the CUDA source, its own headers in it, and the task file of a task."""
     beside = Path(str(task.option("task_path")))
-    cuda, python = taskfile.read(Path(task.path)), taskfile.read(beside)
-    for path, text, known in ((task.path, cuda, task.source_digest), (str(beside), python, str(task.option("task")))):
+    cuda, python, whole = taskfile.read(Path(task.path)), taskfile.read(beside), taskfile.whole(Path(task.path))
+    headers = str(task.option("headers")) or task.source_digest
+    for path, text, known in (
+        (task.path, cuda, task.source_digest), (str(beside), python, str(task.option("task"))), (f"a header of {task.path}", whole, headers),
+    ):  # fmt: skip
         if digest(text) != known:
             raise TaskError(f"{path} has changed since this task was described", "start again, or restore the file")
-    return cuda, python
+    return unit.trimmed(whole, unit.expect_entries(whole, Path(task.path).name)), python
 
 
 def candidate(task: Task, python: str, cuda: str, flags: tuple[str, ...], target: str, actions: Sequence[Action]) -> Candidate:
@@ -36,8 +39,16 @@ def candidate(task: Task, python: str, cuda: str, flags: tuple[str, ...], target
     return Candidate(Source("python", (("optimized.py", _program(task, cuda, python, flags) + _MODEL_NEW),)), target, tuple(actions), proposer="cuda")
 
 
+def triton_candidate(task: Task, python: str, text: str, target: str, actions: Sequence[Action]) -> Candidate:
+    """Return the program that calls a Triton text in place of the task's CUDA source; raise NotApplicable for a text that is none."""
+    wanted = unit.expect_entries(taskfile.whole(Path(task.path)), Path(task.path).name)
+    head = "" if "import torch\n" in python else "import torch\n"
+    whole = "\n".join([python.rstrip(), "", "", head + triton_text.program(text, wanted, target)])
+    return Candidate(Source("python", (("optimized.py", whole),)), target, tuple(actions), proposer="cuda")
+
+
 def _program(task: Task, cuda: str, python: str, flags: tuple[str, ...]) -> str:
-    wanted = unit.expect_entries(taskfile.read(Path(task.path)), Path(task.path).name)
+    wanted = unit.expect_entries(taskfile.whole(Path(task.path)), Path(task.path).name)
     head = "" if "import torch\n" in python else "import torch\n"
     imports = "import ctypes as _ctypes\nimport functools as _functools\n"
     return "\n".join([python.rstrip(), "", "", head + imports, kernels_text(unit.linked(cuda, wanted), wanted, flags, Path(task.path).name), ""])
@@ -51,12 +62,13 @@ class Model(torch.nn.Module):
 
     def forward(self, *inputs):
         if torch.get_default_dtype() is torch.float64 or any(tensor.is_meta for tensor in tensors_of(inputs)):
-            return reference(*inputs)
+            return asked(reference, *inputs)
         inputs = dense(inputs)
         if type(self) is not Model and Model.compared:  # under the timer
             return launch(kernels_for(inputs), *inputs)
         copies = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, inputs)
-        outputs = launch(kernels_for(inputs), *inputs)
+        kernels = kernels_for(inputs) if Model.compared else built(inputs)
+        outputs = launch(kernels, *inputs) if Model.compared else asked(launch, kernels, *inputs)
         if not Model.compared:
             compare(outputs, copies)
             Model.compared = True
@@ -64,6 +76,38 @@ class Model(torch.nn.Module):
 
 
 RUNS = 6
+
+
+def built(inputs):
+    """Return the kernels as given; raise TaskError with the compiler's words where they cannot be built."""
+    from warpwright.errors import TaskError, WarpwrightError
+
+    try:
+        return kernels_for(inputs)
+    except (WarpwrightError, RuntimeError) as error:
+        raise TaskError(f"@NAME as given cannot be built: {str(error)[:1500]}", "mend the source") from error
+
+
+def asked(function, *values):
+    """Call one of the task file's functions; raise TaskError that says where it failed, or that it gave no tensors."""
+    from warpwright.errors import TaskError
+
+    try:
+        outputs = function(*values)
+    except TaskError:
+        raise
+    except Exception as error:
+        import traceback
+
+        lines = [place.lineno for place in traceback.extract_tb(error.__traceback__) if place.name == function.__name__]
+        where = f" in line {lines[-1]}" if lines else ""
+        seen = f"raised {type(error).__name__}{where}: {error}"
+        raise TaskError(f"{function.__name__} of the task file of @NAME {seen}", "mend the task file") from error
+    leaves = torch.utils._pytree.tree_leaves(outputs)
+    if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+        kinds = sorted({type(leaf).__name__ for leaf in leaves}) or ["nothing"]
+        raise TaskError(f"expected tensors from {function.__name__} of the task file of @NAME, saw {', '.join(kinds)}", "return the outputs")
+    return outputs
 
 
 def tensors_of(nested):

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,6 +30,26 @@ def read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TaskError(f"{path} cannot be read as text: {error}", "give a .cu file and the Python file beside it") from error
+
+
+_OWN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.M)
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", re.M)
+
+
+def whole(path: Path, seen: set[Path] | None = None) -> str:
+    """Return a CUDA source with its own headers, those in quotes that lie beside it, in their places: each once, as a program has to stand alone."""
+    seen = seen if seen is not None else set()
+
+    def one(match: re.Match[str]) -> str:
+        header = (path.parent / match[1]).resolve()
+        if not header.is_file():
+            return match[0]
+        if header in seen:
+            return ""
+        seen.add(header)
+        return f"// {match[1]}\n{_ONCE.sub('', whole(header, seen))}"
+
+    return _OWN.sub(one, read(path))
 
 
 def check(text: str, path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.frontend import edits, scan
@@ -39,6 +39,8 @@ class Launch:
     start: int
     end: int
     """Offset after the closing parenthesis of the arguments."""
+    instance: str = ""
+    """Arguments of the kernel's template, as written between < and >."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,14 @@ class Unit:
     head: str
     """Include lines of the original."""
     kernels: Mapping[str, Kernel]
+    """Those that are launched."""
     functions: Mapping[str, ir.Function]
     """The kernels, and the device functions, as IR; those that the parser understands."""
     launches: tuple[Launch, ...]
     entries: Mapping[str, str]
     """Host function of C linkage, or the only ones there are -> codes of its parameters."""
+    templates: Mapping[str, Kernel] = field(default_factory=dict)
+    """Template kernels that are launched."""
 
     def launches_of(self, kernel: str) -> tuple[Launch, ...]:
         """Return the launches of a kernel."""
@@ -78,10 +83,12 @@ def read(text: str) -> Unit:
         functions = {f.name: f for f in parse(source) if not f.problem and not f.template}
     except Refusal as refusal:
         raise NotApplicable(f"the CUDA text cannot be read: {refusal}") from refusal
-    kernels = {k.name: k for k in source.kernels if k.defined and not k.template}
     launches = tuple(_launch(source.text, site) for site in source.launches if not site.inside_kernel)
+    launched = {launch.kernel.partition("<")[0].strip() for launch in launches}
+    kernels = {k.name: k for k in source.kernels if k.defined and not k.template and k.name in launched}
+    templates = {k.name: k for k in source.kernels if k.defined and k.template and k.name in launched}
     head = "".join(dict.fromkeys(match[0].strip() + "\n" for match in _INCLUDE.finditer(text)))
-    return Unit(source.text, head, kernels, functions, launches, entries(source.text))
+    return Unit(source.text, head, kernels, functions, launches, entries(source.text), templates)
 
 
 def _launch(text: str, site: LaunchSite) -> Launch:
@@ -89,7 +96,7 @@ def _launch(text: str, site: LaunchSite) -> Launch:
     inside = (opening, opening + len(site.configuration))
     close = scan.closing(text, site.end)
     arguments = tuple(scan.split_commas(text[site.end + 1 : close - 1]))
-    return Launch(site.callee.strip(), tuple(scan.split_commas(site.configuration)), arguments, inside, site.start, close)
+    return Launch(site.callee.strip(), tuple(scan.split_commas(site.configuration)), arguments, inside, site.start, close, site.template_arguments)
 
 
 def entries(text: str) -> dict[str, str]:
@@ -140,6 +147,57 @@ def expect_entries(text: str, name: str) -> dict[str, str]:
     if not found:
         raise TaskError(f"expected a host function in {name} that launches the kernels, saw none", 'write extern "C" void run(float* out, ...)')
     return found
+
+
+def trimmed(text: str, wanted: Mapping[str, str]) -> str:
+    """Return a text without the host functions that no entry comes to: a `main`, what checks its results.
+
+    A program neither calls nor builds them, and a kernel that only they launch is nothing to make faster. A name that is mentioned anywhere else
+    counts as a call.
+    """
+    bare = without_directives(text)
+    tokens = scan.tokens(bare)
+    functions: dict[tuple[int, int], str] = {}
+    mentions: dict[tuple[int, int], set[str]] = {}
+    for piece in scan.pieces(tokens):
+        own = [t.text for t in tokens if piece.start <= t.start < piece.end and t.kind == "word"]
+        mentions[piece.start, piece.end] = set(own)
+        name = _host_function(bare, tokens, piece)
+        if name:
+            functions[piece.start, piece.end] = name
+    kept = {place for place in mentions if place not in functions or functions[place] in wanted}
+    todo = list(kept)
+    while todo:
+        words = mentions[todo.pop()]
+        more = [place for place, name in functions.items() if place not in kept and name in words]
+        kept |= set(more)
+        todo += more
+    gone = [place for place in functions if place not in kept and _balanced(text[slice(*place)])]
+    return edits.apply(text, [Edit(start, end, "") for start, end in gone])
+
+
+def _host_function(text: str, tokens: tuple[scan.Token, ...], piece: scan.Piece) -> str:
+    """Return the name of a plain host function that a piece of a text defines; "" for anything else."""
+    if piece.brace < 0:
+        return ""
+    words = [t for t in tokens if piece.start <= t.start < piece.brace]
+    texts = [t.text for t in words]
+    if "(" not in texts or not text[piece.start : piece.end].rstrip().endswith("}"):
+        return ""
+    at = texts.index("(")
+    other = {"__global__", "__device__", "template", "union", "enum", "namespace", "operator", "=", "extern", "class"}
+    member = at > 1 and texts[at - 2].endswith(":")
+    return "" if other & set(texts[:at]) or member or at < 2 or words[at - 1].kind != "word" else texts[at - 1]
+
+
+def _balanced(text: str) -> bool:
+    """Does every #if within a text end there?"""
+    opened = 0
+    for word in re.findall(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|else|elif|endif)\b", text, re.M):
+        opened += word.startswith("if") - (word == "endif")
+        if opened < 0 or (opened == 0 and word in ("else", "elif")):
+            return False
+    return opened == 0
 
 
 def linked(text: str, wanted: Mapping[str, str]) -> str:

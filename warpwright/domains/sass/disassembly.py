@@ -10,10 +10,7 @@ import functools
 import gzip
 import os
 import re
-import shutil
 import subprocess
-import sys
-import sysconfig
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +18,7 @@ from pathlib import Path
 from warpwright.base import digest
 from warpwright.domains.sass.cubin import WORD, Cubin
 from warpwright.errors import CaptureError, UsageError
-from warpwright.native import cache_folder
+from warpwright.native import cache_folder, nvidia
 
 R, UR, P, UP = 0, 256, 512, 768
 """Where the numbers of the four register files begin: register UR4 is 260."""
@@ -30,7 +27,6 @@ _FILES = {"GPR": R, "UGPR": UR, "PRED": P, "UPRED": UP}
 _PREFIXES = {R: "R", UR: "UR", P: "P", UP: "UP"}
 
 _OPTIONS = ("-c", "-hex", "-plr")
-_WHEELS = ("nvidia/cu*/bin/nvdisasm", "nvidia/cuda_nvdisasm/bin/nvdisasm", "triton/backends/nvidia/bin/nvdisasm")
 
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _HALF_WORD = re.compile(r"/\* 0x([0-9a-f]{16}) \*/")
@@ -107,11 +103,7 @@ def _disassemble(cubin: Cubin) -> str:
 @functools.cache
 def disassemblers() -> tuple[str, ...]:
     """Return the paths of every nvdisasm here: on the PATH, in CUDA's folders, in registry packages."""
-    found = [shutil.which("nvdisasm") or "", *map(str, sorted(Path("/usr/local").glob("cuda*/bin/nvdisasm")))]
-    for folder in (*sys.path, sysconfig.get_paths()["purelib"]):
-        for pattern in _WHEELS if folder else ():
-            found += map(str, sorted(Path(folder).glob(pattern)))
-    return tuple(dict.fromkeys(os.path.realpath(path) for path in found if path))
+    return nvidia.tools("nvdisasm")
 
 
 # --- parsing -----------------------------------------------------------------------------------------------------------------------------

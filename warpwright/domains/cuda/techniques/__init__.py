@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from warpwright.domains.cuda.plan import Plan
-from warpwright.domains.cuda.techniques import cooperate, launches, loops, qualifiers, strided, tiles, tree
+from warpwright.domains.cuda.techniques import constant_block, cooperate, launches, loops, qualifiers, specialise, strided, tiles, tree
 from warpwright.space import Technique
 
 
 def techniques(target: str) -> tuple[Technique[Plan], ...]:
     """Return the techniques that make sense on a target."""
     always: tuple[Technique[Plan], ...] = (
+        specialise.Specialise(),
+        constant_block.ConstantBlock(),
         tiles.ProductTile(),
         tiles.TransposeTile(),
         tree.ShuffleTree(),

@@ -1,0 +1,63 @@
+"""Mistakes of a first task file are said in a line, with the place: the original's program run here, with stand-ins for the kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from warpwright import domains
+from warpwright.domains.cuda import program
+from warpwright.errors import TaskError, UsageError
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "cuda"
+
+
+def called(folder: Path, kernels_for: Any = None, old: str = "", new: str = "") -> Any:
+    """Call the original of the saxpy example, its task file changed, as the judge does first."""
+    python = (EXAMPLES / "saxpy_task.py").read_text().replace("1 << 22", "64")
+    assert old in python
+    python = python.replace(old, new) if old else python
+    (folder / "saxpy.cu").write_text((EXAMPLES / "saxpy.cu").read_text())
+    (folder / "saxpy_task.py").write_text(python)
+    names: dict[str, Any] = {"__name__": "original"}
+    exec(compile(program.original(domains.describe(folder / "saxpy.cu")), "saxpy.cu", "exec"), names)
+
+    def saxpy(n: int, a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
+        out.copy_(a * x + y)
+
+    names["kernels_for"] = kernels_for or (lambda inputs: SimpleNamespace(saxpy=saxpy))
+    inputs = names["get_inputs"]()
+    return names["Model"]()(*inputs), inputs
+
+
+def test_the_example_computes_its_reference(tmp_path: Path) -> None:
+    made, (x, y) = called(tmp_path)
+    assert torch.allclose(made, 2 * x + y)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("kernel.saxpy(", "kernel.saxpyy(", r"launch of the task file of saxpy.cu raised AttributeError in line 18: .*saxpyy"),
+        ("    return out\n", "    return None\n", "expected tensors from launch .* saw NoneType"),
+        ("x.numel(), 2.0, x", "x.numel(), x", "raised TypeError in line 18"),
+        ("return 2.0 * x + y", "return 3.0 * x + y", "expected what the reference gives in float64"),
+        ("return 2.0 * x + y", "return (2.0 * x + y)[:3]", "expected outputs of the same shapes"),
+    ],
+)
+def test_a_mistake_is_said_in_a_line_with_its_place(tmp_path: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(TaskError, match=said) as caught:
+        called(tmp_path, old=old, new=new)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_source_that_cannot_be_built_is_said_with_the_compilers_words(tmp_path: Path) -> None:
+    def refused(inputs: Any) -> Any:
+        raise UsageError("saxpy.cu:4:9: expected ';'")
+
+    with pytest.raises(TaskError, match=r"saxpy.cu as given cannot be built: saxpy.cu:4:9: expected ';'"):
+        called(tmp_path, refused)
