@@ -137,6 +137,7 @@ def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
                 source.name, function.line, "front-end", f"{function.name} is not understood: {function.problem}", "sanitize needs all of the source"
             )
         start, end, head = source.definition(function.name, function.start)
+        rewrite.refuse_launches(source, start, end, "--sanitize")
         text = function_text(function, head)
         if kernel is not None:
             text += rewrite.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")

@@ -98,7 +98,7 @@ class _Reader:
         self.source = source
         start, end = cursors.extent(cursor)
         self.problem = next((f"line {source.line(at)}: {what}" for at, what in problems if start <= at < end), "")
-        self.fibers = ""
+        self.fibers = "it launches kernels" if any(start <= site.start < end for site in source.launches) else ""
         self.groups = "cooperative_groups" in source.text
         self.vars: dict[int, Var] = {}
         self.names: set[str] = set(RESERVED)

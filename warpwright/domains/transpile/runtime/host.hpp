@@ -56,6 +56,9 @@ enum { cudaMemAttachGlobal = 1, cudaHostAllocDefault = 0, cudaHostAllocPortable 
 struct CUstream_st { int unused; };
 struct CUevent_st { double when = 0; };
 typedef CUstream_st* cudaStream_t;
+#define cudaStreamLegacy ((cudaStream_t)nullptr)
+#define cudaStreamPerThread ((cudaStream_t)nullptr)
+#define cudaStreamFireAndForget ((cudaStream_t)nullptr)
 typedef CUevent_st* cudaEvent_t;
 struct cudaDeviceProp {
   char name[256];
@@ -76,6 +79,7 @@ namespace ww {
 inline cudaError_t& last_error() { static cudaError_t code = cudaSuccess; return code; }
 inline cudaError_t& refused() { static cudaError_t code = cudaSuccess; return code; }  // of a call that did nothing: told once, by cudaGetLastError
 static inline cudaError_t status() {
+  if (inside()) return failed() ? cudaErrorLaunchFailure : cudaSuccess;  // a kernel that asks leaves the error to the host
   if (failed()) {
     std::fprintf(stderr, "kernel failed: %s\n", error_text().c_str());
     last_error() = error_text().rfind("assertion", 0) == 0 ? cudaErrorAssert : cudaErrorLaunchFailure;
@@ -158,10 +162,14 @@ static inline cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) 
 static inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, int, void*) { return cudaSuccess; }
 static inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 
-WW_C cudaError_t cudaDeviceSynchronize() { return ww::status(); }
-WW_C cudaError_t cudaThreadSynchronize() { return ww::status(); }
+WW_C cudaError_t cudaDeviceSynchronize() {
+  if (ww::inside() && ww::when_waiting) ww::when_waiting();
+  return ww::status();
+}
+WW_C cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
 WW_C cudaError_t cudaDeviceReset() { return cudaSuccess; }
 WW_C cudaError_t cudaGetLastError() {
+  if (ww::inside()) return ww::status();
   const cudaError_t code = ww::status() ? ww::status() : ww::refused();
   ww::last_error() = ww::refused() = cudaSuccess;
   return code;

@@ -51,6 +51,14 @@ template <class T> __device__ T tex1Dfetch(cudaTextureObject_t, int); template <
 template <class T> __device__ T tex2D(cudaTextureObject_t, float, float); template <class T> __device__ T tex3D(cudaTextureObject_t, float, float, float);
 template <class T> __device__ void tex1Dfetch(T*, cudaTextureObject_t, int); template <class T> __device__ void tex2D(T*, cudaTextureObject_t, float, float);
 template <class T> __device__ void tex3D(T*, cudaTextureObject_t, float, float, float);
+template <class T> __device__ T tex1DLayered(cudaTextureObject_t, float, int); template <class T> __device__ T tex2DLayered(cudaTextureObject_t, float, float, int);
+template <class T> __device__ T texCubemap(cudaTextureObject_t, float, float, float); template <class T> __device__ T texCubemapLayered(cudaTextureObject_t, float, float, float, int);
+typedef unsigned long long cudaSurfaceObject_t; enum cudaSurfaceBoundaryMode { cudaBoundaryModeZero, cudaBoundaryModeClamp, cudaBoundaryModeTrap };
+#define S(N, ...) template <class T> __device__ T surf##N##read(cudaSurfaceObject_t, __VA_ARGS__, cudaSurfaceBoundaryMode = cudaBoundaryModeTrap); \
+  template <class T> __device__ void surf##N##read(T*, cudaSurfaceObject_t, __VA_ARGS__, cudaSurfaceBoundaryMode = cudaBoundaryModeTrap); \
+  template <class T> __device__ void surf##N##write(T, cudaSurfaceObject_t, __VA_ARGS__, cudaSurfaceBoundaryMode = cudaBoundaryModeTrap);
+S(1D, int) S(2D, int, int) S(3D, int, int, int) S(1DLayered, int, int) S(2DLayered, int, int, int) S(Cubemap, int, int, int) S(CubemapLayered, int, int, int)
+#undef S
 enum cudaTextureReadMode { cudaReadModeElementType, cudaReadModeNormalizedFloat }; template <class T, cudaTextureReadMode> struct ww_read { typedef T type; };
 template <> struct ww_read<unsigned char, cudaReadModeNormalizedFloat> { typedef float type; }; template <> struct ww_read<signed char, cudaReadModeNormalizedFloat> { typedef float type; };
 template <> struct ww_read<char, cudaReadModeNormalizedFloat> { typedef float type; }; template <> struct ww_read<uchar4, cudaReadModeNormalizedFloat> { typedef float4 type; };
