@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from warpwright.domains.transpile import choices, launch, pipeline
-from warpwright.domains.transpile.analysis import callees, classes
+from warpwright.domains.transpile.analysis import callees, classes, volatile
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
 from warpwright.domains.transpile.choices import Choices
 from warpwright.domains.transpile.emit.inlined import inlined_edits
@@ -161,7 +161,7 @@ def _sanitized(source: Source) -> Translated:
 
 def _translated(source: Source, wanted: Wanted) -> Translated:
     """Return each kernel in the fastest tier that takes it."""
-    read = functools.cache(functools.partial(parse.parse, source))  # once, and not at all where everything stays on fibers
+    read = functools.cache(lambda: [volatile.ordered(one) for one in parse.parse(source)])  # once, and not where everything stays on fibers
     faster = _faster_tiers(source, read, wanted)
     functions = read() if wanted.lockstep or re.search(r"\bvolatile\b|\[\s*\w+\s*\^", source.text) else []
     edits = [

@@ -32,6 +32,7 @@ def assemble(
     """Return the whole output: head, runtime, translated text, entries. `tidied`: without the blank lines that the preprocessor left."""
     body = re.sub(r"(?<!\()\b__noinline__\b", "__attribute__((noinline))", body)  # as a macro it would break the standard library's headers
     body = re.sub(r"\bstatic\s+__shared__|\b__shared__\s+static\b", "__shared__", body)
+    body = re.sub(r"\b__shared__\s+(alignas\s*\((?:[^()]|\([^()]*\))*\))", r"\1 __shared__", body)  # C++ has it in front of `thread_local`
     head = [
         f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing",  # noqa: E501
         *_ASKED,
@@ -66,6 +67,7 @@ _OPTIONAL = {
     "vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b",
     "vcalls": r"\bww::any_",
     "complex": r"\bcu(Float|Double)?Complex\b",
+    "directed": r"\b__([fd](add|sub|mul|div|sqrt|rcp)|fmaf|double2float)_r[duz]\b",
     "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
     "lanes": r"\bww::lanes_",
     "nested": r"\bww::from_device\b",
@@ -87,6 +89,8 @@ _OPTIONAL = {
     "wmma": r"\bwmma\b",
     "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)",
     "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|\bcu[A-Z]\w+\(|\bCU[a-z]\w+\b",
+    "driver": r"\bcu(Ctx|Mem|Stream|Event|DevicePrimaryCtx|DeviceGetUuid|Module|Launch)\w*\s*\(",
+    "driver_memory": r"\bcuMem(AddressReserve|Create|Map|Unmap|SetAccess|Release|GetAllocation\w+)\b|\bCUmem(Allocation|Access|Generic)\w*",
     "graphs": r"\bcudaGraph\w+|\bcudaStream(BeginCapture|IsCapturing)\w*",
     "texture": r"\bcuda(Graph\w+|Memcpy3D\w*|TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b"
     r"|\btex([123]D|Cubemap)\w*|\btexture\s*<|\btextureReference\b|\bcudaSurfaceObject_t\b",

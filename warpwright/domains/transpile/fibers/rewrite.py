@@ -155,7 +155,7 @@ def dynamic_shared_edits(source: Source) -> list[Edit]:
             continue
         opening = min(i for i in range(index, end) if tokens[i].text == "[")
         kind = re.sub(
-            r"\bextern\b|\b__shared__\b|\bvolatile\b|(?:__align__|alignas)\s*\([^)]*\)|__attribute__\s*\(\(.*?\)\)",
+            r"\bextern\b|\b__shared__\b|\bvolatile\b|(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)|__attribute__\s*\(\(.*?\)\)",
             "",
             text[token.start : tokens[opening - 1].start],
         )

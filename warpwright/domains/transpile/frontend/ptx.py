@@ -196,6 +196,9 @@ class _Statement:
             return "__trap()"
         if operation == "nanosleep":
             return "(void)0"
+        if operation == "vabsdiff4" and plain in (["u32"] * 3, ["u32"] * 3 + ["add"]) and len(operands) == 4:
+            sums, apart = f"__vsadu4({operands[1]}, {operands[2]}) + {operands[3]}", f"__vabsdiffu4({operands[1]}, {operands[2]})"
+            return f"{operands[0]} = {sums if plain[-1] == 'add' else apart}"
         if operation in ("ld", "st", "ldu"):
             return self._memory("ld" if operation == "ldu" else operation, modifiers, plain, kind, operands)
         if any(operand[0] in "{[" for operand in operands) or not operands:

@@ -1,6 +1,8 @@
 // The CUDA runtime's host functions on the CPU: memory is memory, a launch has ended when it returns, streams and events are order only.
 #include <map>
 #include <thread>
+#include <sys/resource.h>
+#include <unistd.h>
 #define WW_ERRORS(X) \
   X(Success, 0) X(ErrorInvalidValue, 1) X(ErrorMemoryAllocation, 2) X(ErrorInitializationError, 3) X(ErrorCudartUnloading, 4) \
   X(ErrorProfilerDisabled, 5) X(ErrorInvalidConfiguration, 9) X(ErrorInvalidPitchValue, 12) X(ErrorInvalidSymbol, 13) X(ErrorInvalidHostPointer, 16) \
@@ -21,7 +23,7 @@
 enum cudaError { WW_ERRORS(WW_ERROR) };
 #undef WW_ERROR
 typedef enum cudaError cudaError_t;
-enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NOT_INITIALIZED = 3, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_NOT_SUPPORTED = 801 };
+enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NOT_INITIALIZED = 3, CUDA_ERROR_DEINITIALIZED = 4, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_INVALID_DEVICE = 101, CUDA_ERROR_INVALID_IMAGE = 200, CUDA_ERROR_INVALID_CONTEXT = 201, CUDA_ERROR_FILE_NOT_FOUND = 301, CUDA_ERROR_INVALID_HANDLE = 400, CUDA_ERROR_NOT_FOUND = 500, CUDA_ERROR_NOT_READY = 600, CUDA_ERROR_LAUNCH_FAILED = 719, CUDA_ERROR_NOT_SUPPORTED = 801, CUDA_ERROR_UNKNOWN = 999 };
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9, cudaFuncAttributeNonPortableClusterSizeAllowed = 13 };
@@ -31,6 +33,13 @@ enum cudaSharedCarveout { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveo
   X(MaxGridDimY, 6, 65535) X(MaxGridDimZ, 7, 65535) X(MaxSharedMemoryPerBlock, 8, 49152) X(TotalConstantMemory, 9, 65536) X(WarpSize, 10, 32) \
   X(MaxPitch, 11, 2147483647) X(MaxRegistersPerBlock, 12, 65536) X(ClockRate, 13, 1000000) X(TextureAlignment, 14, 512) X(GpuOverlap, 15, 1) \
   X(MultiProcessorCount, 16, 16) X(KernelExecTimeout, 17, 0) X(Integrated, 18, 0) X(CanMapHostMemory, 19, 1) X(ComputeMode, 20, 0) \
+  X(MaxTexture1DWidth, 21, 131072) X(MaxTexture2DWidth, 22, 131072) X(MaxTexture2DHeight, 23, 65536) X(MaxTexture3DWidth, 24, 16384) \
+  X(MaxTexture3DHeight, 25, 16384) X(MaxTexture3DDepth, 26, 16384) X(MaxTexture2DLayeredWidth, 27, 32768) X(MaxTexture2DLayeredHeight, 28, 32768) \
+  X(MaxTexture2DLayeredLayers, 29, 2048) X(SurfaceAlignment, 30, 512) X(MaxTexture1DLayeredWidth, 42, 32768) X(MaxTexture1DLayeredLayers, 43, 2048) \
+  X(PciDomainId, 50, 0) X(TexturePitchAlignment, 51, 32) X(MaxTextureCubemapWidth, 52, 32768) X(MaxSurface1DWidth, 55, 32768) \
+  X(MaxSurface2DWidth, 56, 131072) X(MaxSurface2DHeight, 57, 65536) X(MaxSurface3DWidth, 58, 16384) X(MaxTexture1DLinearWidth, 69, 268435456) \
+  X(MultiGpuBoardGroupID, 85, 0) X(SingleToDoublePrecisionPerfRatio, 87, 2) X(CanFlushRemoteWrites, 98, 0) \
+  X(PageableMemoryAccessUsesHostPageTables, 100, 1) X(SparseCudaArraySupported, 112, 0) X(GPUDirectRDMASupported, 116, 0) X(ClusterLaunch, 120, 0) \
   X(ConcurrentKernels, 31, 1) X(EccEnabled, 32, 0) X(PciBusId, 33, 0) X(PciDeviceId, 34, 0) X(TccDriver, 35, 0) X(MemoryClockRate, 36, 1000000) \
   X(GlobalMemoryBusWidth, 37, 128) X(L2CacheSize, 38, 1048576) X(MaxThreadsPerMultiProcessor, 39, 2048) X(AsyncEngineCount, 40, 1) \
   X(UnifiedAddressing, 41, 1) X(ComputeCapabilityMajor, 75, 8) X(ComputeCapabilityMinor, 76, 0) X(StreamPrioritiesSupported, 78, 1) \
@@ -87,6 +96,21 @@ static inline cudaError_t status() {
   }
   return last_error();
 }
+// The memory that a program may have: the machine's, or what its limits leave of it. What is said of a device is a quarter less, for all else.
+static inline size_t machine_memory(bool free_only) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  size_t all = (size_t)sysconf(free_only ? _SC_AVPHYS_PAGES : _SC_PHYS_PAGES) * page;
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    size_t used = 0;
+    if (std::FILE* file = free_only ? std::fopen("/proc/self/statm", "r") : nullptr) {
+      if (std::fscanf(file, "%zu", &used) != 1) used = 0;
+      std::fclose(file);
+    }
+    all = std::min(all, (size_t)limit.rlim_cur - std::min((size_t)limit.rlim_cur, used * page));
+  }
+  return all / 4 * 3;
+}
 static inline double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 static inline cudaError_t allocate(void** p, size_t bytes) {
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
@@ -133,7 +157,7 @@ template <class T> static inline cudaError_t cudaMemcpyFromSymbol(void* to, cons
 template <class T> static inline cudaError_t cudaMemcpyToSymbolAsync(T& s, const void* f, size_t n, size_t o = 0, int k = 1, cudaStream_t = nullptr) { return cudaMemcpyToSymbol(s, f, n, o, k); }
 template <class T> static inline cudaError_t cudaMemcpyFromSymbolAsync(void* t, const T& s, size_t n, size_t o = 0, int k = 2, cudaStream_t = nullptr) { return cudaMemcpyFromSymbol(t, s, n, o, k); }
 template <class P, class T> static inline cudaError_t cudaGetSymbolAddress(P** p, T& symbol) { *p = (P*)&symbol; return cudaSuccess; }
-WW_C cudaError_t cudaMemGetInfo(size_t* available, size_t* total) { *available = *total = (size_t)8 << 30; return cudaSuccess; }
+WW_C cudaError_t cudaMemGetInfo(size_t* available, size_t* total) { *total = ww::machine_memory(false), *available = std::min(ww::machine_memory(true), *total); return cudaSuccess; }
 // Of the driver's interface: what programs on the runtime's ask beside it.
 static inline CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 template <class T> static inline CUresult cuMemGetInfo(T* available, T* total) {  // words of 32 bits until CUDA 3
@@ -219,7 +243,7 @@ static inline cudaError_t cudaDeviceGetAttribute(int* v, int a, int) {
 static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   std::memset(p, 0, sizeof *p);
   std::strcpy(p->name, "CPU, by warpwright transpile");
-  p->totalGlobalMem = (size_t)8 << 30; p->sharedMemPerBlock = 49152; p->totalConstMem = 65536; p->sharedMemPerMultiprocessor = 167936; p->sharedMemPerBlockOptin = 166912;
+  p->totalGlobalMem = ww::machine_memory(false); p->sharedMemPerBlock = 49152; p->totalConstMem = 65536; p->sharedMemPerMultiprocessor = 167936; p->sharedMemPerBlockOptin = 166912;
   p->regsPerBlock = p->regsPerMultiprocessor = 65536; p->warpSize = 32; p->maxThreadsPerBlock = 1024; p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024; p->maxThreadsDim[2] = 64;
   p->maxGridSize[0] = 2147483647; p->maxGridSize[1] = p->maxGridSize[2] = 65535; p->clockRate = 1000000; p->major = 8; p->minor = 0; p->multiProcessorCount = 16;
   p->maxThreadsPerMultiProcessor = 2048; p->memoryClockRate = 1000000; p->memoryBusWidth = 128; p->l2CacheSize = 1 << 20; p->concurrentKernels = 1; p->unifiedAddressing = p->managedMemory = 1;
