@@ -8,10 +8,10 @@ from warpwright.domains import transpile
 from warpwright.errors import UsageError
 
 REFUSED = {
-    "dynamic-parallelism": "__global__ void child();\n__global__ void k() {\n  child<<<1, 1>>>();\n}",
+    "dynamic-parallelism": "__global__ void child();\n__global__ void k() {\n  child<<<1, 1, 0, cudaStreamTailLaunch>>>();\n}",
     "library-call": "__global__ void k(float* x) {\n  // cub::BlockReduce in a comment is nothing\n  x[0] = cub::WarpReduce<float>(x).Sum(x[0]);\n}",
     "tma": "__global__ void k(float* x) {\n  int y = 0;\n  cuda::barrier<0> b; mbarrier_init(b);\n}",
-    "texture": "__device__ float f(float);\n__global__ void k(float* x,\n    cudaSurfaceObject_t image) { x[0] = 1; }",
+    "texture": "__device__ float f(float);\n__global__ void k(float* x,\n    cudaTextureObject_t image) { x[0] = tex2DLod<float>(image, 0, 0, 1); }",
     "cluster": "__global__ void k(float* x) {\n  int i = 0;\n  auto c = cooperative_groups::this_cluster();\n}",
     "ptx": '__global__ void k(float* x) {\n  const char* text = "asm";\n  asm volatile("wgmma.fence.sync.aligned;");\n}',
     "divergent-barrier": "__global__ void k(float* x) {\n  if (threadIdx.x % 2 == 0) {\n    __syncthreads();\n  }\n}",

@@ -234,8 +234,12 @@ def device_edits(source: Source, replaced: Mapping[int, str]) -> list[Edit]:
         replacement = launch_function(kernel) if better is None else better
         if better is not None and kernel.name in named:  # a pointer to it says which kernel is meant
             replacement = f"{source.text[kernel.start : kernel.head_end]} {{}}\n{better}"
+        declared = f"{launch_head(kernel)}; " if better is None and any(kernel.start <= site.start < kernel.end for site in source.launches) else ""
         if any(start < kernel.start < end for start, end in blocks):  # templates have no C linkage
             replacement = f'\nextern "C++" {{\n{replacement}\n}}\n'
+            declared = declared and f'extern "C++" {{ {declared}}} '
+        if declared and kernel.defined:  # for the kernel that launches itself
+            edits.append(Edit(kernel.start, kernel.start, declared))
         if better is not None:
             edits.append(Edit(kernel.start, kernel.end, replacement))
         else:
