@@ -13,7 +13,8 @@ from warpwright.domains import transpile
 
 ORDERED = {
     "a stencil": "s[t + 1] = x[t]; if (t == 0) s[0] = x[63]; __syncthreads(); y[t] = s[t] + s[t + 1];",
-    "a scan": "s[t] = x[t]; for (int d = 1; d < 64; d *= 2) { __syncthreads(); float v = t >= d ? s[t - d] : 0; __syncthreads(); s[t] += v; } y[t] = s[t];",
+    "a scan": "s[t] = x[t]; for (int d = 1; d < 64; d *= 2) {"
+    " __syncthreads(); float v = t >= d ? s[t - d] : 0; __syncthreads(); s[t] += v; } y[t] = s[t];",
     "its own element": "s[t] = x[t]; s[t] *= 2; y[t] = s[t];",
     "a tree with barriers": "s[t] = x[t]; __syncthreads(); for (int d = 32; d > 0; d /= 2) { float v = t < d ? s[t + d] : 0; __syncthreads(); s[t] += v; __syncthreads(); } y[t] = s[0];",  # noqa: E501
 }

@@ -1,10 +1,9 @@
-"""Layered and cube textures, surfaces, Sobol numbers, LU of batches, cublasLt, the driver's virtual memory and the device's clock: one program, built once."""
+"""Layered and cube textures, surfaces, Sobol numbers, LU of batches, cublasLt, virtual memory and the device's clock, in one program."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +25,8 @@ PROGRAM = r"""
 #include <curand.h>
 #include <curand_kernel.h>
 #include SETTINGS
-__global__ void layered(float* out, cudaTextureObject_t t, int layer) { out[threadIdx.x] = tex2DLayered<float>(t, (threadIdx.x + 0.5f) / 4, 0.375f, layer); }
+__global__ void layered(float* out, cudaTextureObject_t t, int layer) { out[threadIdx.x] = tex2DLayered<float>(t, (threadIdx.x + 0.5f) / 4,
+  0.375f, layer); }
 __global__ void cube(float* out, cudaTextureObject_t t) {
   const float3 to[6] = {{1, 0.5f, -0.25f}, {-1, 0.5f, -0.25f}, {0.5f, 1, 0.25f}, {0.5f, -1, 0.25f}, {0.5f, 0.25f, 1}, {0.5f, 0.25f, -1}};
   const float3 d = to[threadIdx.x];
@@ -34,7 +34,8 @@ __global__ void cube(float* out, cudaTextureObject_t t) {
 }
 __global__ void paint(cudaSurfaceObject_t s) { surf2Dwrite(threadIdx.x + 10 * threadIdx.y, s, threadIdx.x * 4, threadIdx.y); }
 __global__ void look(int* out, cudaSurfaceObject_t s) {
-  out[threadIdx.x] = surf2Dread<int>(s, (int)(threadIdx.x - 1) * 4, 1, cudaBoundaryModeZero) + 100 * surf2Dread<int>(s, (int)(threadIdx.x - 1) * 4, 2, cudaBoundaryModeClamp);
+  out[threadIdx.x] = surf2Dread<int>(s, (int)(threadIdx.x - 1) * 4, 1, cudaBoundaryModeZero) + 100 * surf2Dread<int>(s,
+  (int)(threadIdx.x - 1) * 4, 2, cudaBoundaryModeClamp);
 }
 __global__ void beyond(cudaSurfaceObject_t s) { surf2Dwrite(1, s, 4 * 4, 0); }
 __global__ void quasi(float* out, curandDirectionVectors32_t* v, int from) {
@@ -53,7 +54,8 @@ static cudaTextureObject_t texture_of(cudaArray_t array, int filter, int normali
   cudaResourceDesc r; cudaTextureDesc d; cudaTextureObject_t t;
   memset(&r, 0, sizeof r); memset(&d, 0, sizeof d);
   r.resType = cudaResourceTypeArray; r.res.array.array = array;
-  d.filterMode = (cudaTextureFilterMode)filter; d.normalizedCoords = normalized; d.addressMode[0] = d.addressMode[1] = d.addressMode[2] = cudaAddressModeWrap;
+  d.filterMode = (cudaTextureFilterMode)filter; d.normalizedCoords = normalized;
+  d.addressMode[0] = d.addressMode[1] = d.addressMode[2] = cudaAddressModeWrap;
   cudaCreateTextureObject(&t, &r, &d, nullptr);
   return t;
 }
@@ -79,30 +81,39 @@ int main() {
   for (int i = 0; i < 6; ++i) printf("%d ", ints[i]);
   beyond<<<1, 1>>>(s); printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize())); cudaGetLastError();
   curandGenerator_t g; curandDirectionVectors32_t* v;
-  printf("%d ", curandCreateGenerator(&g, CURAND_RNG_QUASI_SOBOL32)); printf("%d ", curandSetQuasiRandomGeneratorDimensions(g, 21)); curandSetQuasiRandomGeneratorDimensions(g, 20);
+  printf("%d ", curandCreateGenerator(&g, CURAND_RNG_QUASI_SOBOL32)); printf("%d ", curandSetQuasiRandomGeneratorDimensions(g, 21));
+  curandSetQuasiRandomGeneratorDimensions(g, 20);
   printf("%d\n", curandGenerateUniform(g, out, 20 * 64)); show(out, 20 * 64);
   curandGetDirectionVectors32(&v, CURAND_DIRECTION_VECTORS_32_JOEKUO6);
   quasi<<<1, 20>>>(out, v, 11); show(out, 160);
-  double d[64]; curandCreateGenerator(&g, CURAND_RNG_QUASI_SOBOL64); curandSetQuasiRandomGeneratorDimensions(g, 2); curandGenerateUniformDouble(g, d, 64);
+  double d[64]; curandCreateGenerator(&g, CURAND_RNG_QUASI_SOBOL64); curandSetQuasiRandomGeneratorDimensions(g, 2);
+  curandGenerateUniformDouble(g, d, 64);
   for (int i = 0; i < 64; ++i) printf("%.9g ", d[i]); printf("\n");
   aligned_to<<<1, 8>>>(out); show(out, 8);
-  double m[2][9] = {{4, 2, 8, 1, 5, 3, 7, 6, 10}, {0, 1, 2, 3, 4, 5, 6, 7, 8.5}}, b[2][3] = {{1, 2, 3}, {4, 5, 6}}, *ms[2] = {m[0], m[1]}, *bs[2] = {b[0], b[1]};
+  double m[2][9] = {{4, 2, 8, 1, 5, 3, 7, 6, 10}, {0, 1, 2, 3, 4, 5, 6, 7, 8.5}}, b[2][3] = {{1, 2, 3}, {4, 5, 6}}, *ms[2] = {m[0], m[1]},
+  *bs[2] = {b[0], b[1]};
   int pivots[6], info[2]; cublasHandle_t h; cublasCreate(&h);
   printf("%d ", cublasDgetrfBatched(h, 3, ms, 3, pivots, info, 2)); printf("%d %d ", info[0], info[1]);
   cublasDgetrsBatched(h, CUBLAS_OP_N, 3, 1, ms, 3, pivots, bs, 3, info, 2);
   for (int i = 0; i < 6; ++i) printf("%.9g ", b[i / 3][i % 3]); printf("\n");
-  cublasLtHandle_t lt; cublasLtMatmulDesc_t desc; cublasLtMatrixLayout_t la, lb, lc; cublasOperation_t turn = CUBLAS_OP_T; cublasLtEpilogue_t e = CUBLASLT_EPILOGUE_GELU_BIAS;
+  cublasLtHandle_t lt; cublasLtMatmulDesc_t desc; cublasLtMatrixLayout_t la, lb, lc; cublasOperation_t turn = CUBLAS_OP_T;
+  cublasLtEpilogue_t e = CUBLASLT_EPILOGUE_GELU_BIAS;
   float fa[6] = {1, 2, 3, 4, 5, 6}, fb[6] = {1, -1, .5f, 2, .25f, -1}, fc[4], bias[2] = {.5f, -.5f}, one = .1f, zero = 0; const float* at = bias;
   cublasLtCreate(&lt); cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-  cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn); cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof e);
+  cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn);
+  cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof e);
   cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at);
-  cublasLtMatrixLayoutCreate(&la, CUDA_R_32F, 3, 2, 3); cublasLtMatrixLayoutCreate(&lb, CUDA_R_32F, 3, 2, 3); cublasLtMatrixLayoutCreate(&lc, CUDA_R_32F, 2, 2, 2);
+  cublasLtMatrixLayoutCreate(&la, CUDA_R_32F, 3, 2, 3); cublasLtMatrixLayoutCreate(&lb, CUDA_R_32F, 3, 2, 3);
+  cublasLtMatrixLayoutCreate(&lc, CUDA_R_32F, 2, 2, 2);
   printf("%d\n", cublasLtMatmul(lt, desc, &one, fa, la, fb, lb, &zero, fc, lc, fc, lc, nullptr, nullptr, 0, 0)); show(fc, 4);
-  CUmemAllocationProp prop = {}; prop.type = CU_MEM_ALLOCATION_TYPE_PINNED; size_t unit; CUdeviceptr range; CUmemGenericAllocationHandle memory; CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemAllocationProp prop = {}; prop.type = CU_MEM_ALLOCATION_TYPE_PINNED; size_t unit; CUdeviceptr range; CUmemGenericAllocationHandle memory;
+  CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   cuInit(0); cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-  printf("%d ", cuMemAddressReserve(&range, 2 * unit, 0, 0, 0) | cuMemCreate(&memory, unit, &prop, 0) | cuMemMap(range, unit, 0, memory, 0) | cuMemMap(range + unit, unit, 0, memory, 0) | cuMemRelease(memory) | cuMemSetAccess(range, 2 * unit, &access, 1));
+  printf("%d ", cuMemAddressReserve(&range, 2 * unit, 0, 0, 0) | cuMemCreate(&memory, unit, &prop, 0) | cuMemMap(range, unit, 0, memory,
+  0) | cuMemMap(range + unit, unit, 0, memory, 0) | cuMemRelease(memory) | cuMemSetAccess(range, 2 * unit, &access, 1));
   cuMemsetD32(range, 7, 4); printf("%d ", ((int*)(range + unit))[3]); printf("%d\n", cuMemUnmap(range, 2 * unit) | cuMemAddressFree(range, 2 * unit));
-  ticks<<<1, 1>>>(longs); cudaDeviceSynchronize(); int khz; cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0); printf("%d %d\n", *longs >= 2000000, khz);
+  ticks<<<1, 1>>>(longs); cudaDeviceSynchronize(); int khz; cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0);
+  printf("%d %d\n", *longs >= 2000000, khz);
   printf("%d\n", FROM_SETTINGS);
 }
 """
@@ -116,7 +127,8 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
     text = PROGRAM.replace("#include SETTINGS", '#define SETTINGS "settings.h"\n#include SETTINGS')
     program = transpile.compile_text(text, "libraries.cu", host=True, folders=[folder])
     (folder / "all.cpp").write_text(program.source)
-    subprocess.run([str(shutil.which("c++")), "-O0", "-std=c++17", "-fopenmp", "-w", str(folder / "all.cpp"), "-o", str(folder / "all")], check=True, timeout=200)
+    subprocess.run([str(shutil.which("c++")), "-O0", "-std=c++17", "-fopenmp", "-w", str(folder / "all.cpp"), "-o", str(folder / "all")],
+    check=True, timeout=200)
     done = subprocess.run([str(folder / "all")], capture_output=True, text=True, timeout=60)
     assert not done.returncode, done.stdout + done.stderr
     return [line.split() for line in done.stdout.splitlines()]

@@ -1,8 +1,9 @@
 """Shared memory that is volatile, though barriers stand wherever threads read what others write: it is then memory like any other.
 
-`volatile` in shared memory is as a rule a sign of code that relies on warps in lockstep (lockstep.py), which only fibers can run, step by step. Programs
-also write it beside barriers. What is between two barriers is looked at here: where no thread reads, at another index than it wrote itself, what is
-written there, and none writes, at another index, what is read there, no order of the threads can be seen, and `volatile` is left out.
+`volatile` in shared memory is as a rule a sign of code that relies on warps in lockstep (lockstep.py), which only fibers can run, step by
+step. Programs also write it beside barriers. What is between two barriers is looked at here: where no thread reads, at another index than it
+wrote itself, what is written there, and none writes, at another index, what is read there, no order of the threads can be seen, and
+`volatile` is left out.
 """
 
 from __future__ import annotations

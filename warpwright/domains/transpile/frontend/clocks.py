@@ -1,4 +1,4 @@
-"""`clock()` in device code counts the device's cycles; on the host it is the C library's, with another unit: so the one in device code gets its own name."""
+"""`clock()` in device code counts the device's cycles; the host's is the C library's, with another unit: the first gets a name of its own."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ static inline cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cud
 static inline cudaError_t cudaDeviceDisablePeerAccess(int) { return cudaErrorPeerAccessNotEnabled; }
 static inline cudaError_t cudaDeviceGetStreamPriorityRange(int* low, int* high) { *low = 0; *high = -1; return cudaSuccess; }
 static inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { *can = 0; return cudaSuccess; }
-static inline cudaError_t cudaDriverGetVersion(int* v) { *v = 12000; return cudaSuccess; }
+static inline cudaError_t cudaDriverGetVersion(int* v) { *v = 12040; return cudaSuccess; }
 static inline cudaError_t cudaRuntimeGetVersion(int* v) { *v = 12000; return cudaSuccess; }
 static inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
 static inline cudaError_t cudaProfilerStop() { return cudaSuccess; }

@@ -78,7 +78,7 @@ static inline CUresult cuDeviceGetCount(int* n) { *n = 1; return CUDA_SUCCESS; }
 static inline CUresult cuDeviceGetName(char* name, int length, CUdevice) { std::snprintf(name, (size_t)length, "CPU, by warpwright transpile"); return CUDA_SUCCESS; }
 static inline CUresult cuDeviceTotalMem(size_t* n, CUdevice) { size_t free; cudaMemGetInfo(&free, n); return CUDA_SUCCESS; }
 static inline CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice) { *major = 8; *minor = 0; return CUDA_SUCCESS; }
-static inline CUresult cuDriverGetVersion(int* v) { *v = 12000; return CUDA_SUCCESS; }
+static inline CUresult cuDriverGetVersion(int* v) { *v = 12040; return CUDA_SUCCESS; }
 static inline CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) { *can = 0; return CUDA_SUCCESS; }
 static inline CUresult cuGetErrorName(CUresult e, const char** text) { *text = e == CUDA_SUCCESS ? "CUDA_SUCCESS" : "CUDA_ERROR"; return CUDA_SUCCESS; }
 static inline CUresult cuGetErrorString(CUresult e, const char** text) { *text = e == CUDA_SUCCESS ? "no error" : "an error"; return CUDA_SUCCESS; }
