@@ -96,6 +96,13 @@ static inline cudaError_t status() {
   }
   return last_error();
 }
+// A program that never asks whether its kernels failed must not look as if they had not.
+inline const int told_at_exit = std::atexit([] {
+  if (!failed() || entered_from_outside) return;
+  std::fprintf(stderr, "kernel failed, and the program did not ask: %s\n", error_text().c_str());
+  std::fflush(nullptr);
+  _exit(1);
+});
 // The memory that a program may have: the machine's, or what its limits leave of it. What is said of a device is a quarter less, for all else.
 static inline size_t machine_memory(bool free_only) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
