@@ -55,6 +55,10 @@ class Program:
             file, line, column, reason = error
             raise Refusal(file, line, "compiler", reason, "this is the C++ compiler's word on the translated source", column)
 
+    def build(self, flags: Sequence[str] = launch.FLAGS) -> Path:
+        """Build (cached) a shared library of the kernels and return where it is."""
+        return launch.built(self.source, flags)
+
     def load(self, flags: Sequence[str] = launch.FLAGS) -> dict[str, launch.LoadedKernel]:
         """Build (cached) and return the kernels: `loaded["saxpy"][grid, block, shared_bytes](n, a, x, y)`."""
         return launch.load(self.source, self.exports, flags)

@@ -92,8 +92,10 @@ _OPTIONAL = {
     "wmma": r"\bwmma\b",
     "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)",
     "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|\bcu[A-Z]\w+\(|\bCU[a-z]\w+\b",
-    "driver": r"\bcu(Ctx|Mem|Stream|Event|DevicePrimaryCtx|DeviceGetUuid|Module|Launch)\w*\s*\(",
+    "driver": r"\bcu(Ctx|Mem|Stream|Event|DevicePrimaryCtx|DeviceGetUuid|Module|Launch|Func)\w*\s*\(|\bCU(module|function)\b|\bnvrtcProgram\b",
     "driver_memory": r"\bcuMem(AddressReserve|Create|Map|Unmap|SetAccess|Release|GetAllocation\w+)\b|\bCUmem(Allocation|Access|Generic)\w*",
+    "driver_modules": r"\bcu(Module|LaunchKernel|Func)\w*\s*\(|\bCU(module|function)\b|\bnvrtcProgram\b",
+    "nvrtc": r"\bnvrtc\w+",
     "graphs": r"\bcudaGraph\w+|\bcudaStream(BeginCapture|IsCapturing)\w*",
     "texture": r"\bcuda(Graph\w+|Memcpy3D\w*|TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b"
     r"|\btex([123]D|Cubemap)\w*|\btexture\s*<|\btextureReference\b|\bcudaSurfaceObject_t\b",
@@ -115,6 +117,8 @@ def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
     scopes = {k.name: k.scope for k in known}
     lines = ["\n// ---- entries for a foreign caller; weak, since each source of a program has its own ----"]
     outside = 'extern "C" __attribute__((weak))'
+    named = "".join(f'"{name}\\n"' for name in exports)
+    lines.append(f"{outside} const char* ww_kernels() {{ return {named}; }}  // in the order of their numbers")
     for name, number in exports.items():
         base, angle, arguments = name.partition("<")
         base = base.strip()
@@ -123,4 +127,5 @@ def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
             f'{outside} int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}'
         )
         lines.append(f'{outside} const char* ww_signature_{number}() {{ return ww::signature({function}); }}')
+        lines.append(f'{outside} const char* ww_layout_{number}() {{ return ww::layout({function}); }}')
     return lines

@@ -37,7 +37,7 @@ _TIMER = Path(__file__).parents[1] / "runtime" / "helper" / "helper_timer.h"
 HELPERS = {"helper_timer.h": _TIMER, "helper_functions.h": _TIMER}
 """Headers of the CUDA samples that programs leave out -> ours."""
 
-LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvtx|nvToolsExt|cuda/|nv/|npp)")
+LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvrtc|nvtx|nvToolsExt|cuda/|nv/|npp)")
 GUARDS = {"cublas": "CUBLAS_API_H_", "curand": "CURAND_H_"}
 """Beginning of a library's header -> what helper_cuda.h asks for before it names that library's errors: those that the runtime has."""
 TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
