@@ -25,10 +25,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -96,6 +98,10 @@ def build(program: programs.Program, into: Path, until: str, optimise: str, row:
     begun = time.perf_counter()
     files = [(source, translated(program, source, number, into, row)) for number, source in enumerate(program.sources)]
     row["translate_s"] = round(time.perf_counter() - begun, 2)
+    for source, name in program.modules:
+        module = module_of(program, source)
+        if until == "run":
+            shutil.copyfile(module, program.folder / name)
     if until == "translate":
         return None
     begun = time.perf_counter()
@@ -139,6 +145,15 @@ def translated(program: programs.Program, source: Path, number: int, into: Path,
     file = into / f"{number}_{source.stem}.cpp"
     file.write_text(made.source)
     return file
+
+
+def module_of(program: programs.Program, source: Path) -> Path:
+    """Return the library that stands in for a module which the program loads, as `warpwright transpile --module` makes it."""
+    try:
+        text = source.read_text(errors="replace")
+        return transpile.compile_text(text, str(source), program.defines, folders=(source.parent, *program.folders)).build()
+    except WarpwrightError as error:
+        raise Ended("refused", str(error).splitlines()[0]) from error
 
 
 def slow(*_: object) -> None:
@@ -216,6 +231,7 @@ def main() -> None:
     given = json.loads(options.arguments.read_text()) if options.arguments else {}
     done = {row["program"]: row["status"] for row in map(json.loads, options.out.read_text().splitlines())} if options.out.is_file() else {}
     redo = set(done.values()) if options.again else set(options.redo.split(","))
+    os.environ["WARPWRIGHT"] = f"{sys.executable} -m warpwright"  # for programs that compile kernels themselves
     settings = Settings(options.until, options.optimise, options.limit, options.memory << 30, options.enough, options.keep)
     for program in programs.find(options.folder):
         if program.third not in (options.third or (0, 1, 2)) or not re.search(options.only, program.name):
