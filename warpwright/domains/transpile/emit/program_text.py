@@ -95,10 +95,12 @@ _OPTIONAL = {
     "driver": r"\bcu(Ctx|Mem|Stream|Event|DevicePrimaryCtx|DeviceGetUuid|Module|Launch|Func)\w*\s*\(|\bCU(module|function)\b|\bnvrtcProgram\b",
     "driver_memory": r"\bcuMem(AddressReserve|Create|Map|Unmap|SetAccess|Release|GetAllocation\w+)\b|\bCUmem(Allocation|Access|Generic)\w*",
     "driver_modules": r"\bcu(Module|LaunchKernel|Func)\w*\s*\(|\bCU(module|function)\b|\bnvrtcProgram\b",
+    "driver_textures": r"\bCUarray\b|\bCUtexObject\b|\bCUDA_MEMCPY2D\b",
     "nvrtc": r"\bnvrtc\w+",
     "graphs": r"\bcudaGraph\w+|\bcudaStream(BeginCapture|IsCapturing)\w*",
     "texture": r"\bcuda(Graph\w+|Memcpy3D\w*|TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b"
-    r"|\btex([123]D|Cubemap)\w*|\btexture\s*<|\btextureReference\b|\bcudaSurfaceObject_t\b",
+    r"|\btex([123]D|Cubemap)\w*|\btexture\s*<|\btextureReference\b|\bcudaSurfaceObject_t\b"
+    r"|\bCUarray\b|\bCUtexObject\b|\bCUDA_MEMCPY2D\b",
     "surface": r"\bcudaSurfaceObject_t\b|\bsurf([123]D|Cubemap)\w*",
     "texture_reference": r"\btexture\s*<|\btextureReference\b",
 }  # fmt: skip
