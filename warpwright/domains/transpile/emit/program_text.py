@@ -63,6 +63,9 @@ _ASSERT = (
 )
 """One that fails in a kernel fails the launch, with cudaErrorAssert; the thread goes on."""
 
+_DRIVER = r"\bcu(?!C(add|sub|mul|div|real|imag|abs|onj|fma)f?\s*\(|Complex\w*\s*\()[A-Z]\w+\s*\(|\bCU[a-z]\w+\b"
+"""Calls and types of the driver's interface; calls of cuComplex.h look like them."""
+
 _OPTIONAL = {
     "vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b",
     "vcalls": r"\bww::any_",
@@ -90,8 +93,8 @@ _OPTIONAL = {
     "curand": r"\bcurandState\w*|\bcurand(Create|Generate|Status_t|Generator_t)",
     "sobol": r"\bcurandStateSobol|\bcurandDirectionVectors|\bcurand(Create|Generate|Status_t|Generator_t)",
     "wmma": r"\bwmma\b",
-    "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)",
-    "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|\bcu[A-Z]\w+\(|\bCU[a-z]\w+\b",
+    "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)|" + _DRIVER,
+    "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|" + _DRIVER,
     "driver": r"\bcu(Ctx|Mem|Stream|Event|DevicePrimaryCtx|DeviceGetUuid|Module|Launch|Func)\w*\s*\(|\bCU(module|function)\b|\bnvrtcProgram\b",
     "driver_memory": r"\bcuMem(AddressReserve|Create|Map|Unmap|SetAccess|Release|GetAllocation\w+)\b|\bCUmem(Allocation|Access|Generic)\w*",
     "driver_modules": r"\bcu(Module|LaunchKernel|Func)\w*\s*\(|\bCU(module|function)\b|\bnvrtcProgram\b",

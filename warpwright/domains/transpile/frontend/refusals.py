@@ -11,8 +11,8 @@ from warpwright.domains.transpile.frontend.source import Source
 
 _REFUSED: Mapping[str, re.Pattern[str]] = {
     "library-call": re.compile(
-        r"\b(cutlass|cute)\s*::|\bthrust\s*::\s*(?!(tuple|get|make_tuple|pair|make_pair|tie|swap|unary_function|binary_function|plus|minus|multiplies|maximum"
-        r"|minimum|less|greater|identity|\w+_iterator|raw_pointer_cast)\b)|\b(?!curand(_init|_uniform|_uniform4|4|_uniform_double|_normal[24]?|_normal_double|_log_normal)?\s*\("
+        r"\b(cutlass|cute)\s*::"
+        r"|\b(?!curand(_init|_uniform|_uniform4|4|_uniform_double|_normal[24]?|_normal_double|_log_normal)?\s*\("
         r"|curandState(_t|XORWOW(_t)?|MRG32k3a(_t)?|Philox4_32_10(_t)?|Sobol(32|64)(_t)?)?\b|curandDirectionVectors(32|64)_t\b)"
         r"(cublas|cudnn|cufft|curand|cusparse|cusolver)\w*"
     ),

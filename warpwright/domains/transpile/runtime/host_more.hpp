@@ -50,6 +50,7 @@ typedef void* CUcontext;
 typedef unsigned long long CUdeviceptr;
 typedef cudaStream_t CUstream;
 typedef cudaEvent_t CUevent;
+enum CUcomputemode { CU_COMPUTEMODE_DEFAULT = 0, CU_COMPUTEMODE_PROHIBITED = 2, CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3 };
 enum CUdevice_attribute {
 #define WW_DRIVER(NAME, CODE) CU_DEVICE_ATTRIBUTE_##NAME = CODE,
   WW_DRIVER(MAX_THREADS_PER_BLOCK, 1) WW_DRIVER(MAX_BLOCK_DIM_X, 2) WW_DRIVER(MAX_BLOCK_DIM_Y, 3) WW_DRIVER(MAX_BLOCK_DIM_Z, 4) WW_DRIVER(MAX_GRID_DIM_X, 5) WW_DRIVER(MAX_GRID_DIM_Y, 6)

@@ -12,6 +12,8 @@ static inline CUresult driver_status(cudaError_t code) {
 }
 }  // namespace ww
 static inline CUresult cuCtxCreate(CUcontext* c, unsigned, CUdevice) { *c = ww::new_context(); ww::contexts().push_back(*c); return CUDA_SUCCESS; }
+struct CUctxCreateParams { void* execAffinityParams; int numExecAffinityParams; void* cigParams; };
+static inline CUresult cuCtxCreate(CUcontext* c, CUctxCreateParams*, unsigned flags, CUdevice d) { return cuCtxCreate(c, flags, d); }  // CUDA 13
 static inline CUresult cuCtxDestroy(CUcontext c) {
   auto& stack = ww::contexts();
   if (!stack.empty() && stack.back() == c) stack.pop_back();

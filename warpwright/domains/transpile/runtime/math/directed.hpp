@@ -24,9 +24,9 @@ static inline Rounded<float> float_of(double v, double rest = 0) {
 static inline Rounded<float> fused_of(float a, float b, float c) { const Rounded<double> sum = sum_of((double)a * b, (double)c); return float_of(sum.r, sum.rest); }
 }  // namespace ww
 #define WW_DIRECTED(NAME, T, PARAMETERS, VALUE) \
-  static inline T NAME##_rd PARAMETERS { const auto v = VALUE; return ww::down(v.r, v.rest); } \
-  static inline T NAME##_ru PARAMETERS { const auto v = VALUE; return ww::up_from(v.r, v.rest); } \
-  static inline T NAME##_rz PARAMETERS { const auto v = VALUE; return ww::to_zero(v.r, v.rest); }
+  static inline T NAME##_rd PARAMETERS { const auto ww_r = VALUE; return ww::down(ww_r.r, ww_r.rest); } \
+  static inline T NAME##_ru PARAMETERS { const auto ww_r = VALUE; return ww::up_from(ww_r.r, ww_r.rest); } \
+  static inline T NAME##_rz PARAMETERS { const auto ww_r = VALUE; return ww::to_zero(ww_r.r, ww_r.rest); }
 WW_DIRECTED(__fadd, float, (float a, float b), ww::sum_of(a, b))
 WW_DIRECTED(__fsub, float, (float a, float b), ww::sum_of(a, -b))
 WW_DIRECTED(__fmul, float, (float a, float b), ww::product_of(a, b))
