@@ -1,5 +1,6 @@
 // Thrust's common algorithms on vectors and pointers, through the standard library: host and device memory are one.
 #include <functional>
+#include <iostream>
 #include <iterator>
 #include <numeric>
 #include <new>
