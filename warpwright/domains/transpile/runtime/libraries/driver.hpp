@@ -8,7 +8,7 @@ namespace ww {
 inline std::vector<CUcontext>& contexts() { static thread_local std::vector<CUcontext> stack; return stack; }
 static inline CUcontext new_context() { return new char; }
 static inline CUresult driver_status(cudaError_t code) {
-  return code == cudaSuccess ? CUDA_SUCCESS : code == cudaErrorMemoryAllocation ? CUDA_ERROR_OUT_OF_MEMORY : code == cudaErrorLaunchFailure ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_VALUE;
+  return code == cudaSuccess ? CUDA_SUCCESS : code == cudaErrorMemoryAllocation ? CUDA_ERROR_OUT_OF_MEMORY : code == cudaErrorAssert ? CUDA_ERROR_ASSERT : code == cudaErrorLaunchFailure ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_VALUE;
 }
 }  // namespace ww
 static inline CUresult cuCtxCreate(CUcontext* c, unsigned, CUdevice) { *c = ww::new_context(); ww::contexts().push_back(*c); return CUDA_SUCCESS; }
