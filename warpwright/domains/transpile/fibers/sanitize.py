@@ -142,4 +142,4 @@ def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
         if kernel is not None:
             text += rewrite.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")
         replaced.append(Edit(start, end, text))
-    return replaced
+    return [*replaced, *(Edit(k.end, k.end, rewrite.launch_function(k)) for k in source.kernels if not k.defined)]
