@@ -29,7 +29,7 @@ def register(verb: Verb) -> None:
     made.add_argument("--lockstep", action="store_true", help="the code counts on warps in lockstep without saying so by volatile (slow: fibers)")
 
 
-_CUDA = re.compile(r"__global__|__device__|<<<|\bcuda[A-Z]\w+\s*\(|\b(cublas|curand)[A-Z]\w+\s*\(|#\s*include\s*[<\"](cuda|cublas|curand)")
+_CUDA = re.compile(r"__global__|__device__|<<<|\bcuda[A-Z]\w+\s*\(|\b(cublas|curand)[A-Z]\w+\s*\(|#\s*include\s*[<\"](cuda|cublas|curand|thrust|cub)")
 
 
 def transpile(given: Any) -> int:

@@ -39,7 +39,7 @@ def assemble(
     ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
-    if {"assert.h", "cassert"} & set(source.includes) and re.search(r"\bassert\s*\(", body):
+    if re.search(r"(?<!static_)\bassert\s*\(", body):  # the program's own macro would be expanded by now; NVRTC has it without its header
         includes += _ASSERT
     parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
     body = tidy(body) if tidied else body

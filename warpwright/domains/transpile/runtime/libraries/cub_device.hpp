@@ -31,6 +31,13 @@ struct DeviceReduce {
     *out = r;
     return ww::status();
   }
+  template <class I, class O, class F> static cudaError_t Reduce(void* storage, size_t& bytes, I in, O out, int n, F f) {  // as CUB had it before 1.5
+    WW_ASKED
+    auto r = *in;
+    for (int i = 1; i < n; ++i) r = f(r, in[i]);
+    *out = r;
+    return ww::status();
+  }
   template <class I, class O, class N> static cudaError_t Sum(void* storage, size_t& bytes, I in, O out, N n, cudaStream_t s = nullptr, bool = false) {
     WW_ASKED
     using T = details::value_of<I>;
