@@ -95,7 +95,8 @@ _OPTIONAL = {
     "wmma": r"\bwmma\b",
     "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)|" + _DRIVER,
     "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|" + _DRIVER,
-    "driver": r"\bcu(Ctx|Mem|Stream|Event|DevicePrimaryCtx|DeviceGetUuid|Module|Launch|Func|Array|Tex)\w*\s*\(|\bCU(module|function|array|texObject)\b|\bCUDA_MEMCPY2D\b|\bnvrtcProgram\b",
+    "driver": r"\bcu(Ctx|Mem|Stream|Event|DevicePrimaryCtx|DeviceGetUuid|Module|Launch|Func|Array|Tex)\w*\s*\("
+    r"|\bCU(module|function|array|texObject)\b|\bCUDA_MEMCPY2D\b|\bnvrtcProgram\b",
     "driver_memory": r"\bcuMem(AddressReserve|Create|Map|Unmap|SetAccess|Release|GetAllocation\w+)\b|\bCUmem(Allocation|Access|Generic)\w*",
     "driver_modules": r"\bcu(Module|LaunchKernel|Func)\w*\s*\(|\bCU(module|function)\b|\bnvrtcProgram\b",
     "driver_textures": r"\bCUarray\b|\bCUtexObject\b|\bCUDA_MEMCPY2D\b",
