@@ -66,15 +66,17 @@ class Ended(Exception):
         self.status, self.reason = status, reason
 
 
-def run(command: list[str], folder: Path, seconds: float, where: list[str] | None = None) -> tuple[int | None, str]:
+def run(
+    command: list[str], folder: Path, seconds: float, where: list[str] | None = None, memory: int = MEMORY, enough: str = ""
+) -> tuple[int | None, str]:
     """Run a command in its own process group for so many seconds of a processor (five times as long by the clock).
 
     Return (exit code or None after the limit, output of both streams).
 
-    What it was in at the limit is added to `where`, innermost first."""
+    What it was in at the limit is added to `where`, innermost first. It is ended before when its output matches `enough`."""
 
     def limits() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
@@ -87,6 +89,8 @@ def run(command: list[str], folder: Path, seconds: float, where: list[str] | Non
         begun = time.monotonic()
         while (code := process.poll()) is None and cpu_seconds(process.pid) < seconds and time.monotonic() - begun < 5 * seconds:
             time.sleep(0.05)
+            if enough and re.search(enough, os.pread(said.fileno(), 2_000_000, 0).decode(errors="replace")):
+                break
         if code is None:
             if where is not None:
                 where += frames(process.pid)

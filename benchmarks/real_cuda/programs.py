@@ -17,13 +17,13 @@ SCOPE = {
     r"|^(helper_gl|cudaEGL|cuda_gl_interop|rendercheck_gl|glut|d3dx12)\.h",
     "a library without a CPU meaning here": r"^(cufft\w*|npp\w*|nvjpeg\w*|cusolver\w*|cusparse\w*|cudnn\w*|nccl|nvsci\w*|cudla|nvmedia\w*|nvJitLink"
     r"|nvvm|mpi|cublasXt|FreeImage|cutensor\w*|cusolverdx\w*|nvml)(\.h|\.hpp)?$",
-    "code made for a GPU at run time": r"^(nvrtc\w*|nvPTXCompiler)\.h",
+    "code made for a GPU at run time": r"^(nvPTXCompiler|cuda_drvapi_dynlink\w*)\.h",
 }
 """Why a program is out of scope -> the headers that show it."""
 
 CALLS = {
-    "code made for a GPU at run time": r"\bcuModuleLoad\w*\s*\(|\bcuLinkCreate\s*\(",
-    "more than one process": r"\bcuda(Ipc\w+Handle|MemPoolExport\w+)\s*\(",
+    "code made for a GPU at run time": r"\bcuLinkCreate\s*\(",
+    "more than one process": r"\bcuda(Ipc\w+Handle|MemPoolExport\w+)\s*\(|\bcuMem(Ex|Im)port\w+\s*\(",
 }
 """The same, by calls in the sources."""
 
@@ -38,6 +38,8 @@ class Program:
     folders: tuple[Path, ...]
     """Where its own headers are looked for."""
     defines: tuple[str, ...]
+    modules: tuple[tuple[Path, str], ...] = ()
+    """Kernels that it loads at run time: source, and the name of the file that is made of it."""
 
     @property
     def third(self) -> int:
@@ -97,6 +99,11 @@ def _of_cmake(file: Path, root: Path) -> list[Program]:
     sets = {name: value.split() for name, value in re.findall(r"\bset\s*\(\s*(\w+)\s+([^()]*?)\)", text)}
     for folder, name in re.findall(r"\baux_source_directory\s*\(\s*(\S+)\s+(\w+)\s*\)", text):
         sets[name] = [str(one) for one in sorted(_path(folder, here, root).glob("*")) if one.suffix in SOURCES]
+    modules = tuple(
+        (_path("".join(sets[source]).strip('"'), here, root), "".join(sets[output]).strip('"').rpartition("/")[2])
+        for output, source in re.findall(r"-o\s+\$\{(\w+)\}\s+-(?:fatbin|ptx|cubin)\s+\$\{(\w+)\}", text)
+        if output in sets and source in sets
+    )
     common = _paths(re.findall(r"\binclude_directories\s*\(([^()]*)\)", text), here, root)
     programs = []
     for name, rest in re.findall(r"\badd_executable\s*\(\s*([\w${}.+-]+)\s+([^()]*)\)", text):
@@ -108,7 +115,7 @@ def _of_cmake(file: Path, root: Path) -> list[Program]:
         defines = [d for line in re.findall(rf"\btarget_compile_definitions\s*\(\s*{re.escape(name)}\s+([^()]*)\)", text) for d in line.split()]
         kept = tuple(one.removeprefix("-D") for one in defines if one not in ("PUBLIC", "PRIVATE", "INTERFACE") and "$" not in one)
         if sources:
-            programs.append(Program(name, here, tuple(dict.fromkeys(sources)), (here, *common, *_paths(own, here, root)), kept))
+            programs.append(Program(name, here, tuple(dict.fromkeys(sources)), (here, *common, *_paths(own, here, root)), kept, modules))
     return programs
 
 

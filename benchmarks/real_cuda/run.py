@@ -1,33 +1,40 @@
 """How many programs of a folder of CUDA code, as it is shipped, run on a CPU and pass their own check; each miss with its place and cause.
 
-    python -m benchmarks.real_cuda.run FOLDER --out rows.jsonl [--third 0] [--only REGEX] [--until translate|check] [--arguments FILE]
+    python -m benchmarks.real_cuda.run FOLDER --out rows.jsonl [--third 0] [--only REGEX] [--again] [--until translate|check] [--arguments FILE]
 
 The folder is the user's; nothing is downloaded, nothing in it is changed, and no list of programs is kept here. Programs write into their own
 folders, so give a copy. What is a program, of which sources, with which include folders and definitions, is read from its own CMakeLists.txt or
 Makefile (programs.py). Each goes this way; the first step that fails is its status:
 
-- `out of scope`: it needs graphics, a library without a CPU meaning, code made for a GPU at run time, or a second process.
+- `out of scope`: it needs graphics, a library without a CPU meaning, code made for a GPU at run time, a second process, or (`min_gpus` in
+  `--arguments`) a second device.
 - `refused`: `warpwright transpile` does not take a source. `failed` is an error of the translator's own.
 - `not compiled`: g++ does not take its output (`--optimise`, -march=native -std=c++17 -fopenmp). `--until check` has it read only.
 - `crashed`, `timeout`, `wrong` (it says so, or exits with another code than 0), `waived` (exit code 2), `needs data`, `needs memory`: it was run,
-  with arguments from `--arguments` (JSON: program -> {"args": [...]}), in its own folder.
-- `passed`: it exits with 0 and says that its answers are right. `checked`: it said so before the limit ended it, in its timing as a rule. `ran`: it
-  exits with 0 and has nothing to say.
+  with arguments from `--arguments` (JSON: program -> {"args": [...]}, or {"runs": [{"args": [...]}, ...]}, of which the worst counts), in its own
+  folder.
+- `passed`: it exits with 0 and says that its answers are right, or it exits with 0 and main's last word is `... ? EXIT_SUCCESS : EXIT_FAILURE`
+  (then `by` is `exit code`). `checked`: it said so before the limit, or `--enough REGEX`, ended it, in its timing as a rule. `ran`: it exits with 0
+  and has nothing to say.
 
 `--third N` takes the programs whose name's hash is N modulo 3; 0 is the third that is kept for the end. Lines are added to --out as programs end;
-what is in the file already is left out (`--redo` does those statuses again; the last line of a program counts).
+what is in the file already is left out (`--redo` does those statuses again, `--again` all; the last line of a program counts).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +46,10 @@ from warpwright.errors import WarpwrightError
 
 COMPILE = ["g++", "-march=native", "-std=c++17", "-fopenmp", "-w"]
 CUDA = re.compile(r"cuda_runtime|<cuda\.h>|\bcuda[A-Z]\w+\(|<<<|__global__|__device__|\bdim3\b|\bcublas|\bcurand")
+BY_EXIT = re.compile(r"\b(?:exit|return)\b[^;{}]*\?\s*EXIT_(?:SUCCESS|FAILURE)\s*:\s*EXIT_(?:SUCCESS|FAILURE)")
+"""How a program says by its exit code whether its answers are right."""
+WORST = ("crashed", "wrong", "timeout", "needs memory", "needs data", "waived", "ran", "checked", "passed")
+"""Of several runs the first of these is the program's status."""
 LINES = ("-lpthread", "-lm", "-ldl", "-lrt")
 
 
@@ -50,20 +61,35 @@ class Ended(Exception):
         self.status, self.cause = status, cause
 
 
-def attempt(program: programs.Program, until: str, optimise: str, limit: float, arguments: list[str], keep: Path | None) -> dict[str, Any]:
-    """Return the row of one program."""
+@dataclass(frozen=True)
+class Settings:
+    """How programs are built and run."""
+
+    until: str
+    optimise: str
+    limit: float
+    """Seconds of a processor for each run."""
+    memory: int
+    """Bytes."""
+    enough: str
+    """A regular expression: output that matches it ends a run."""
+    keep: Path | None
+
+
+def attempt(program: programs.Program, settings: Settings, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of one program. `known` is what --arguments has of it."""
     row: dict[str, Any] = {"program": program.name, "third": program.third, "sources": len(program.sources), "kernels": 0, "tiers": {}}
     with tempfile.TemporaryDirectory() as folder:
         into = Path(folder)
         try:
-            if why := program.outside():
+            if why := "more than one device" if known.get("min_gpus", 1) > 1 else program.outside():
                 raise Ended("out of scope", why)
-            binary = build(program, into, until, optimise, row)
-            row["status"], row["cause"] = ("compiles", "") if binary is None else tried(program, binary, limit, arguments, row)
+            binary = build(program, into, settings.until, settings.optimise, row)
+            row["status"], row["cause"] = ("compiles", "") if binary is None else all_runs(program, binary, settings, known, row)
         except Ended as ended:
             row["status"], row["cause"] = ended.status, ended.cause.replace(str(program.folder) + "/", "")[:400]
-        if keep is not None:
-            shutil.copytree(into, keep / program.name.replace("/", "_"), dirs_exist_ok=True)
+        if settings.keep is not None:
+            shutil.copytree(into, settings.keep / program.name.replace("/", "_"), dirs_exist_ok=True)
     return row
 
 
@@ -72,6 +98,10 @@ def build(program: programs.Program, into: Path, until: str, optimise: str, row:
     begun = time.perf_counter()
     files = [(source, translated(program, source, number, into, row)) for number, source in enumerate(program.sources)]
     row["translate_s"] = round(time.perf_counter() - begun, 2)
+    for source, name in program.modules:
+        module = module_of(program, source)
+        if until == "run":
+            shutil.copyfile(module, program.folder / name)
     if until == "translate":
         return None
     begun = time.perf_counter()
@@ -117,6 +147,15 @@ def translated(program: programs.Program, source: Path, number: int, into: Path,
     return file
 
 
+def module_of(program: programs.Program, source: Path) -> Path:
+    """Return the library that stands in for a module which the program loads, as `warpwright transpile --module` makes it."""
+    try:
+        text = source.read_text(errors="replace")
+        return transpile.compile_text(text, str(source), program.defines, folders=(source.parent, *program.folders)).build()
+    except WarpwrightError as error:
+        raise Ended("refused", str(error).splitlines()[0]) from error
+
+
 def slow(*_: object) -> None:
     raise TimeoutError("over 180 s")
 
@@ -132,27 +171,43 @@ def compiled(command: list[str], into: Path) -> None:
         raise Ended("not compiled", first.replace(str(into) + "/", ""))
 
 
-def tried(program: programs.Program, binary: Path, limit: float, arguments: list[str], row: dict[str, Any]) -> tuple[str, str]:
-    """Run the program and return its status and the cause."""
+def all_runs(program: programs.Program, binary: Path, settings: Settings, known: Mapping[str, Any], row: dict[str, Any]) -> tuple[str, str]:
+    """Run the program with each list of arguments and return the worst status, with its cause."""
+    runs = known.get("runs") or [{"args": known.get("args", [])}]
+    ended = [tried(program, binary, settings, run["args"], row) for run in runs]
+    if len(ended) > 1:
+        row["runs"] = [f"{' '.join(run['args'])}: {status}" for run, (status, _) in zip(runs, ended, strict=True)]
+    return min(ended, key=lambda one: WORST.index(one[0]))
+
+
+def tried(program: programs.Program, binary: Path, settings: Settings, arguments: list[str], row: dict[str, Any]) -> tuple[str, str]:
+    """Run the program once and return its status and the cause."""
     begun = time.perf_counter()
-    code, said = run(["stdbuf", "-oL", str(binary), *arguments], program.folder, limit)
-    row["run_s"], row["said"] = round(time.perf_counter() - begun, 2), said[-400:]
+    limit = settings.limit
+    code, said = run(["stdbuf", "-oL", str(binary), *arguments], program.folder, limit, None, settings.memory, settings.enough)
+    row["run_s"], row["said"] = round(row.get("run_s", 0) + time.perf_counter() - begun, 2), said[-400:]
     last = (said.strip().splitlines() or [""])[-1][:200]
     own = judge.own_check(said)
     if code is None:
-        return ("checked" if own == "pass" else "timeout"), f"over {limit:g} s; last line: {last}"
+        enough = settings.enough and re.search(settings.enough, said) and own != "fail"
+        return ("checked" if own == "pass" or enough else "wrong" if own == "fail" else "timeout"), f"over {limit:g} s; last line: {last}"
+    if code and re.search(r"out of memory|bad_alloc", said):
+        return "needs memory", f"over {settings.memory >> 30} GiB"
     if code < 0:
         return "crashed", f"signal {signal.Signals(-code).name}; last line: {last}"
     if code == 2 and re.search(r"waiv|not support|requires?", said, re.I):
         return "waived", last
-    if code and re.search(r"out of memory|bad_alloc", said):
-        return "needs memory", f"over {MEMORY >> 30} GiB"
     if judge.NO_FILE.search(said):
         return "needs data", (judge.NO_FILE.search(said) or [""])[0] + "; " + last
     if code or own == "fail":
         wrong = next((line for line in said.splitlines() if judge.FAIL.search(line)), last)
         return "wrong", f"exit code {code}; {wrong[:200]}"
-    return ("passed", "") if own == "pass" or judge.own_errors(said) else ("ran", "")
+    if own == "pass" or judge.own_errors(said):
+        return "passed", ""
+    if any(BY_EXIT.search(source.read_text(errors="replace")) for source in program.sources):
+        row["by"] = "exit code"
+        return "passed", ""
+    return "ran", ""
 
 
 def main() -> None:
@@ -167,20 +222,23 @@ def main() -> None:
     parser.add_argument("--arguments", type=Path, help='JSON: program -> {"args": [...]}')
     parser.add_argument("--limit", type=float, default=60, help="seconds of a processor for each run (%(default)s)")
     parser.add_argument("--optimise", default="-O2", help="g++'s level (%(default)s)")
+    parser.add_argument("--memory", type=int, default=MEMORY >> 30, help="GiB of addresses for each run (%(default)s)")
+    parser.add_argument("--enough", default="", help="a regular expression: end a run when its output matches")
+    parser.add_argument("--again", action="store_true", help="also what is in --out already")
     parser.add_argument("--redo", default="", help="statuses to do again, with commas")
     parser.add_argument("--keep", type=Path, help="keep what was translated here")
     options = parser.parse_args()
     given = json.loads(options.arguments.read_text()) if options.arguments else {}
     done = {row["program"]: row["status"] for row in map(json.loads, options.out.read_text().splitlines())} if options.out.is_file() else {}
-    redo = set(options.redo.split(","))
+    redo = set(done.values()) if options.again else set(options.redo.split(","))
+    os.environ["WARPWRIGHT"] = f"{sys.executable} -m warpwright"  # for programs that compile kernels themselves
+    settings = Settings(options.until, options.optimise, options.limit, options.memory << 30, options.enough, options.keep)
     for program in programs.find(options.folder):
         if program.third not in (options.third or (0, 1, 2)) or not re.search(options.only, program.name):
             continue
         if program.name in done and done[program.name] not in redo:
             continue
-        known = given.get(program.name, {})
-        first = known.get("args") or (known.get("runs") or [{}])[0].get("args", [])
-        row = attempt(program, options.until, options.optimise, options.limit, first, options.keep)
+        row = attempt(program, settings, given.get(program.name, {}))
         row = {"table": "programs", "from": options.name or options.folder.resolve().name, **row}
         print(f"{row['status']:13} {program.name:36} {row['cause'][:170]}", flush=True)
         with options.out.open("a") as out:

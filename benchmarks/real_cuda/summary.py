@@ -1,6 +1,6 @@
 """Join the rows of runs into the tables of a result: `python -m benchmarks.real_cuda.summary SET=rows.jsonl ... > results/real_cuda/rows.jsonl`.
 
-SET names what a file holds, such as `held-out third`. Of a program that a file has twice the last row counts.
+SET names what a file holds, such as `held-out third`; several files are joined with `+`. Of a program that is there twice the last row counts.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import collections
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ GOOD = ("passed", "checked", "ran")
 STATUSES = (*GOOD, "compiles", "waived", "needs data", "needs memory", "timeout", "wrong", "crashed", "not compiled", "refused", "failed")
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """Return the last row of each program of a file, by where it is from."""
-    last = {(row["from"], row["program"]): row for row in map(json.loads, path.read_text().splitlines())}
+def rows_of(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return the last row of each program of some files, by where it is from."""
+    rows = (json.loads(line) for path in paths for line in path.read_text().splitlines())
+    last = {(row["from"], row["program"]): row for row in rows}
     return [last[key] for key in sorted(last)]
 
 
@@ -48,7 +49,7 @@ def main() -> None:
     parser.add_argument("sets", nargs="+", metavar="SET=FILE")
     for one in parser.parse_args().sets:
         name, _, file = one.partition("=")
-        rows = rows_of(Path(file))
+        rows = rows_of(map(Path, file.split("+")))
         inside = [row for row in rows if row["status"] != "out of scope"]
         lines = [*summary(name, rows)]
         if not any(row["status"] == "compiles" for row in rows):  # of a run that only reads, the counts are enough

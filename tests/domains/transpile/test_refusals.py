@@ -8,10 +8,10 @@ from warpwright.domains import transpile
 from warpwright.errors import UsageError
 
 REFUSED = {
-    "dynamic-parallelism": "__global__ void child();\n__global__ void k() {\n  child<<<1, 1>>>();\n}",
-    "library-call": "__global__ void k(float* x) {\n  // cub::BlockReduce in a comment is nothing\n  x[0] = cub::WarpReduce<float>(x).Sum(x[0]);\n}",
+    "dynamic-parallelism": "__global__ void child();\n__global__ void k() {\n  child<<<1, 1, 0, cudaStreamTailLaunch>>>();\n}",
+    "library-call": "__global__ void k(float* x) {\n  // cute::Layout in a comment is nothing\n  x[0] = cutlass::half_t(x[0]);\n}",
     "tma": "__global__ void k(float* x) {\n  int y = 0;\n  cuda::barrier<0> b; mbarrier_init(b);\n}",
-    "texture": "__device__ float f(float);\n__global__ void k(float* x,\n    cudaSurfaceObject_t image) { x[0] = 1; }",
+    "texture": "__device__ float f(float);\n__global__ void k(float* x,\n    cudaTextureObject_t image) { x[0] = tex2DLod<float>(image, 0, 0, 1); }",
     "cluster": "__global__ void k(float* x) {\n  int i = 0;\n  auto c = cooperative_groups::this_cluster();\n}",
     "ptx": '__global__ void k(float* x) {\n  const char* text = "asm";\n  asm volatile("wgmma.fence.sync.aligned;");\n}',
     "divergent-barrier": "__global__ void k(float* x) {\n  if (threadIdx.x % 2 == 0) {\n    __syncthreads();\n  }\n}",
@@ -88,17 +88,17 @@ def test_a_barrier_that_some_threads_miss_is_named_when_it_runs() -> None:
 
 def test_what_kernels_alone_do_not_reach_refuses_nothing() -> None:
     text = (
-        "#include <vector>\n__device__ float helper(float x) { return cub::WarpReduce<float>(x).Sum(x); }\n"
+        "#include <vector>\n__device__ float helper(float x) { return cutlass::half_t(x); }\n"
         "__global__ void bad(float* x) { x[0] = helper(x[0]); }\ntemplate <class T> __global__ void old(T* x) { asm(\"wgmma.fence;\"); }\n"
         "__global__ void good(float* x) { x[0] = 1; }\nvoid run(float* x) { bad<<<1, 1>>>(x); good<<<1, 1>>>(x); }\n"
     )
     program = transpile.compile_text(text, "k.cu")
     assert {name: kernel.tier for name, kernel in program.kernels.items()} == {"good": "vectors", "old": "refused", "bad": "refused"}
-    assert "cub" not in program.source.partition("// ---- k.cu")[2]
+    assert "cutlass" not in program.source.partition("// ---- k.cu")[2]
     assert list(program.exports) == ["good"]
     with pytest.raises(transpile.Refusal, match=r"k.cu:4: .*inline PTX"):
         transpile.compile_text(text, "k.cu", instances=["old<float>"])
-    with pytest.raises(transpile.Refusal, match="cub::"):
+    with pytest.raises(transpile.Refusal, match="cutlass::"):
         transpile.compile_text(text, "k.cu", host=True)
 
 

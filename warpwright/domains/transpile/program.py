@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from warpwright.domains.transpile import choices, launch, pipeline
-from warpwright.domains.transpile.analysis import callees, classes
+from warpwright.domains.transpile.analysis import callees, classes, volatile
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
 from warpwright.domains.transpile.choices import Choices
 from warpwright.domains.transpile.emit.inlined import inlined_edits
@@ -54,6 +54,10 @@ class Program:
         if self.marked is not None and (error := launch.first_error(self.marked())) is not None:
             file, line, column, reason = error
             raise Refusal(file, line, "compiler", reason, "this is the C++ compiler's word on the translated source", column)
+
+    def build(self, flags: Sequence[str] = launch.FLAGS) -> Path:
+        """Build (cached) a shared library of the kernels and return where it is."""
+        return launch.built(self.source, flags)
 
     def load(self, flags: Sequence[str] = launch.FLAGS) -> dict[str, launch.LoadedKernel]:
         """Build (cached) and return the kernels: `loaded["saxpy"][grid, block, shared_bytes](n, a, x, y)`."""
@@ -161,7 +165,7 @@ def _sanitized(source: Source) -> Translated:
 
 def _translated(source: Source, wanted: Wanted) -> Translated:
     """Return each kernel in the fastest tier that takes it."""
-    read = functools.cache(functools.partial(parse.parse, source))  # once, and not at all where everything stays on fibers
+    read = functools.cache(lambda: [volatile.ordered(one) for one in parse.parse(source)])  # once, and not where everything stays on fibers
     faster = _faster_tiers(source, read, wanted)
     functions = read() if wanted.lockstep or re.search(r"\bvolatile\b|\[\s*\w+\s*\^", source.text) else []
     edits = [

@@ -76,12 +76,6 @@ def test_wrong_arguments_are_named(kernels: dict[str, transpile.LoadedKernel]) -
         kernels["saxpy"][1, 2048](1, 2.0, np.zeros(4, np.float32), np.zeros(4, np.float32))
 
 
-def test_a_launch_inside_a_kernel_is_refused_with_its_line() -> None:
-    with pytest.raises(transpile.Refusal) as caught:
-        transpile.compile_text("__global__ void a() {}\n__global__ void b() {\n  a<<<1, 1>>>();\n}\n", name="x.cu", host=True)
-    assert (caught.value.file, caught.value.line, caught.value.code) == ("x.cu", 3, "dynamic-parallelism")
-
-
 @pytest.mark.compiler
 @pytest.mark.parametrize("tier", transpile.TIERS)
 def test_a_parameter_called_as_the_kernel(tier: str) -> None:

@@ -14,7 +14,7 @@ from warpwright.domains.transpile.ir import Function
 
 LOOKS_AT_THREAD = frozenset({
     *LAUNCH, "this_thread_block", "this_thread", "this_grid", "tiled_partition", "coalesced_threads", "__activemask", "grid_group",
-    "coalesced_group", "thread_group",
+    "coalesced_group", "thread_group", "cub", "BlockReduce", "BlockScan", "WarpReduce", "WarpScan",
 })  # fmt: skip
 """Names by which a function learns which thread runs it."""
 

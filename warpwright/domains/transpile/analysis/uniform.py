@@ -82,7 +82,7 @@ def varies(expr: Expr, varying: set[int], variables: Mapping[int, Var], impure: 
             return True
         if node.kind in ("lane", "lambda"):
             return True
-        if node.kind == "call" and (node.name.startswith("atomic") or node.name in impure or node.name in ("clock64", "clock", "curand")):
+        if node.kind == "call" and (node.name.startswith("atomic") or node.name in impure or node.name in ("clock64", "ww_clock", "curand")):
             return True
     return False
 

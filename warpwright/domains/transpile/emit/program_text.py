@@ -32,13 +32,14 @@ def assemble(
     """Return the whole output: head, runtime, translated text, entries. `tidied`: without the blank lines that the preprocessor left."""
     body = re.sub(r"(?<!\()\b__noinline__\b", "__attribute__((noinline))", body)  # as a macro it would break the standard library's headers
     body = re.sub(r"\bstatic\s+__shared__|\b__shared__\s+static\b", "__shared__", body)
+    body = re.sub(r"\b__shared__\s+(alignas\s*\((?:[^()]|\([^()]*\))*\))", r"\1 __shared__", body)  # C++ has it in front of `thread_local`
     head = [
         f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing",  # noqa: E501
         *_ASKED,
     ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
-    if {"assert.h", "cassert"} & set(source.includes) and re.search(r"\bassert\s*\(", body):
+    if re.search(r"(?<!static_)\bassert\s*\(", body):  # the program's own macro would be expanded by now; NVRTC has it without its header
         includes += _ASSERT
     parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
     body = tidy(body) if tidied else body
@@ -62,30 +63,49 @@ _ASSERT = (
 )
 """One that fails in a kernel fails the launch, with cudaErrorAssert; the thread goes on."""
 
+_DRIVER = r"\bcu(?!C(add|sub|mul|div|real|imag|abs|onj|fma)f?\s*\(|Complex\w*\s*\()[A-Z]\w+\s*\(|\bCU[a-z]\w+\b"
+"""Calls and types of the driver's interface; calls of cuComplex.h look like them."""
+
 _OPTIONAL = {
     "vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b",
     "vcalls": r"\bww::any_",
     "complex": r"\bcu(Float|Double)?Complex\b",
+    "directed": r"\b__([fd](add|sub|mul|div|sqrt|rcp)|fmaf|double2float)_r[duz]\b",
     "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
     "lanes": r"\bww::lanes_",
+    "nested": r"\bww::from_device\b",
     "values": r"\bww::(launch_any|value_of|go)\b|\bcudaLaunch(Cooperative)?Kernel|\bcudaGraph\w+",
     "launch_calls": r"\bcudaLaunch(Cooperative)?Kernel",
     "cooperative": r"\bcudaLaunchCooperativeKernel",
     "cublas": r"\bcublas\w+|\bCUBLAS_|\bCUDA_R_\d",
+    "cublas_solve": r"\bcublas\w(getr[fsi]Batched|trsm|syrk)\b|\bcublas(FillMode|DiagType|SideMode)_t\b",
+    "cublas_lt": r"\bcublasLt(Matmul|Matrix|Epilogue)\w*|\bCUBLASLT_\w+",
+    "cub": r"\bcub\s*::|\bnamespace\s+cub\b",
+    "cub_device": r"\bcub\s*::\s*(Device\w+|CachingDeviceAllocator|DoubleBuffer)\b|\busing\s+namespace\s+cub\b",
+    "libcudacxx": r"\bcuda\s*::\s*(std\s*::|atomic\w*|memory_order\w*)",
     "curand_host": r"\bcurand(Create|Generate|Status_t|Generator_t)",
     "thrust": r"\bthrust\s*::|\bnamespace\s+thrust\b",
     "nvtx": r"\bnvtx\w+",
     "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel",
     "groups": r"\bcooperative_groups\b",
-    "barriers": r"\bcuda\s*::\s*(barrier|pipeline|make_pipeline|memcpy_async|aligned_size_t|thread_scope\w*)\b|\bnamespace\s+cuda\b",
+    "barriers": r"\bcuda\s*::\s*(barrier|pipeline|make_pipeline|memcpy_async|aligned_size_t|thread_scope\w*|atomic\w*)\b|\bnamespace\s+cuda\b",
     "pipeline_primitives": r"\b__pipeline_\w+",
-    "curand": r"\bcurandState(Philox4_32_10|XORWOW|MRG32k3a|_t|)\b|\bcurandState\w+_t\b|\bcurand(Create|Generate|Status_t|Generator_t)",
+    "curand": r"\bcurandState\w*|\bcurand(Create|Generate|Status_t|Generator_t)",
+    "sobol": r"\bcurandStateSobol|\bcurandDirectionVectors|\bcurand(Create|Generate|Status_t|Generator_t)",
     "wmma": r"\bwmma\b",
-    "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)",
-    "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|\bcu[A-Z]\w+\(|\bCU[a-z]\w+\b",
+    "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)|" + _DRIVER,
+    "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|" + _DRIVER,
+    "driver": r"\bcu(Ctx|Mem|Stream|Event|DevicePrimaryCtx|DeviceGetUuid|Module|Launch|Func|Array|Tex)\w*\s*\("
+    r"|\bCU(module|function|array|texObject)\b|\bCUDA_MEMCPY2D\b|\bnvrtcProgram\b",
+    "driver_memory": r"\bcuMem(AddressReserve|Create|Map|Unmap|SetAccess|Release|GetAllocation\w+)\b|\bCUmem(Allocation|Access|Generic)\w*",
+    "driver_modules": r"\bcu(Module|LaunchKernel|Func)\w*\s*\(|\bCU(module|function)\b|\bnvrtcProgram\b",
+    "driver_textures": r"\bCUarray\b|\bCUtexObject\b|\bCUDA_MEMCPY2D\b",
+    "nvrtc": r"\bnvrtc\w+",
     "graphs": r"\bcudaGraph\w+|\bcudaStream(BeginCapture|IsCapturing)\w*",
     "texture": r"\bcuda(Graph\w+|Memcpy3D\w*|TextureObject_t|Array\w*|MallocArray|ChannelFormatDesc)\b"
-    r"|\btex[123]D(fetch)?\b|\btexture\s*<|\btextureReference\b",
+    r"|\btex([123]D|Cubemap)\w*|\btexture\s*<|\btextureReference\b|\bcudaSurfaceObject_t\b"
+    r"|\bCUarray\b|\bCUtexObject\b|\bCUDA_MEMCPY2D\b",
+    "surface": r"\bcudaSurfaceObject_t\b|\bsurf([123]D|Cubemap)\w*",
     "texture_reference": r"\btexture\s*<|\btextureReference\b",
 }  # fmt: skip
 """Parts of the runtime that are written only where the text matches."""
@@ -103,6 +123,8 @@ def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
     scopes = {k.name: k.scope for k in known}
     lines = ["\n// ---- entries for a foreign caller; weak, since each source of a program has its own ----"]
     outside = 'extern "C" __attribute__((weak))'
+    named = "".join(f'"{name}\\n"' for name in exports)
+    lines.append(f"{outside} const char* ww_kernels() {{ return {named}; }}  // in the order of their numbers")
     for name, number in exports.items():
         base, angle, arguments = name.partition("<")
         base = base.strip()
@@ -111,4 +133,5 @@ def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
             f'{outside} int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}'
         )
         lines.append(f'{outside} const char* ww_signature_{number}() {{ return ww::signature({function}); }}')
+        lines.append(f'{outside} const char* ww_layout_{number}() {{ return ww::layout({function}); }}')
     return lines

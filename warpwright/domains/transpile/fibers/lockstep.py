@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.lockstep import exchange, may_wait, relies_on_lockstep
+from warpwright.domains.transpile.fibers.rewrite import refuse_launches
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, Function, Stmt
@@ -75,6 +76,7 @@ def edits(source: Source, functions: Sequence[Function], taken: Set[int], everyw
         if function.problem or not (everywhere or relies_on_lockstep(function)) or (kernel is not None and kernel.start in taken):
             continue
         start, end, head = source.definition(function.name, function.start)
+        refuse_launches(source, start, end, "lockstep")
         printer = _Stepped(dict(function.variables or {}), everywhere or exchange(function) > 0, places)
         text = "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
         rewritten.append(Edit(start, end, text))

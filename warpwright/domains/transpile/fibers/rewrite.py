@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.edits import Edit
-from warpwright.domains.transpile.frontend.scan import Kernel, Parameter, Token
+from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Parameter, Token
 from warpwright.domains.transpile.frontend.source import Source
 
 
@@ -25,16 +26,35 @@ def launch_edits(source: Source) -> list[Edit]:
         instance = f"<{site.template_arguments}>" if site.template_arguments else ""
         tail = source.text[site.end + 1 :].lstrip()
         comma = "" if tail.startswith(")") else ", "
-        if captures and not site.inside_kernel:  # kept if a stream is being captured, with its arguments as they are now
+        device = on_device(source, site)
+        if captures or device:  # kept, with its arguments as they are now: if a stream is being captured; until the block has ended
             function = f"{site.callee}_launch{instance}(ww_launch" if base in names else f"ww::launch_any(ww_launch, {site.callee}{instance}"
             kept = f"[](const ww::Launch& ww_launch, auto&... ww_arguments) {{ {function}, ww_arguments...); }}"
             kept = kept if base in names else kept.replace("[]", "[=]", 1)
-            edits.append(Edit(site.start, site.end + 1, f"ww::go({kept}, ww::Launch({site.configuration}){comma}"))
+            keeper = "ww::from_device" if device else "ww::go"
+            edits.append(Edit(site.start, site.end + 1, f"{keeper}({kept}, ww::Launch({site.configuration}){comma}"))
         elif base in names:
             edits.append(Edit(site.start, site.end + 1, f"{site.callee}_launch{instance}(ww::Launch({site.configuration}){comma}"))
         else:
             edits.append(Edit(site.start, site.end + 1, f"ww::launch_any(ww::Launch({site.configuration}), {site.callee}{instance}{comma}"))
     return edits
+
+
+def on_device(source: Source, site: LaunchSite) -> bool:
+    """Say whether a launch stands in a kernel or in a device function."""
+    if site.inside_kernel:
+        return True
+    piece = next((piece for piece in source.pieces if piece.start <= site.start < piece.end), None)
+    return piece is not None and piece.brace >= 0 and "__device__" in source.text[piece.start : piece.brace]
+
+
+def refuse_launches(source: Source, start: int, end: int, what: str) -> None:
+    """Raise for a launch in a function that is written anew."""
+    for site in source.launches:
+        if start <= site.start < end:
+            file, line = source.place(site.start)
+            why = f"a kernel launches {site.callee}, which {what} does not follow"
+            raise Refusal(file, line, "dynamic-parallelism", why, "launch it from the host")
 
 
 _ABOUT_KERNEL = re.compile(r"cuda(Func|Occupancy)\w+$")
@@ -135,7 +155,7 @@ def dynamic_shared_edits(source: Source) -> list[Edit]:
             continue
         opening = min(i for i in range(index, end) if tokens[i].text == "[")
         kind = re.sub(
-            r"\bextern\b|\b__shared__\b|\bvolatile\b|(?:__align__|alignas)\s*\([^)]*\)|__attribute__\s*\(\(.*?\)\)",
+            r"\bextern\b|\b__shared__\b|\bvolatile\b|(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)|__attribute__\s*\(\(.*?\)\)",
             "",
             text[token.start : tokens[opening - 1].start],
         )
@@ -214,8 +234,12 @@ def device_edits(source: Source, replaced: Mapping[int, str]) -> list[Edit]:
         replacement = launch_function(kernel) if better is None else better
         if better is not None and kernel.name in named:  # a pointer to it says which kernel is meant
             replacement = f"{source.text[kernel.start : kernel.head_end]} {{}}\n{better}"
+        declared = f"{launch_head(kernel)}; " if better is None and any(kernel.start <= site.start < kernel.end for site in source.launches) else ""
         if any(start < kernel.start < end for start, end in blocks):  # templates have no C linkage
             replacement = f'\nextern "C++" {{\n{replacement}\n}}\n'
+            declared = declared and f'extern "C++" {{ {declared}}} '
+        if declared and kernel.defined:  # for the kernel that launches itself
+            edits.append(Edit(kernel.start, kernel.start, declared))
         if better is not None:
             edits.append(Edit(kernel.start, kernel.end, replacement))
         else:

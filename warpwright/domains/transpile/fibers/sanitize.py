@@ -137,8 +137,9 @@ def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
                 source.name, function.line, "front-end", f"{function.name} is not understood: {function.problem}", "sanitize needs all of the source"
             )
         start, end, head = source.definition(function.name, function.start)
+        rewrite.refuse_launches(source, start, end, "--sanitize")
         text = function_text(function, head)
         if kernel is not None:
             text += rewrite.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")
         replaced.append(Edit(start, end, text))
-    return replaced
+    return [*replaced, *(Edit(k.end, k.end, rewrite.launch_function(k)) for k in source.kernels if not k.defined)]

@@ -55,6 +55,12 @@ RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_in
             "warp_thread", "warp_x", "steps_at", "steps_by", "steps_end")  # fmt: skip
 """Names that the output uses for itself: a variable of the kernel with such a name gets another."""
 
+_MEETS = re.compile(
+    r"\b(__sync\w+|__shfl\w*|__ballot\w*|__any\w*|__all\w*|__activemask|__match_\w+|__reduce_\w+|this_thread_block|coalesced_threads|this_grid"
+    r"|cub\s*::|cuda\s*::\s*(?:barrier|pipeline)|(?:Block|Warp)(?:Reduce|Scan|Load|Store|Exchange|RadixSort|Histogram))"
+)
+"""Words of functions whose threads meet."""
+
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 
 
@@ -98,7 +104,7 @@ class _Reader:
         self.source = source
         start, end = cursors.extent(cursor)
         self.problem = next((f"line {source.line(at)}: {what}" for at, what in problems if start <= at < end), "")
-        self.fibers = ""
+        self.fibers = "it launches kernels" if any(start <= site.start < end for site in source.launches) else ""
         self.groups = "cooperative_groups" in source.text
         self.vars: dict[int, Var] = {}
         self.names: set[str] = set(RESERVED)
@@ -114,7 +120,9 @@ class _Reader:
             body = self.block(next(c for c in parts if kind(c) == "COMPOUND_STMT"))
         except DoesNotApply as error:
             self.problem = self.problem or str(error)
-        start, _ = self.cursors.extent(cursor)
+        start, end = self.cursors.extent(cursor)
+        if self.problem and not self.fibers and (word := _MEETS.search(self.text, start, end)):  # it has to be known, though nothing else is
+            self.fibers = f"line {self.source.line(word.start())}: `{word[0]}` in {cursor.spelling}, which was not understood: {self.problem}"
         return Function(
             cursor.spelling, parameters, body, cursor.result_type.spelling, self.source.line(start), start, template, self.problem,
             dict(self.vars), self.fibers,

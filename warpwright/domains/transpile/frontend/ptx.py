@@ -196,6 +196,9 @@ class _Statement:
             return "__trap()"
         if operation == "nanosleep":
             return "(void)0"
+        if operation == "vabsdiff4" and plain in (["u32"] * 3, ["u32"] * 3 + ["add"]) and len(operands) == 4:
+            sums, apart = f"__vsadu4({operands[1]}, {operands[2]}) + {operands[3]}", f"__vabsdiffu4({operands[1]}, {operands[2]})"
+            return f"{operands[0]} = {sums if plain[-1] == 'add' else apart}"
         if operation in ("ld", "st", "ldu"):
             return self._memory("ld" if operation == "ldu" else operation, modifiers, plain, kind, operands)
         if any(operand[0] in "{[" for operand in operands) or not operands:
@@ -207,7 +210,7 @@ class _Statement:
         if not kind and operation != "activemask":
             raise DoesNotApply(0, operation)
         value = self._computed(operation, modifiers, plain, kind, operands[1:])
-        result = {"setp": "", "cvt": kinds[0] if kinds else ""}.get(operation, kind)
+        result = {"setp": "", "cvt": kinds[0] if kinds else "", "bfind": "u32"}.get(operation, kind)
         return f"{operands[0]} = {self._fitting(operands[0], value, result)}"
 
     def _fitting(self, target: str, value: str, kind: str) -> str:
@@ -249,6 +252,7 @@ class _Statement:
             "neg": lambda: f"(-{a[0]})", "not": lambda: f"(~{a[0]})", "abs": lambda: f"{'fabs' + suffix if floating else 'abs'}({a[0]})",
             "shl": lambda: f"({values[1]} > {last} ? 0 : {a[0]} << {values[1]})", "shr": lambda: _shifted(a[0], values[1], last, kind),
             "popc": lambda: f"__popc{longer}({a[0]})", "clz": lambda: f"__clz{longer}({a[0]})", "brev": lambda: f"__brev{longer}({a[0]})",
+            "bfind": lambda: _highest(kind, a[0]),
             "prmt": lambda: _permuted(a),
             "bfe": lambda: self._field(kind, a, values), "lop3": lambda: _lookup(a), "selp": lambda: f"({values[2]} ? {a[0]} : {a[1]})",
             "setp": lambda: _compared(plain, floating, a), "cvt": lambda: self._converted(modifiers, plain, values[0]),
@@ -321,6 +325,13 @@ class _Statement:
         if operation == "st":
             steps = [f"{place}[{index}] = {self._typed(part, kind)}" for index, part in enumerate(parts)]
         return "; ".join([begin, *steps]) + "; }"
+
+
+def _highest(kind: str, value: str) -> str:
+    """Return the place of the highest bit that is set, all ones where none is."""
+    if kind not in ("u32", "u64"):
+        raise DoesNotApply(0, "bfind")
+    return f"({_bits(kind) - 1}u - (unsigned)__clz{'ll' if kind == 'u64' else ''}({value}))"
 
 
 def _bits(kind: str) -> int:

@@ -11,13 +11,14 @@ from warpwright.domains.transpile.frontend.source import Source
 
 _REFUSED: Mapping[str, re.Pattern[str]] = {
     "library-call": re.compile(
-        r"\b(cub|cutlass|cute)\s*::|\bthrust\s*::\s*(?!(tuple|get|make_tuple|pair|make_pair|tie|swap|unary_function|binary_function|plus|minus|multiplies|maximum"
-        r"|minimum|less|greater|identity|\w+_iterator|raw_pointer_cast)\b)|\b(?!curand(_init|_uniform|_uniform4|4|_uniform_double|_normal[24]?|_normal_double|_log_normal)?\s*\("
-        r"|curandState(_t|XORWOW(_t)?|MRG32k3a(_t)?|Philox4_32_10(_t)?)?\b)"
+        r"\b(cutlass|cute)\s*::"
+        r"|\b(?!curand(_init|_uniform|_uniform4|4|_uniform_double|_normal[24]?|_normal_double|_log_normal)?\s*\("
+        r"|curandState(_t|XORWOW(_t)?|MRG32k3a(_t)?|Philox4_32_10(_t)?|Sobol(32|64)(_t)?)?\b|curandDirectionVectors(32|64)_t\b)"
         r"(cublas|cudnn|cufft|curand|cusparse|cusolver)\w*"
     ),
     "tma": re.compile(r"\b(cp_async_bulk\w*|wgmma\w*|mbarrier\w*|CUtensorMap)\b|\bcuda\s*::\s*(ptx|device)\s*::"),
-    "texture": re.compile(r"\b(tex\dD(Layered|Lod|Grad|gather)\w*|texCubemap\w*|surf\dD\w*|cudaSurfaceObject_t)\b"),
+    "texture": re.compile(r"\b(tex\w+(Lod|Grad|gather)|surface)\b(?=\s*[<(])"),
+    "dynamic-parallelism": re.compile(r"\b(cudaStreamTailLaunch|cudaGetCurrentGraphExec|cudaGetParameterBuffer\w*|cudaLaunchDevice\w*)\b"),
     "cluster": re.compile(r"\b(cluster_group|this_cluster|cluster_dims)\b"),
     "ptx": re.compile(r"\b(asm|__asm__|__asm)\b"),
 }
@@ -25,7 +26,8 @@ _REFUSED: Mapping[str, re.Pattern[str]] = {
 
 _WHAT: Mapping[str, str] = {
     "library-call": "device code uses {0!r}, of a library that is not there on a CPU", "tma": "device code uses {0!r}, of Hopper's asynchronous copies",  # noqa: E501
-    "texture": "device code uses {0!r}: of textures, plain objects and references in 1 to 3 dimensions are offered",
+    "texture": "device code uses {0!r}: of textures and surfaces, those of one mip level are offered, and no surface references",
+    "dynamic-parallelism": "device code uses {0!r}: of launches by kernels, those that wait for nothing but their own stream are offered",
     "cluster": "device code uses {0!r}: clusters are not offered",
     "ptx": "device code has inline PTX that is not of the common kind",
 }  # fmt: skip
@@ -40,11 +42,6 @@ def refuse(source: Source) -> None:
 def found(source: Source) -> dict[tuple[int, int], Refusal]:
     """Return why each piece of device code that no tier translates is refused, by its place."""
     refused: dict[tuple[int, int], Refusal] = {}
-    for site in source.launches:
-        if site.inside_kernel and (kernel := source.kernel_of(site.start)) is not None:
-            file, line = source.place(site.start)
-            why = Refusal(file, line, "dynamic-parallelism", f"a kernel launches {site.callee}", "launch it from the host")
-            refused.setdefault((kernel.start, kernel.end), why)
     for start, _, end in source.pieces:
         text = re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\\\.|[^\"\\\\])*\"", lambda m: re.sub(r"[^\n]", " ", m[0]), source.text[start:end], flags=re.S)
         if not re.search(r"\b__(global|device)__\b", text):

@@ -247,9 +247,7 @@ def _kernel(text: str, tokens: Sequence[Token], index: int, scopes: dict[int, st
 
 def _head(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str, tuple[str, ...]]:
     """Return the first token of the declaration that has `__global__` at `index`, its template header and the header's names."""
-    first = index
-    while first > 0 and (tokens[first - 1].text in ATTRIBUTES or tokens[first - 1].kind == "string" or tokens[first - 1].text == "void"):
-        first -= 1
+    first = _specifiers(tokens, index)
     while first > 0 and tokens[first - 1].text == ")":  # an attribute before: __launch_bounds__(n), __attribute__((...))
         opening = first - 1
         depth = 0
@@ -260,7 +258,7 @@ def _head(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str, tup
             opening -= 1
         if opening < 1 or tokens[opening - 1].text not in ("__launch_bounds__", "__attribute__"):
             break
-        first = opening - 1
+        first = _specifiers(tokens, opening - 1)
     if first > 0 and tokens[first - 1].text == ">":
         opening_angle = _angles_back(tokens, first - 1)
         if opening_angle is not None and opening_angle > 0 and tokens[opening_angle - 1].text == "template":
@@ -269,6 +267,13 @@ def _head(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str, tup
             names = tuple(_template_name(part) for part in split_commas(inside))
             return opening_angle - 1, header, tuple(n for n in names if n)
     return first, "", ()
+
+
+def _specifiers(tokens: Sequence[Token], first: int) -> int:
+    """Return the first of the specifiers that end in front of an index."""
+    while first > 0 and (tokens[first - 1].text in ATTRIBUTES or tokens[first - 1].kind == "string" or tokens[first - 1].text == "void"):
+        first -= 1
+    return first
 
 
 def _template_name(part: str) -> str:

@@ -41,7 +41,7 @@ def insertions(text: str) -> list[tuple[int, str]]:
         return []
     tokens = scan.tokens(text)
     inserted: list[tuple[int, str]] = []
-    for low, high in _bodies(tokens):
+    for low, high in device_bodies(tokens):
         if any(token.text in _STREAMS for token in tokens[low:high]):
             continue
         for at in range(low, high):
@@ -91,7 +91,7 @@ def _promoted(kind: str, otherwise: str) -> str:
 # --- where device code and shifts are -------------------------------------------------------------------------------------------------
 
 
-def _bodies(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+def device_bodies(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """Yield the bodies of functions for the device, and values of variables there, as ranges of tokens."""
     at = done = 0
     while at < len(tokens):

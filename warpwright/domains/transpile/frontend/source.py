@@ -8,13 +8,13 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.frontend import groups, ptx, scan, shifts
+from warpwright.domains.transpile.frontend import clocks, groups, ptx, scan, shifts
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
 
 DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12",
@@ -37,7 +37,7 @@ _TIMER = Path(__file__).parents[1] / "runtime" / "helper" / "helper_timer.h"
 HELPERS = {"helper_timer.h": _TIMER, "helper_functions.h": _TIMER}
 """Headers of the CUDA samples that programs leave out -> ours."""
 
-LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvtx|nvToolsExt|cuda/|nv/|npp)")
+LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvrtc|nvtx|nvToolsExt|cuda/|nv/|npp)")
 GUARDS = {"cublas": "CUBLAS_API_H_", "curand": "CURAND_H_"}
 """Beginning of a library's header -> what helper_cuda.h asks for before it names that library's errors: those that the runtime has."""
 TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
@@ -48,6 +48,8 @@ _SYMBOL = re.compile(r"(\bcuda(?:Memcpy(?:To|From)Symbol(?:Async)?|GetSymbolAddr
 """A symbol by its name in quotes, as CUDA took it until version 4; here it is the variable."""
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"][^\n]*$', re.M)
+_BY_MACRO = re.compile(r"^[ \t]*#[ \t]*include[ \t]+([A-Za-z_]\w*(?:\([^\n]*\))?)[ \t]*(?://[^\n]*)?$", re.M)
+_NAMED = re.compile(r"\bww_include_(\d+)[ \t]*(<[^>\n]*>|\"[^\"\n]*\"|[^\n]*)")
 _KEPT = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+ww_include[ \t]+(\S+)[^\n]*$", re.M)
 
 
@@ -128,17 +130,34 @@ class Source:
 
 def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = ()) -> Source:
     """Return the source after the preprocessor. `folders` are searched for files in quotes (and in <> when they are there)."""
-    includes_of = _Includes()
-    marked = includes_of.replaced(text, name, tuple(folders))
-    expanded = _expand(marked, name, [*DEFINES, *defines])
+    includes_of, expanded = _included(text, name, defines, tuple(folders))
     includes = [match[1] for match in _KEPT.finditer(expanded)]
     _refuse_missing(expanded, name)
     body, starts, places = _strip_markers(ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded)))))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
-    inserted = shifts.insertions(body)
+    inserted = sorted([*shifts.insertions(body), *clocks.insertions(body)], key=lambda one: one[0])
     starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
     return Source(name, shifts.put_in(body, inserted), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(includes_of.aside))
+
+
+def _included(text: str, name: str, defines: Sequence[str], folders: tuple[Path, ...]) -> tuple[_Includes, str]:
+    """Return a text with its includes, after the preprocessor. An include whose header a macro names (`#include SETTINGS`) takes a round more: the
+    preprocessor says which it is, and the next round has its text."""
+    known: dict[tuple[str, int], str] = {}
+    places: list[tuple[str, int]] = []
+    for _ in range(40):
+        includes = _Includes(known, places)
+        expanded = _expand(includes.replaced(text, name, folders), name, [*DEFINES, *defines])
+        fresh = {places[int(number)]: header.strip() for number, header in _NAMED.findall(expanded) if places[int(number)] not in known}
+        for (file, line), header in fresh.items():
+            if header[:1] not in ("<", '"'):
+                why = f"expected a header's name for the macro {header}, saw none"
+                raise Refusal(file, line, "front-end", why, "give it with --define NAME=VALUE")
+        if not fresh:
+            break
+        known |= {place: header.replace(" ", "") for place, header in fresh.items()}
+    return includes, _NAMED.sub("", expanded)
 
 
 def _shared_addresses(text: str) -> str:
@@ -156,7 +175,11 @@ def _variable(name: str, text: str) -> bool:
 class _Includes:
     """The includes of one source. A header with guards is met again and again: what the file system says of it is asked once."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Mapping[tuple[str, int], str], places: list[tuple[str, int]]) -> None:
+        self.known = known
+        """File and line of an include by a macro -> the header that it is."""
+        self.places = places
+        """File and line of each that was met; the index stands in the text."""
         self.aside: list[tuple[str, int]] = []
         """Library and framework headers that were met, with the line."""
         self.seen: set[Path] = set()
@@ -189,7 +212,16 @@ class _Includes:
                 return f"#pragma ww_include {header}"
             return ""
 
-        return _PRAGMA_ONCE.sub("", _INCLUDE.sub(one, text))
+        def named(match: re.Match[str]) -> str:
+            """Leave the macro to the preprocessor, or put in the header that it is known to be."""
+            place = name, text.count("\n", 0, match.start()) + 1
+            if place in self.known:
+                return f"#include {self.known[place]}"
+            if place not in self.places:
+                self.places.append(place)
+            return f"ww_include_{self.places.index(place)} {match[1]}"
+
+        return _PRAGMA_ONCE.sub("", _INCLUDE.sub(one, _BY_MACRO.sub(named, text)))
 
 
 _PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", re.M)

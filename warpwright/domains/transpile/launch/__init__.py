@@ -2,6 +2,6 @@
 
 from warpwright.domains.transpile.launch.compiler_errors import first_error
 from warpwright.domains.transpile.launch.findings import Finding
-from warpwright.domains.transpile.launch.library import FLAGS, LoadedKernel, load
+from warpwright.domains.transpile.launch.library import FLAGS, LoadedKernel, built, load
 
-__all__ = ["FLAGS", "Finding", "LoadedKernel", "first_error", "load"]
+__all__ = ["FLAGS", "Finding", "LoadedKernel", "built", "first_error", "load"]

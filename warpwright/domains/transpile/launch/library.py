@@ -217,7 +217,12 @@ def _other_element(kind: str, size: int, element: str, kernel: str, index: int) 
 
 def load(source: str, exports: Mapping[str, int], flags: Sequence[str] = FLAGS) -> dict[str, LoadedKernel]:
     """Build the source (cached) and return its kernels by name."""
-    return open_library(native.build(source, flags=[*flags, "-w"]), exports)
+    return open_library(built(source, flags), exports)
+
+
+def built(source: str, flags: Sequence[str] = FLAGS) -> Path:
+    """Build the source (cached) and return its library."""
+    return native.build(source, flags=[*flags, "-w"])
 
 
 def open_library(path: Path, exports: Mapping[str, int]) -> dict[str, LoadedKernel]:

@@ -8,9 +8,11 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[1] / "runtime"
 
 ORDER = (
-    "base", "vmath", "vtrig", "vcalls", "complex", "simd", "half", "atomics", "launch", "fibers", "values", "lanes", "grid", "groups",
-    "barriers", "pipeline_primitives", "curand", "wmma", "host", "launch_calls", "cooperative", "host_more", "texture", "texture_reference",
-    "graphs", "cublas", "curand_host", "nvtx", "thrust", "torch", "border", "library", "modules", "binding", "shadow",
+    "base", "vmath", "vtrig", "vcalls", "complex", "directed", "simd", "half", "atomics", "launch", "fibers", "nested", "values", "lanes",
+    "grid", "groups", "barriers", "pipeline_primitives", "cub", "libcudacxx", "curand", "sobol", "wmma", "host", "launch_calls",
+    "cooperative", "host_more", "driver", "driver_memory", "driver_modules", "nvrtc", "texture", "surface", "driver_textures",
+    "texture_reference", "graphs", "cub_device", "cublas", "cublas_solve", "cublas_lt", "curand_host", "nvtx", "thrust", "torch", "border",
+    "library", "modules", "binding", "shadow",
 )  # fmt: skip
 """Headers in the order that they need one another."""
 

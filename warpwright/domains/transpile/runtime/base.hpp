@@ -255,7 +255,7 @@ static inline double __uint2double_rn(unsigned v) { return v; }
 static inline double __ll2double_rn(long long v) { return (double)v; }
 static inline float __double2float_rn(double v) { return (float)v; }
 
-// Arithmetic and mathematics that <cmath> has not; the rounding suffixes _rz, _ru, _rd are not offered.
+// Arithmetic and mathematics that <cmath> has not.
 static inline float __fadd_rn(float a, float b) { return a + b; }
 static inline float __fsub_rn(float a, float b) { return a - b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }

@@ -1,6 +1,8 @@
 // The CUDA runtime's host functions on the CPU: memory is memory, a launch has ended when it returns, streams and events are order only.
 #include <map>
 #include <thread>
+#include <sys/resource.h>
+#include <unistd.h>
 #define WW_ERRORS(X) \
   X(Success, 0) X(ErrorInvalidValue, 1) X(ErrorMemoryAllocation, 2) X(ErrorInitializationError, 3) X(ErrorCudartUnloading, 4) \
   X(ErrorProfilerDisabled, 5) X(ErrorInvalidConfiguration, 9) X(ErrorInvalidPitchValue, 12) X(ErrorInvalidSymbol, 13) X(ErrorInvalidHostPointer, 16) \
@@ -21,16 +23,32 @@
 enum cudaError { WW_ERRORS(WW_ERROR) };
 #undef WW_ERROR
 typedef enum cudaError cudaError_t;
-enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NOT_INITIALIZED = 3, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_NOT_SUPPORTED = 801 };
+enum CUresult {
+  CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NOT_INITIALIZED = 3, CUDA_ERROR_DEINITIALIZED = 4, CUDA_ERROR_PROFILER_DISABLED = 5, CUDA_ERROR_STUB_LIBRARY = 34, CUDA_ERROR_NO_DEVICE = 100,
+  CUDA_ERROR_INVALID_DEVICE = 101, CUDA_ERROR_INVALID_IMAGE = 200, CUDA_ERROR_INVALID_CONTEXT = 201, CUDA_ERROR_CONTEXT_ALREADY_CURRENT = 202, CUDA_ERROR_MAP_FAILED = 205, CUDA_ERROR_UNMAP_FAILED = 206, CUDA_ERROR_ALREADY_MAPPED = 208,
+  CUDA_ERROR_NO_BINARY_FOR_GPU = 209, CUDA_ERROR_NOT_MAPPED = 211, CUDA_ERROR_ECC_UNCORRECTABLE = 214, CUDA_ERROR_UNSUPPORTED_LIMIT = 215, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217, CUDA_ERROR_INVALID_PTX = 218, CUDA_ERROR_INVALID_SOURCE = 300,
+  CUDA_ERROR_FILE_NOT_FOUND = 301, CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND = 302, CUDA_ERROR_SHARED_OBJECT_INIT_FAILED = 303, CUDA_ERROR_OPERATING_SYSTEM = 304, CUDA_ERROR_INVALID_HANDLE = 400, CUDA_ERROR_ILLEGAL_STATE = 401,
+  CUDA_ERROR_NOT_FOUND = 500, CUDA_ERROR_NOT_READY = 600, CUDA_ERROR_ILLEGAL_ADDRESS = 700, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701, CUDA_ERROR_LAUNCH_TIMEOUT = 702, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
+  CUDA_ERROR_CONTEXT_IS_DESTROYED = 709, CUDA_ERROR_ASSERT = 710, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713, CUDA_ERROR_ILLEGAL_INSTRUCTION = 715, CUDA_ERROR_MISALIGNED_ADDRESS = 716,
+  CUDA_ERROR_LAUNCH_FAILED = 719, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720, CUDA_ERROR_NOT_PERMITTED = 800, CUDA_ERROR_NOT_SUPPORTED = 801, CUDA_ERROR_UNKNOWN = 999
+};
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9, cudaFuncAttributeNonPortableClusterSizeAllowed = 13 };
+enum cudaSharedMemConfig { cudaSharedMemBankSizeDefault, cudaSharedMemBankSizeFourByte, cudaSharedMemBankSizeEightByte };
 enum cudaSharedCarveout { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxL1 = 0, cudaSharedmemCarveoutMaxShared = 100 };
 #define WW_ATTRIBUTES(X) \
   X(MaxThreadsPerBlock, 1, 1024) X(MaxBlockDimX, 2, 1024) X(MaxBlockDimY, 3, 1024) X(MaxBlockDimZ, 4, 64) X(MaxGridDimX, 5, 2147483647) \
   X(MaxGridDimY, 6, 65535) X(MaxGridDimZ, 7, 65535) X(MaxSharedMemoryPerBlock, 8, 49152) X(TotalConstantMemory, 9, 65536) X(WarpSize, 10, 32) \
   X(MaxPitch, 11, 2147483647) X(MaxRegistersPerBlock, 12, 65536) X(ClockRate, 13, 1000000) X(TextureAlignment, 14, 512) X(GpuOverlap, 15, 1) \
   X(MultiProcessorCount, 16, 16) X(KernelExecTimeout, 17, 0) X(Integrated, 18, 0) X(CanMapHostMemory, 19, 1) X(ComputeMode, 20, 0) \
+  X(MaxTexture1DWidth, 21, 131072) X(MaxTexture2DWidth, 22, 131072) X(MaxTexture2DHeight, 23, 65536) X(MaxTexture3DWidth, 24, 16384) \
+  X(MaxTexture3DHeight, 25, 16384) X(MaxTexture3DDepth, 26, 16384) X(MaxTexture2DLayeredWidth, 27, 32768) X(MaxTexture2DLayeredHeight, 28, 32768) \
+  X(MaxTexture2DLayeredLayers, 29, 2048) X(SurfaceAlignment, 30, 512) X(MaxTexture1DLayeredWidth, 42, 32768) X(MaxTexture1DLayeredLayers, 43, 2048) \
+  X(PciDomainId, 50, 0) X(TexturePitchAlignment, 51, 32) X(MaxTextureCubemapWidth, 52, 32768) X(MaxSurface1DWidth, 55, 32768) \
+  X(MaxSurface2DWidth, 56, 131072) X(MaxSurface2DHeight, 57, 65536) X(MaxSurface3DWidth, 58, 16384) X(MaxTexture1DLinearWidth, 69, 268435456) \
+  X(MultiGpuBoardGroupID, 85, 0) X(SingleToDoublePrecisionPerfRatio, 87, 2) X(CanFlushRemoteWrites, 98, 0) \
+  X(PageableMemoryAccessUsesHostPageTables, 100, 1) X(SparseCudaArraySupported, 112, 0) X(GPUDirectRDMASupported, 116, 0) X(ClusterLaunch, 120, 0) \
   X(ConcurrentKernels, 31, 1) X(EccEnabled, 32, 0) X(PciBusId, 33, 0) X(PciDeviceId, 34, 0) X(TccDriver, 35, 0) X(MemoryClockRate, 36, 1000000) \
   X(GlobalMemoryBusWidth, 37, 128) X(L2CacheSize, 38, 1048576) X(MaxThreadsPerMultiProcessor, 39, 2048) X(AsyncEngineCount, 40, 1) \
   X(UnifiedAddressing, 41, 1) X(ComputeCapabilityMajor, 75, 8) X(ComputeCapabilityMinor, 76, 0) X(StreamPrioritiesSupported, 78, 1) \
@@ -56,6 +74,9 @@ enum { cudaMemAttachGlobal = 1, cudaHostAllocDefault = 0, cudaHostAllocPortable 
 struct CUstream_st { int unused; };
 struct CUevent_st { double when = 0; };
 typedef CUstream_st* cudaStream_t;
+#define cudaStreamLegacy ((cudaStream_t)nullptr)
+#define cudaStreamPerThread ((cudaStream_t)nullptr)
+#define cudaStreamFireAndForget ((cudaStream_t)nullptr)
 typedef CUevent_st* cudaEvent_t;
 struct cudaDeviceProp {
   char name[256];
@@ -76,12 +97,35 @@ namespace ww {
 inline cudaError_t& last_error() { static cudaError_t code = cudaSuccess; return code; }
 inline cudaError_t& refused() { static cudaError_t code = cudaSuccess; return code; }  // of a call that did nothing: told once, by cudaGetLastError
 static inline cudaError_t status() {
+  if (inside()) return failed() ? cudaErrorLaunchFailure : cudaSuccess;  // a kernel that asks leaves the error to the host
   if (failed()) {
     std::fprintf(stderr, "kernel failed: %s\n", error_text().c_str());
     last_error() = error_text().rfind("assertion", 0) == 0 ? cudaErrorAssert : cudaErrorLaunchFailure;
     error_text().clear();
   }
   return last_error();
+}
+// A program that never asks whether its kernels failed must not look as if they had not.
+inline const int told_at_exit = std::atexit([] {
+  if (!failed() || entered_from_outside) return;
+  std::fprintf(stderr, "kernel failed, and the program did not ask: %s\n", error_text().c_str());
+  std::fflush(nullptr);
+  _exit(1);
+});
+// The memory that a program may have: the machine's, or what its limits leave of it. What is said of a device is a quarter less, for all else.
+static inline size_t machine_memory(bool free_only) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  size_t all = (size_t)sysconf(free_only ? _SC_AVPHYS_PAGES : _SC_PHYS_PAGES) * page;
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    size_t used = 0;
+    if (std::FILE* file = free_only ? std::fopen("/proc/self/statm", "r") : nullptr) {
+      if (std::fscanf(file, "%zu", &used) != 1) used = 0;
+      std::fclose(file);
+    }
+    all = std::min(all, (size_t)limit.rlim_cur - std::min((size_t)limit.rlim_cur, used * page));
+  }
+  return all / 4 * 3;
 }
 static inline double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 static inline cudaError_t allocate(void** p, size_t bytes) {
@@ -129,7 +173,7 @@ template <class T> static inline cudaError_t cudaMemcpyFromSymbol(void* to, cons
 template <class T> static inline cudaError_t cudaMemcpyToSymbolAsync(T& s, const void* f, size_t n, size_t o = 0, int k = 1, cudaStream_t = nullptr) { return cudaMemcpyToSymbol(s, f, n, o, k); }
 template <class T> static inline cudaError_t cudaMemcpyFromSymbolAsync(void* t, const T& s, size_t n, size_t o = 0, int k = 2, cudaStream_t = nullptr) { return cudaMemcpyFromSymbol(t, s, n, o, k); }
 template <class P, class T> static inline cudaError_t cudaGetSymbolAddress(P** p, T& symbol) { *p = (P*)&symbol; return cudaSuccess; }
-WW_C cudaError_t cudaMemGetInfo(size_t* available, size_t* total) { *available = *total = (size_t)8 << 30; return cudaSuccess; }
+WW_C cudaError_t cudaMemGetInfo(size_t* available, size_t* total) { *total = ww::machine_memory(false), *available = std::min(ww::machine_memory(true), *total); return cudaSuccess; }
 // Of the driver's interface: what programs on the runtime's ask beside it.
 static inline CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 template <class T> static inline CUresult cuMemGetInfo(T* available, T* total) {  // words of 32 bits until CUDA 3
@@ -158,10 +202,14 @@ static inline cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) 
 static inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, int, void*) { return cudaSuccess; }
 static inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 
-WW_C cudaError_t cudaDeviceSynchronize() { return ww::status(); }
-WW_C cudaError_t cudaThreadSynchronize() { return ww::status(); }
+WW_C cudaError_t cudaDeviceSynchronize() {
+  if (ww::inside() && ww::when_waiting) ww::when_waiting();
+  return ww::status();
+}
+WW_C cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
 WW_C cudaError_t cudaDeviceReset() { return cudaSuccess; }
 WW_C cudaError_t cudaGetLastError() {
+  if (ww::inside()) return ww::status();
   const cudaError_t code = ww::status() ? ww::status() : ww::refused();
   ww::last_error() = ww::refused() = cudaSuccess;
   return code;
@@ -211,7 +259,7 @@ static inline cudaError_t cudaDeviceGetAttribute(int* v, int a, int) {
 static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   std::memset(p, 0, sizeof *p);
   std::strcpy(p->name, "CPU, by warpwright transpile");
-  p->totalGlobalMem = (size_t)8 << 30; p->sharedMemPerBlock = 49152; p->totalConstMem = 65536; p->sharedMemPerMultiprocessor = 167936; p->sharedMemPerBlockOptin = 166912;
+  p->totalGlobalMem = ww::machine_memory(false); p->sharedMemPerBlock = 49152; p->totalConstMem = 65536; p->sharedMemPerMultiprocessor = 167936; p->sharedMemPerBlockOptin = 166912;
   p->regsPerBlock = p->regsPerMultiprocessor = 65536; p->warpSize = 32; p->maxThreadsPerBlock = 1024; p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024; p->maxThreadsDim[2] = 64;
   p->maxGridSize[0] = 2147483647; p->maxGridSize[1] = p->maxGridSize[2] = 65535; p->clockRate = 1000000; p->major = 8; p->minor = 0; p->multiProcessorCount = 16;
   p->maxThreadsPerMultiProcessor = 2048; p->memoryClockRate = 1000000; p->memoryBusWidth = 128; p->l2CacheSize = 1 << 20; p->concurrentKernels = 1; p->unifiedAddressing = p->managedMemory = 1;
@@ -233,7 +281,7 @@ static inline cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cud
 static inline cudaError_t cudaDeviceDisablePeerAccess(int) { return cudaErrorPeerAccessNotEnabled; }
 static inline cudaError_t cudaDeviceGetStreamPriorityRange(int* low, int* high) { *low = 0; *high = -1; return cudaSuccess; }
 static inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { *can = 0; return cudaSuccess; }
-static inline cudaError_t cudaDriverGetVersion(int* v) { *v = 12000; return cudaSuccess; }
+static inline cudaError_t cudaDriverGetVersion(int* v) { *v = 12040; return cudaSuccess; }
 static inline cudaError_t cudaRuntimeGetVersion(int* v) { *v = 12000; return cudaSuccess; }
 static inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
 static inline cudaError_t cudaProfilerStop() { return cudaSuccess; }

@@ -35,6 +35,8 @@ enum cudaMemAllocationHandleType { cudaMemHandleTypeNone };
 enum cudaMemAccessFlags { cudaMemAccessFlagsProtNone, cudaMemAccessFlagsProtRead, cudaMemAccessFlagsProtReadWrite = 3 };
 struct cudaMemPoolProps { cudaMemAllocationType allocType; cudaMemAllocationHandleType handleTypes; cudaMemLocation location; };
 struct cudaMemAccessDesc { cudaMemLocation location; cudaMemAccessFlags flags; };
+enum cudaDeviceP2PAttr { cudaDevP2PAttrPerformanceRank = 1, cudaDevP2PAttrAccessSupported, cudaDevP2PAttrNativeAtomicSupported, cudaDevP2PAttrCudaArrayAccessSupported };
+static inline cudaError_t cudaDeviceGetP2PAttribute(int*, cudaDeviceP2PAttr, int, int) { return ww::refused() = cudaErrorInvalidDevice; }  // there is one device
 struct CUmemPool_st { int unused; };
 static inline cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) { *pool = new CUmemPool_st{}; return cudaSuccess; }
 static inline cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { delete pool; return cudaSuccess; }
@@ -48,6 +50,7 @@ typedef void* CUcontext;
 typedef unsigned long long CUdeviceptr;
 typedef cudaStream_t CUstream;
 typedef cudaEvent_t CUevent;
+enum CUcomputemode { CU_COMPUTEMODE_DEFAULT = 0, CU_COMPUTEMODE_PROHIBITED = 2, CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3 };
 enum CUdevice_attribute {
 #define WW_DRIVER(NAME, CODE) CU_DEVICE_ATTRIBUTE_##NAME = CODE,
   WW_DRIVER(MAX_THREADS_PER_BLOCK, 1) WW_DRIVER(MAX_BLOCK_DIM_X, 2) WW_DRIVER(MAX_BLOCK_DIM_Y, 3) WW_DRIVER(MAX_BLOCK_DIM_Z, 4) WW_DRIVER(MAX_GRID_DIM_X, 5) WW_DRIVER(MAX_GRID_DIM_Y, 6)
@@ -60,16 +63,23 @@ enum CUdevice_attribute {
   WW_DRIVER(MEMORY_CLOCK_RATE, 36) WW_DRIVER(GLOBAL_MEMORY_BUS_WIDTH, 37) WW_DRIVER(L2_CACHE_SIZE, 38) WW_DRIVER(MAX_THREADS_PER_MULTIPROCESSOR, 39) WW_DRIVER(ASYNC_ENGINE_COUNT, 40)
   WW_DRIVER(UNIFIED_ADDRESSING, 41) WW_DRIVER(MAXIMUM_TEXTURE1D_LAYERED_WIDTH, 42) WW_DRIVER(MAXIMUM_TEXTURE1D_LAYERED_LAYERS, 43) WW_DRIVER(PCI_DOMAIN_ID, 50)
   WW_DRIVER(COMPUTE_CAPABILITY_MAJOR, 75) WW_DRIVER(COMPUTE_CAPABILITY_MINOR, 76) WW_DRIVER(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 81) WW_DRIVER(MANAGED_MEMORY, 83) WW_DRIVER(CONCURRENT_MANAGED_ACCESS, 89)
-  WW_DRIVER(COMPUTE_PREEMPTION_SUPPORTED, 90) WW_DRIVER(COOPERATIVE_LAUNCH, 95) WW_DRIVER(COOPERATIVE_MULTI_DEVICE_LAUNCH, 96)
+  WW_DRIVER(COMPUTE_PREEMPTION_SUPPORTED, 90) WW_DRIVER(STREAM_PRIORITIES_SUPPORTED, 78) WW_DRIVER(GLOBAL_L1_CACHE_SUPPORTED, 79) WW_DRIVER(LOCAL_L1_CACHE_SUPPORTED, 80) WW_DRIVER(MAX_REGISTERS_PER_MULTIPROCESSOR, 82) WW_DRIVER(MULTI_GPU_BOARD, 84)
+  WW_DRIVER(HOST_NATIVE_ATOMIC_SUPPORTED, 86) WW_DRIVER(PAGEABLE_MEMORY_ACCESS, 88) WW_DRIVER(CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 91) WW_DRIVER(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)
+  WW_DRIVER(VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED, 102) WW_DRIVER(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 102) WW_DRIVER(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 103) WW_DRIVER(GENERIC_COMPRESSION_SUPPORTED, 107)
+  WW_DRIVER(MAX_PERSISTING_L2_CACHE_SIZE, 108) WW_DRIVER(MEMORY_POOLS_SUPPORTED, 115) WW_DRIVER(CLUSTER_LAUNCH, 120) WW_DRIVER(COOPERATIVE_LAUNCH, 95) WW_DRIVER(COOPERATIVE_MULTI_DEVICE_LAUNCH, 96)
 #undef WW_DRIVER
 };
-static inline CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice) { cudaDeviceGetAttribute(v, a, 0); return CUDA_SUCCESS; }
+static inline CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice) {
+  if (a == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) *v = 1;  // driver_memory.hpp
+  else cudaDeviceGetAttribute(v, a, 0);
+  return CUDA_SUCCESS;
+}
 static inline CUresult cuDeviceGet(CUdevice* device, int) { *device = 0; return CUDA_SUCCESS; }
 static inline CUresult cuDeviceGetCount(int* n) { *n = 1; return CUDA_SUCCESS; }
 static inline CUresult cuDeviceGetName(char* name, int length, CUdevice) { std::snprintf(name, (size_t)length, "CPU, by warpwright transpile"); return CUDA_SUCCESS; }
 static inline CUresult cuDeviceTotalMem(size_t* n, CUdevice) { size_t free; cudaMemGetInfo(&free, n); return CUDA_SUCCESS; }
 static inline CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice) { *major = 8; *minor = 0; return CUDA_SUCCESS; }
-static inline CUresult cuDriverGetVersion(int* v) { *v = 12000; return CUDA_SUCCESS; }
+static inline CUresult cuDriverGetVersion(int* v) { *v = 12040; return CUDA_SUCCESS; }
 static inline CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) { *can = 0; return CUDA_SUCCESS; }
 static inline CUresult cuGetErrorName(CUresult e, const char** text) { *text = e == CUDA_SUCCESS ? "CUDA_SUCCESS" : "CUDA_ERROR"; return CUDA_SUCCESS; }
 static inline CUresult cuGetErrorString(CUresult e, const char** text) { *text = e == CUDA_SUCCESS ? "no error" : "an error"; return CUDA_SUCCESS; }

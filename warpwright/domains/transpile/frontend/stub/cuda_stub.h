@@ -51,6 +51,14 @@ template <class T> __device__ T tex1Dfetch(cudaTextureObject_t, int); template <
 template <class T> __device__ T tex2D(cudaTextureObject_t, float, float); template <class T> __device__ T tex3D(cudaTextureObject_t, float, float, float);
 template <class T> __device__ void tex1Dfetch(T*, cudaTextureObject_t, int); template <class T> __device__ void tex2D(T*, cudaTextureObject_t, float, float);
 template <class T> __device__ void tex3D(T*, cudaTextureObject_t, float, float, float);
+template <class T> __device__ T tex1DLayered(cudaTextureObject_t, float, int); template <class T> __device__ T tex2DLayered(cudaTextureObject_t, float, float, int);
+template <class T> __device__ T texCubemap(cudaTextureObject_t, float, float, float); template <class T> __device__ T texCubemapLayered(cudaTextureObject_t, float, float, float, int);
+typedef unsigned long long cudaSurfaceObject_t; enum cudaSurfaceBoundaryMode { cudaBoundaryModeZero, cudaBoundaryModeClamp, cudaBoundaryModeTrap };
+#define S(N, ...) template <class T> __device__ T surf##N##read(cudaSurfaceObject_t, __VA_ARGS__, cudaSurfaceBoundaryMode = cudaBoundaryModeTrap); \
+  template <class T> __device__ void surf##N##read(T*, cudaSurfaceObject_t, __VA_ARGS__, cudaSurfaceBoundaryMode = cudaBoundaryModeTrap); \
+  template <class T> __device__ void surf##N##write(T, cudaSurfaceObject_t, __VA_ARGS__, cudaSurfaceBoundaryMode = cudaBoundaryModeTrap);
+S(1D, int) S(2D, int, int) S(3D, int, int, int) S(1DLayered, int, int) S(2DLayered, int, int, int) S(Cubemap, int, int, int) S(CubemapLayered, int, int, int)
+#undef S
 enum cudaTextureReadMode { cudaReadModeElementType, cudaReadModeNormalizedFloat }; template <class T, cudaTextureReadMode> struct ww_read { typedef T type; };
 template <> struct ww_read<unsigned char, cudaReadModeNormalizedFloat> { typedef float type; }; template <> struct ww_read<signed char, cudaReadModeNormalizedFloat> { typedef float type; };
 template <> struct ww_read<char, cudaReadModeNormalizedFloat> { typedef float type; }; template <> struct ww_read<uchar4, cudaReadModeNormalizedFloat> { typedef float4 type; };
@@ -103,6 +111,11 @@ I1(__expf) I1(__exp10f) I1(__logf) I1(__log2f) I1(__log10f) I1(__sinf) I1(__cosf
 HD float __powf(float, float); HD float __fdividef(float, float); HD float fdividef(float, float); HD float __fadd_rn(float, float); HD float __fsub_rn(float, float); HD float __fmul_rn(float, float);
 HD float __fdiv_rn(float, float); HD float __fmaf_rn(float, float, float); HD double __dadd_rn(double, double); HD double __dsub_rn(double, double); HD double __dmul_rn(double, double);
 HD double __ddiv_rn(double, double); HD double __fma_rn(double, double, double); HD double __drcp_rn(double); HD double __dsqrt_rn(double);
+#define D1(N, T) HD T N##_rd(T); HD T N##_ru(T); HD T N##_rz(T);
+#define D2(N, T) HD T N##_rd(T, T); HD T N##_ru(T, T); HD T N##_rz(T, T);
+D2(__fadd, float) D2(__fsub, float) D2(__fmul, float) D2(__fdiv, float) D1(__fsqrt, float) D1(__frcp, float) D2(__dadd, double) D2(__dsub, double) D2(__dmul, double) D2(__ddiv, double)
+D1(__dsqrt, double) D1(__drcp, double) HD float __fmaf_rd(float, float, float); HD float __fmaf_ru(float, float, float); HD float __fmaf_rz(float, float, float);
+HD float __double2float_rd(double); HD float __double2float_ru(double); HD float __double2float_rz(double);
 HD float norm3df(float, float, float); HD double norm3d(double, double, double); HD float rnorm3df(float, float, float); HD double rnorm3d(double, double, double); HD float norm4df(float, float, float, float);
 HD bool isnan(float); HD bool isnan(double); HD bool isinf(float); HD bool isinf(double); HD bool isfinite(float); HD bool isfinite(double); HD bool signbit(float); HD bool signbit(double);
 HD int min(int, int); HD unsigned min(unsigned, unsigned); HD long min(long, long); HD unsigned long min(unsigned long, unsigned long); HD float min(float, float); HD double min(double, double);
@@ -141,7 +154,7 @@ R(double, long long, __double2ll) R(double, unsigned long long, __double2ull) R(
 R(int, double, __int2double) R(double, float, __double2float)
 #undef R
 HD double __uint2double_rn(unsigned); HD double __ll2double_rn(long long);
-HD long long clock64(); HD long clock(); HD unsigned long long __globaltimer(); __device__ void __trap(); __device__ void __nanosleep(unsigned);
+HD long long clock64(); HD long clock(); HD long ww_clock(); HD unsigned long long __globaltimer(); __device__ void __trap(); __device__ void __nanosleep(unsigned);
 extern "C" HD int printf(const char*, ...); extern "C" HD void* memcpy(void*, const void*, size_t); extern "C" HD void* memset(void*, int, size_t); HD void assert(bool);
 extern "C" HD void* malloc(size_t); extern "C" HD void free(void*); extern "C" void exit(int); extern "C" HD int rand();
 

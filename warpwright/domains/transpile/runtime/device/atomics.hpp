@@ -51,7 +51,7 @@ template <class T, class C, class V> static inline T private_cas(T* p, C compare
   template <class... A> static inline auto NAME##_block(A... a) { return NAME(a...); } \
   template <class... A> static inline auto NAME##_system(A... a) { return NAME(a...); }
 WW_SCOPED(atomicAdd) WW_SCOPED(atomicSub) WW_SCOPED(atomicMax) WW_SCOPED(atomicMin) WW_SCOPED(atomicExch) WW_SCOPED(atomicCAS)
-WW_SCOPED(atomicAnd) WW_SCOPED(atomicOr) WW_SCOPED(atomicXor)
+WW_SCOPED(atomicAnd) WW_SCOPED(atomicOr) WW_SCOPED(atomicXor) WW_SCOPED(atomicInc) WW_SCOPED(atomicDec)
 
 #define __NV_ATOMIC_RELAXED __ATOMIC_RELAXED
 #define __NV_ATOMIC_CONSUME __ATOMIC_CONSUME

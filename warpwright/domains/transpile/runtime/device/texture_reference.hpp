@@ -23,11 +23,13 @@ template <> struct Read<char, cudaReadModeNormalizedFloat> { typedef float type;
 template <> struct Read<short, cudaReadModeNormalizedFloat> { typedef float type; };
 template <> struct Read<unsigned short, cudaReadModeNormalizedFloat> { typedef float type; };
 template <> struct Read<uchar4, cudaReadModeNormalizedFloat> { typedef float4 type; };
+static inline size_t texel_bytes(const cudaChannelFormatDesc& d) { return (size_t)(d.x + d.y + d.z + d.w) / 8; }
 // The reference's settings, as they are when it is bound: programs that change them later bind again.
 static inline cudaError_t bind(const textureReference& reference, const void* data, cudaChannelFormatDesc desc, long w, long h, long d, size_t pitch) {
   Texture& t = const_cast<textureReference&>(reference).bound;
   t.data = (const char*)data;
   t.desc = desc;
+  t.bytes = texel_bytes(desc);
   t.size[0] = w; t.size[1] = h ? h : 1; t.size[2] = d ? d : 1;
   t.pitch = pitch;
   t.slice = pitch * (size_t)t.size[1];
@@ -36,7 +38,6 @@ static inline cudaError_t bind(const textureReference& reference, const void* da
   for (int a = 0; a < 3; ++a) t.how.addressMode[a] = reference.addressMode[a];
   return cudaSuccess;
 }
-static inline size_t texel_bytes(const cudaChannelFormatDesc& d) { return (size_t)(d.x + d.y + d.z + d.w) / 8; }
 static inline cudaError_t bind_line(const textureReference& r, size_t* offset, const void* p, const cudaChannelFormatDesc& d, size_t bytes) {
   if (offset) *offset = 0;
   return bind(r, p, d, (long)(bytes / texel_bytes(d)), 1, 1, bytes);

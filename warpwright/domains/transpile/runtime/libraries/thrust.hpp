@@ -1,5 +1,6 @@
 // Thrust's common algorithms on vectors and pointers, through the standard library: host and device memory are one.
 #include <functional>
+#include <iostream>
 #include <iterator>
 #include <numeric>
 #include <new>
@@ -9,6 +10,11 @@ namespace thrust {
 namespace details {
 struct Policy { template <class S> Policy on(S) const { return {}; } template <class A> Policy operator()(A&&...) const { return {}; } };
 template <class T> constexpr bool is_policy = std::is_base_of_v<Policy, std::decay_t<T>>;
+}  // namespace details
+namespace details {  // what an element is, kept: of several sequences zipped the elements themselves, not references to them
+template <class T> struct value_of { using type = std::decay_t<T>; };
+template <class... T> struct value_of<std::tuple<T...>> { using type = std::tuple<std::decay_t<T>...>; };
+template <class T> using value_t = typename value_of<std::decay_t<T>>::type;
 }  // namespace details
 static constexpr details::Policy host{}, device{}, seq{};
 namespace cuda { static constexpr details::Policy par{}, par_nosync{}; }
@@ -147,6 +153,12 @@ template <class T> static inline constant_iterator<T> make_constant_iterator(T v
 template <class F, class I> static inline transform_iterator<F, I> make_transform_iterator(I it, F f) { return {it, f}; }
 template <class E, class I> static inline permutation_iterator<E, I> make_permutation_iterator(E e, I o) { return {e, o}; }
 template <class... I> static inline zip_iterator<std::tuple<I...>> make_zip_iterator(std::tuple<I...> t) { return {t}; }
+namespace details { struct Discarded { template <class T> const Discarded& operator=(const T&) const { return *this; } }; }
+template <class T = void> struct discard_iterator : details::counted<discard_iterator<T>, details::Discarded> {
+  discard_iterator() = default;
+  details::Discarded at(std::ptrdiff_t) const { return {}; }
+};
+static inline discard_iterator<> make_discard_iterator() { return {}; }
 
 #define WW_ALGORITHM(NAME, ...) \
   namespace details { struct do_##NAME { __VA_ARGS__ }; } \
@@ -159,35 +171,49 @@ WW_ALGORITHM(copy_if, template <class I, class O, class F> auto operator()(I a, 
                       template <class I, class S, class O, class F> auto operator()(I a, I b, S s, O to, F f) const { for (; a != b; ++a, ++s) if (f(*s)) { *to = *a; ++to; } return to; })
 WW_ALGORITHM(fill, template <class I, class T> void operator()(I a, I b, const T& v) const { for (; a != b; ++a) *a = v; })
 WW_ALGORITHM(fill_n, template <class I, class N, class T> auto operator()(I a, N n, const T& v) const { for (; n > 0; --n, ++a) *a = v; return a; })
-WW_ALGORITHM(sequence, template <class I> void operator()(I a, I b) const { for (long v = 0; a != b; ++a, ++v) *a = (std::decay_t<decltype(*a)>)v; }
+WW_ALGORITHM(sequence, template <class I> void operator()(I a, I b) const { for (long v = 0; a != b; ++a, ++v) *a = (details::value_t<decltype(*a)>)v; }
                        template <class I, class T> void operator()(I a, I b, T v) const { for (; a != b; ++a, v = v + 1) *a = v; }
                        template <class I, class T> void operator()(I a, I b, T v, T by) const { for (; a != b; ++a, v = v + by) *a = v; })
-WW_ALGORITHM(generate, template <class I, class F> void operator()(I a, I b, F f) const { for (; a != b; ++a) *a = f(); })
+namespace details {  // what a generator finds if it asks which thread it is: each element has one of its own, as on a GPU
+static inline void at_thread(long i) { threadIdx = {(unsigned)(i % 256), 0, 0}, blockIdx = {(unsigned)(i / 256), 0, 0}, blockDim = dim3(256), gridDim = dim3(1u << 20); }
+}  // namespace details
+WW_ALGORITHM(generate, template <class I, class F> void operator()(I a, I b, F f) const { for (long i = 0; a != b; ++a, ++i) { details::at_thread(i); *a = f(); } })
 WW_ALGORITHM(for_each, template <class I, class F> auto operator()(I a, I b, F f) const { for (; a != b; ++a) { auto&& v = *a; f(v); } return a; })
 WW_ALGORITHM(for_each_n, template <class I, class N, class F> auto operator()(I a, N n, F f) const { for (; n > 0; --n, ++a) { auto&& v = *a; f(v); } return a; })
 WW_ALGORITHM(transform, template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { for (; a != b; ++a, ++to) *to = f(*a); return to; }
                         template <class I, class J, class O, class F> auto operator()(I a, I b, J c, O to, F f) const { for (; a != b; ++a, ++c, ++to) *to = f(*a, *c); return to; })
 WW_ALGORITHM(transform_if, template <class I, class O, class F, class Q> auto operator()(I a, I b, O to, F f, Q q) const { for (; a != b; ++a, ++to) if (q(*a)) *to = f(*a); return to; })
-WW_ALGORITHM(reduce, template <class I> auto operator()(I a, I b) const { std::decay_t<decltype(*a)> r{}; for (; a != b; ++a) r = r + *a; return r; }
+WW_ALGORITHM(reduce, template <class I> auto operator()(I a, I b) const { details::value_t<decltype(*a)> r{}; for (; a != b; ++a) r = r + *a; return r; }
                      template <class I, class T> T operator()(I a, I b, T r) const { for (; a != b; ++a) r = r + *a; return r; }
                      template <class I, class T, class F> T operator()(I a, I b, T r, F f) const { for (; a != b; ++a) r = f(r, *a); return r; })
 WW_ALGORITHM(transform_reduce, template <class I, class G, class T, class F> T operator()(I a, I b, G g, T r, F f) const { for (; a != b; ++a) r = f(r, g(*a)); return r; })
 WW_ALGORITHM(inner_product, template <class I, class J, class T> T operator()(I a, I b, J c, T r) const { for (; a != b; ++a, ++c) r = r + *a * *c; return r; }
                             template <class I, class J, class T, class F, class G> T operator()(I a, I b, J c, T r, F f, G g) const { for (; a != b; ++a, ++c) r = f(r, g(*a, *c)); return r; })
 WW_ALGORITHM(inclusive_scan, template <class I, class O> auto operator()(I a, I b, O to) const { return (*this)(a, b, to, std::plus<>()); }
-  template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { if (a == b) return to; std::decay_t<decltype(*a)> r = *a; *to = r; for (++a, ++to; a != b; ++a, ++to) { r = f(r, *a); *to = r; } return to; })
-WW_ALGORITHM(exclusive_scan, template <class I, class O> auto operator()(I a, I b, O to) const { return (*this)(a, b, to, std::decay_t<decltype(*a)>{}, std::plus<>()); }
+  template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { if (a == b) return to; details::value_t<decltype(*a)> r = *a; *to = r; for (++a, ++to; a != b; ++a, ++to) { r = f(r, *a); *to = r; } return to; })
+WW_ALGORITHM(exclusive_scan, template <class I, class O> auto operator()(I a, I b, O to) const { return (*this)(a, b, to, details::value_t<decltype(*a)>{}, std::plus<>()); }
   template <class I, class O, class T> auto operator()(I a, I b, O to, T r) const { return (*this)(a, b, to, r, std::plus<>()); }
   template <class I, class O, class T, class F> auto operator()(I a, I b, O to, T r, F f) const { for (; a != b; ++a, ++to) { const T v = *a; *to = r; r = f(r, v); } return to; })
-WW_ALGORITHM(sort, template <class I> void operator()(I a, I b) const { std::stable_sort(a, b); } template <class I, class F> void operator()(I a, I b, F f) const { std::stable_sort(a, b, f); })
-WW_ALGORITHM(stable_sort, template <class I> void operator()(I a, I b) const { std::stable_sort(a, b); } template <class I, class F> void operator()(I a, I b, F f) const { std::stable_sort(a, b, f); })
+namespace details {
+template <class I, class F> static inline void sorted(I a, I b, F f) {
+  if constexpr (std::is_lvalue_reference_v<decltype(*a)>) std::stable_sort(a, b, f);
+  else {  // zipped: what stands for an element cannot be exchanged
+    std::vector<value_t<decltype(*a)>> all;
+    for (I i = a; i != b; ++i) all.push_back(*i);
+    std::stable_sort(all.begin(), all.end(), f);
+    for (const auto& v : all) { *a = v; ++a; }
+  }
+}
+}  // namespace details
+WW_ALGORITHM(sort, template <class I> void operator()(I a, I b) const { details::sorted(a, b, std::less<>()); } template <class I, class F> void operator()(I a, I b, F f) const { details::sorted(a, b, f); })
+WW_ALGORITHM(stable_sort, template <class I> void operator()(I a, I b) const { details::sorted(a, b, std::less<>()); } template <class I, class F> void operator()(I a, I b, F f) const { details::sorted(a, b, f); })
 WW_ALGORITHM(sort_by_key, template <class I, class J> void operator()(I a, I b, J v) const { (*this)(a, b, v, std::less<>()); }
   template <class I, class J, class F> void operator()(I a, I b, J v, F f) const {
     const size_t n = (size_t)(b - a);
     std::vector<size_t> order(n);
     std::iota(order.begin(), order.end(), (size_t)0);
-    std::vector<std::decay_t<decltype(*a)>> keys(a, b);
-    std::vector<std::decay_t<decltype(*v)>> values(v, v + n);
+    std::vector<details::value_t<decltype(*a)>> keys(a, b);
+    std::vector<details::value_t<decltype(*v)>> values(v, v + n);
     std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) { return f(keys[i], keys[j]); });
     for (size_t i = 0; i < n; ++i, ++a, ++v) { *a = keys[order[i]]; *v = values[order[i]]; }
   })
@@ -196,8 +222,8 @@ WW_ALGORITHM(reduce_by_key, template <class I, class J, class K, class L> auto o
   template <class I, class J, class K, class L, class E> auto operator()(I a, I b, J v, K keys, L sums, E e) const { return (*this)(a, b, v, keys, sums, e, std::plus<>()); }
   template <class I, class J, class K, class L, class E, class F> auto operator()(I a, I b, J v, K keys, L sums, E e, F f) const {
     while (a != b) {
-      std::decay_t<decltype(*a)> key = *a;
-      std::decay_t<decltype(*v)> sum = *v;
+      details::value_t<decltype(*a)> key = *a;
+      details::value_t<decltype(*v)> sum = *v;
       for (++a, ++v; a != b && e(key, *a); ++a, ++v) sum = f(sum, *v);
       *keys = key; *sums = sum; ++keys; ++sums;
     }
@@ -225,6 +251,66 @@ WW_ALGORITHM(reverse, template <class I> void operator()(I a, I b) const { std::
 WW_ALGORITHM(gather, template <class I, class J, class O> auto operator()(I a, I b, J from, O to) const { for (; a != b; ++a, ++to) *to = *(from + *a); return to; })
 WW_ALGORITHM(scatter, template <class I, class J, class O> void operator()(I a, I b, J order, O to) const { for (; a != b; ++a, ++order) *(to + *order) = *a; })
 WW_ALGORITHM(adjacent_difference, template <class I, class O> auto operator()(I a, I b, O to) const { return std::adjacent_difference(a, b, to); } template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { return std::adjacent_difference(a, b, to, f); })
+WW_ALGORITHM(inclusive_scan_by_key, template <class I, class J, class O> auto operator()(I a, I b, J v, O to) const { return (*this)(a, b, v, to, std::equal_to<>(), std::plus<>()); }
+  template <class I, class J, class O, class E> auto operator()(I a, I b, J v, O to, E e) const { return (*this)(a, b, v, to, e, std::plus<>()); }
+  template <class I, class J, class O, class E, class F> auto operator()(I a, I b, J v, O to, E e, F f) const {
+    while (a != b) {
+      details::value_t<decltype(*a)> key = *a;
+      details::value_t<decltype(*v)> sum = *v;
+      *to = sum;
+      for (++a, ++v, ++to; a != b && e(key, *a); ++a, ++v, ++to) { key = *a; sum = f(sum, *v); *to = sum; }
+    }
+    return to;
+  })
+WW_ALGORITHM(exclusive_scan_by_key, template <class I, class J, class O> auto operator()(I a, I b, J v, O to) const { return (*this)(a, b, v, to, details::value_t<decltype(*v)>{}); }
+  template <class I, class J, class O, class T> auto operator()(I a, I b, J v, O to, T init) const { return (*this)(a, b, v, to, init, std::equal_to<>(), std::plus<>()); }
+  template <class I, class J, class O, class T, class E> auto operator()(I a, I b, J v, O to, T init, E e) const { return (*this)(a, b, v, to, init, e, std::plus<>()); }
+  template <class I, class J, class O, class T, class E, class F> auto operator()(I a, I b, J v, O to, T init, E e, F f) const {
+    while (a != b) {
+      details::value_t<decltype(*a)> key = *a;
+      T sum = init;
+      do { const T next = f(sum, *v); *to = sum; sum = next; key = *a; ++a, ++v, ++to; } while (a != b && e(key, *a));
+    }
+    return to;
+  })
+WW_ALGORITHM(unique_by_key_copy, template <class I, class J, class K, class L> auto operator()(I a, I b, J v, K keys, L values) const { return (*this)(a, b, v, keys, values, std::equal_to<>()); }
+  template <class I, class J, class K, class L, class E> auto operator()(I a, I b, J v, K keys, L values, E e) const {
+    while (a != b) {
+      details::value_t<decltype(*a)> key = *a;
+      *keys = key, *values = *v;
+      for (++a, ++v, ++keys, ++values; a != b && e(key, *a); ++a, ++v) {}
+    }
+    return std::make_pair(keys, values);
+  })
+template <class P, class... A> static inline auto unique_by_key(P&& first, A&&... rest) {  // in place
+  if constexpr (details::is_policy<P>) return unique_by_key(std::forward<A>(rest)...);
+  else { auto t = std::forward_as_tuple(rest...); return unique_by_key_copy(first, std::get<0>(t), std::get<1>(t), first, std::get<1>(t)); }
+}
+WW_ALGORITHM(transform_inclusive_scan, template <class I, class O, class G, class F> auto operator()(I a, I b, O to, G g, F f) const { if (a == b) return to; auto r = g(*a); *to = r; for (++a, ++to; a != b; ++a, ++to) { r = f(r, g(*a)); *to = r; } return to; })
+WW_ALGORITHM(transform_exclusive_scan, template <class I, class O, class G, class T, class F> auto operator()(I a, I b, O to, G g, T r, F f) const { for (; a != b; ++a, ++to) { const T v = g(*a); *to = r; r = f(r, v); } return to; })
+WW_ALGORITHM(unique_copy, template <class I, class O> auto operator()(I a, I b, O to) const { return std::unique_copy(a, b, to); } template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { return std::unique_copy(a, b, to, f); })
+WW_ALGORITHM(remove_copy, template <class I, class O, class T> auto operator()(I a, I b, O to, const T& v) const { return std::remove_copy(a, b, to, v); })
+WW_ALGORITHM(remove_copy_if, template <class I, class O, class F> auto operator()(I a, I b, O to, F f) const { return std::remove_copy_if(a, b, to, f); })
+WW_ALGORITHM(replace_if, template <class I, class F, class T> void operator()(I a, I b, F f, const T& v) const { for (; a != b; ++a) if (f(*a)) *a = v; }
+                         template <class I, class S, class F, class T> void operator()(I a, I b, S s, F f, const T& v) const { for (; a != b; ++a, ++s) if (f(*s)) *a = v; })
+WW_ALGORITHM(partition, template <class I, class F> auto operator()(I a, I b, F f) const { return std::stable_partition(a, b, f); })
+WW_ALGORITHM(stable_partition, template <class I, class F> auto operator()(I a, I b, F f) const { return std::stable_partition(a, b, f); })
+WW_ALGORITHM(partition_copy, template <class I, class O, class Q, class F> auto operator()(I a, I b, O yes, Q no, F f) const { return std::partition_copy(a, b, yes, no, f); })
+WW_ALGORITHM(reverse_copy, template <class I, class O> auto operator()(I a, I b, O to) const { return std::reverse_copy(a, b, to); })
+WW_ALGORITHM(merge, template <class I, class J, class O> auto operator()(I a, I b, J c, J d, O to) const { return std::merge(a, b, c, d, to); } template <class I, class J, class O, class F> auto operator()(I a, I b, J c, J d, O to, F f) const { return std::merge(a, b, c, d, to, f); })
+WW_ALGORITHM(set_intersection, template <class I, class J, class O> auto operator()(I a, I b, J c, J d, O to) const { return std::set_intersection(a, b, c, d, to); })
+WW_ALGORITHM(set_union, template <class I, class J, class O> auto operator()(I a, I b, J c, J d, O to) const { return std::set_union(a, b, c, d, to); })
+WW_ALGORITHM(set_difference, template <class I, class J, class O> auto operator()(I a, I b, J c, J d, O to) const { return std::set_difference(a, b, c, d, to); })
+WW_ALGORITHM(binary_search, template <class I, class T> bool operator()(I a, I b, const T& v) const { return std::binary_search(a, b, v); })
+WW_ALGORITHM(swap_ranges, template <class I, class J> auto operator()(I a, I b, J c) const { return std::swap_ranges(a, b, c); })
+WW_ALGORITHM(tabulate, template <class I, class F> void operator()(I a, I b, F f) const { for (long i = 0; a != b; ++a, ++i) *a = f(i); })
+WW_ALGORITHM(none_of, template <class I, class F> bool operator()(I a, I b, F f) const { for (; a != b; ++a) if (f(*a)) return false; return true; })
+WW_ALGORITHM(mismatch, template <class I, class J> auto operator()(I a, I b, J c) const { for (; a != b && *a == *c; ++a, ++c) {} return std::make_pair(a, c); })
+WW_ALGORITHM(minmax_element, template <class I> auto operator()(I a, I b) const { return std::minmax_element(a, b); })
+WW_ALGORITHM(generate_n, template <class I, class N, class F> auto operator()(I a, N n, F f) const { for (; n > 0; --n, ++a) *a = f(); return a; })
+WW_ALGORITHM(scatter_if, template <class I, class J, class S, class O> void operator()(I a, I b, J order, S s, O to) const { for (; a != b; ++a, ++order, ++s) if (*s) *(to + *order) = *a; })
+WW_ALGORITHM(uninitialized_fill, template <class I, class T> void operator()(I a, I b, const T& v) const { for (; a != b; ++a) *a = v; })
+WW_ALGORITHM(uninitialized_copy, template <class I, class O> auto operator()(I a, I b, O to) const { for (; a != b; ++a, ++to) *to = *a; return to; })
 template <class I> static inline auto distance(I a, I b) { return b - a; }
 template <class I, class N> static inline void advance(I& a, N n) { a += n; }
 namespace system { namespace cuda { namespace detail {} } }

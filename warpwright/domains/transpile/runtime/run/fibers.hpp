@@ -337,6 +337,9 @@ template <class F> static Block block_of(const Launch& launch, F& body) {
 // What runs all blocks of the next launch at once, if they wait for one another (grid.hpp): it calls block(argument, i) for each.
 typedef void (*Together)(const Launch&, void (*block)(void*, long), void* argument);
 inline Together& together() { static thread_local Together run = nullptr; return run; }
+// Of kernels that launch kernels (nested.hpp): what is done when a block has ended, and when one of its threads waits for what it launched.
+inline void (*after_block)() = nullptr;
+inline void (*when_waiting)() = nullptr;
 // Runs body() once for each thread of each block.
 template <class F> static void run_fibers(const Launch& launch, F body) {
   const Together at_once = std::exchange(together(), nullptr);
@@ -349,6 +352,7 @@ template <class F> static void run_fibers(const Launch& launch, F body) {
       the_block = &b;
       start_block(b, launch.block_index(i));
       run_block(b, order);
+      if (after_block) after_block();
       std::free(b.stacks);
     };
     return at_once(launch, [](void* p, long i) { (*(decltype(block)*)p)(i); }, &block);
@@ -365,6 +369,7 @@ template <class F> static void run_fibers(const Launch& launch, F body) {
       if (failed()) continue;
       start_block(b, launch.block_index(i));
       run_block(b, order);
+      if (after_block) after_block();
     }
     the_block = outer;
     self = outer_self;

@@ -35,7 +35,7 @@ struct cudaGraphExecUpdateResultInfo { cudaGraphExecUpdateResult result; cudaGra
 typedef int cudaGraphEdgeData;
 
 namespace ww {
-inline std::map<const void*, bool>& memory_of_graphs() { static std::map<const void*, bool> known; return known; }  // theirs for good: a graph may run again
+inline std::map<const void*, size_t>& memory_of_graphs() { static std::map<const void*, size_t> known; return known; }  // theirs for good: a graph may run again
 inline cudaGraph_t& graph_of_capture() { static cudaGraph_t graph = nullptr; return graph; }
 static inline cudaGraphNode_t add(cudaGraph_t graph, cudaGraphNodeType type, std::function<void()> run, const cudaGraphNode_t* before = nullptr, size_t count = 0) {
   graph->nodes.push_back(std::make_shared<CUgraphNode_st>(CUgraphNode_st{type, std::move(run), std::vector<cudaGraphNode_t>(before, before + (before ? count : 0))}));
@@ -131,11 +131,19 @@ static inline cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGrap
 }
 static inline cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* before, size_t n, cudaMemAllocNodeParams* p) {
   ww::allocate(&p->dptr, p->bytesize);  // the address has to be known now
-  ww::memory_of_graphs()[p->dptr] = true;
+  ww::memory_of_graphs()[p->dptr] = p->bytesize;
   return ww::added(node, ww::add(graph, cudaGraphNodeTypeMemAlloc, nullptr, before, n));
 }
 static inline cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* before, size_t n, void*) { return ww::added(node, ww::add(graph, cudaGraphNodeTypeMemFree, nullptr, before, n)); }
 static inline cudaError_t cudaDeviceGraphMemTrim(int) { return cudaSuccess; }
+enum cudaGraphMemAttributeType { cudaGraphMemAttrUsedMemCurrent, cudaGraphMemAttrUsedMemHigh, cudaGraphMemAttrReservedMemCurrent, cudaGraphMemAttrReservedMemHigh };
+static inline cudaError_t cudaDeviceGetGraphMemAttribute(int, cudaGraphMemAttributeType, void* value) {  // what graphs have they keep: current and highest are one
+  unsigned long long all = 0;
+  for (const auto& one : ww::memory_of_graphs()) all += one.second;
+  std::memcpy(value, &all, sizeof all);
+  return cudaSuccess;
+}
+static inline cudaError_t cudaDeviceSetGraphMemAttribute(int, cudaGraphMemAttributeType, void*) { return cudaSuccess; }
 static inline cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* before, size_t n, cudaGraph_t child) {
   const auto inner = std::make_shared<CUgraphExec_st>(ww::steps(*child));
   const auto kept = std::make_shared<CUgraph_st>(*child);
@@ -201,7 +209,7 @@ static inline cudaError_t kept_set(void* p, int v, size_t n, cudaStream_t s = nu
 static inline cudaError_t kept_call(cudaStream_t s, cudaHostFn_t call, void* data) { return record(cudaGraphNodeTypeHost, [=] { call(data); }) ? cudaSuccess : cudaLaunchHostFunc(s, call, data); }
 template <class T> static inline cudaError_t kept_memory(T** p, size_t n, cudaStream_t s) {
   const cudaError_t code = cudaMallocAsync(p, n, s);
-  if (record(cudaGraphNodeTypeMemAlloc, nullptr)) memory_of_graphs()[*p] = true;
+  if (record(cudaGraphNodeTypeMemAlloc, nullptr)) memory_of_graphs()[*p] = n;
   return code;
 }
 static inline cudaError_t kept_free(const void* p, cudaStream_t s = nullptr) { return record(cudaGraphNodeTypeMemFree, nullptr) || memory_of_graphs().count(p) ? cudaSuccess : cudaFreeAsync(p, s); }

@@ -136,7 +136,14 @@ template <class... P> static const char* signature(void (*)(const Launch&, P...)
 template <class... P, size_t... I> static void enter_with(void (*f)(const Launch&, P...), const Launch& launch, void** a, std::index_sequence<I...>) {
   f(launch, *static_cast<std::remove_cv_t<std::remove_reference_t<P>>*>(a[I])...);
 }
+// Sizes and alignments of the parameters, for arguments that lie one after the other in a buffer: "8 8 4 4 ".
+template <class... P> static const char* layout(void (*)(const Launch&, P...)) {
+  static const std::string text = [] { std::string r; ((r += std::to_string(sizeof(std::remove_reference_t<P>)) + " " + std::to_string(alignof(std::remove_reference_t<P>)) + " "), ...); return r; }();
+  return text.c_str();
+}
+inline bool entered_from_outside = false;  // a library's caller is told of errors by enter's result
 template <class... P> static int enter(void (*f)(const Launch&, P...), const unsigned* shape, size_t shared, void** a) {
+  entered_from_outside = true;
   if (failed()) error_text().clear();
   shared_limit() = most_shared;  // Python has no cudaFuncSetAttribute
   enter_with(f, Launch(dim3(shape[0], shape[1], shape[2]), dim3(shape[3], shape[4], shape[5]), shared), a, std::index_sequence_for<P...>());
