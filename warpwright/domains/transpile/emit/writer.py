@@ -15,6 +15,10 @@ from warpwright.domains.transpile.passes.techniques import Lowered
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
 
 
+IN_ROWS, IN_COLUMNS = "(thread_z * dim_y + thread_y) * dim_x + thread_x", "(thread_z * dim_x + thread_x) * dim_y + thread_y"
+"""A thread's number in its block, and where the axes are exchanged."""
+
+
 class Writer:
     """Writes one kernel."""
 
@@ -37,6 +41,10 @@ class Writer:
         self.labels = iter(range(1, 1_000_000))
         self.joined = ""
         """The width of the rows that run as one in the loop at hand."""
+        self.number = IN_ROWS
+        """A thread's number in its block."""
+        self.kept: frozenset[int] = frozenset()
+        """Keys of the thread's arrays that are copied in the loop at hand."""
 
     def line(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text if text else "")
@@ -104,7 +112,7 @@ class Writer:
         self.printer.vector = bool(simd)
         self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
         if keys & self.plan.arrays or self.plan.closure(keys) & self.plan.arrays:
-            self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
+            self.line(f"const int thread = {self.number};")
         self.values(stmts, keys)
         self.guard(guards)
 
@@ -175,7 +183,10 @@ class Writer:
     def load(self, var: Var, place: str, stmts: Sequence[Stmt], declared: bool) -> None:
         if var.space == "lanes" and not declared:
             return  # other lanes read it; this lane's own value is not needed
-        if var.dims or var.key in self.plan.facts.addressed:
+        if var.key in self.kept:
+            self.line(f"{declarator(var)};")
+            self.line(f"std::memcpy({var.name}, {place}, sizeof {var.name});")
+        elif var.dims or var.key in self.plan.facts.addressed:
             self.line(f"auto& {var.name} = {place};")
         elif not declared:
             self.line(f"{declarator(var)} = {place};")
@@ -185,6 +196,8 @@ class Writer:
         changed = {k for s in stmts for k in regions.changed(s)} | self.plan.by_reference(stmts)
         for key in sorted(changed, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables.get(key)
+            if var is not None and key in self.kept:
+                self.line(f"std::memcpy({var.name}_t[thread], {var.name}, sizeof {var.name});")
             if var is None or var.dims or key in self.plan.facts.addressed:
                 continue
             if key in self.plan.arrays:
