@@ -212,19 +212,16 @@ __global__ void rope(const float* x, const float* angle, float* y, int n, int ha
   const float a = angle[i % half], s = sinf(a), c = cosf(a);
   reinterpret_cast<float2*>(y)[i] = make_float2(v.x * c - v.y * s, v.x * s + v.y * c);
 }
-__global__ void mandelbrot(int* out, int W, int H, int most) {
-  const int px = blockIdx.x * blockDim.x + threadIdx.x, py = blockIdx.y * blockDim.y + threadIdx.y;
-  if (px >= W || py >= H) return;
-  const float cx = -2.f + 3.f * px / W, cy = -1.f + 2.f * py / H;
-  float x = 0, y = 0;
-  int n = 0;
-  while (n < most && x * x + y * y < 4.f) {
-    const float t = x * x - y * y + cx;
-    y = 2 * x * y + cy;
-    x = t;
-    ++n;
+__global__ void collatz(int* out, int n, int most) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  unsigned value = i + 1;
+  int steps = 0;
+  while (steps < most && value != 1) {
+    value = value % 2 == 0 ? value / 2 : 3 * value + 1;
+    ++steps;
   }
-  out[py * W + px] = n;
+  out[i] = steps;
 }
 __global__ void row_products(const float* A, const float* x, float* y, int rows, int cols) {
   const int r = blockIdx.x * blockDim.x + threadIdx.x;

@@ -196,19 +196,16 @@ void rope(const float* __restrict x, const float* __restrict angle, float* __res
       y[2 * (r * half + j) + 1] = a * s + b * c;
     }
 }
-void mandelbrot(int* out, int W, int H, int most) {
-#pragma omp parallel for schedule(dynamic)
-  for (int py = 0; py < H; ++py) for (int px = 0; px < W; ++px) {
-    const float cx = -2.f + 3.f * px / W, cy = -1.f + 2.f * py / H;
-    float x = 0, y = 0;
-    int n = 0;
-    while (n < most && x * x + y * y < 4.f) {
-      const float t = x * x - y * y + cx;
-      y = 2 * x * y + cy;
-      x = t;
-      ++n;
+void collatz(int* out, int n, int most) {
+#pragma omp parallel for schedule(dynamic, 256)
+  for (int i = 0; i < n; ++i) {
+    unsigned value = i + 1;
+    int steps = 0;
+    while (steps < most && value != 1) {
+      value = value % 2 == 0 ? value / 2 : 3 * value + 1;
+      ++steps;
     }
-    out[py * W + px] = n;
+    out[i] = steps;
   }
 }
 void row_products(const float* __restrict A, const float* __restrict x, float* __restrict y, int rows, int cols) {

@@ -120,22 +120,15 @@ def _images(rng: np.random.Generator) -> Iterator[Work]:
     count = sum(np.roll(cells, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1)) - cells
     want = ((count == 3) | ((count == 2) & (cells > 0))).astype(float)
     yield Work("life", "1024x1024", (w // 32, w // 8), (cells, after, w, w), (cells, after, w, w), after, want, None, (32, 8, 1))
-    size, most = 256, 200
-    times = np.zeros((size, size), np.int32)
-    arguments = (times, size, size, most)
-    yield Work("mandelbrot", "256x256, 200", (size // 16, size // 16), arguments, arguments, times, _escapes(size, most), None, (16, 16, 1))
 
 
-def _escapes(size: int, most: int) -> np.ndarray:
-    grid = np.arange(size, dtype=np.float32)
-    cx, cy = np.meshgrid((-2 + 3 * grid / size).astype(np.float32), (-1 + 2 * grid / size).astype(np.float32))
-    x, y, n = np.zeros_like(cx), np.zeros_like(cy), np.zeros(cx.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(most):
-            inside = x * x + y * y < 4
-            n += inside
-            x, y = np.where(inside, x * x - y * y + cx, x), np.where(inside, 2 * x * y + cy, y)
-    return n
+def _collatz(n: int, most: int) -> np.ndarray:
+    value, steps = np.arange(1, n + 1, dtype=np.uint32), np.zeros(n)
+    for _ in range(most):
+        open_ = value != 1
+        steps += open_
+        value = np.where(open_, np.where(value % 2 == 0, value // 2, 3 * value + 1), value).astype(np.uint32)
+    return steps
 
 
 def _others(rng: np.random.Generator) -> Iterator[Work]:
@@ -154,6 +147,9 @@ def _others(rng: np.random.Generator) -> Iterator[Work]:
     want = np.stack([v[..., 0] * c - v[..., 1] * s, v[..., 0] * s + v[..., 1] * c], -1)
     arguments = (x, angle, y, rows * half, half)
     yield Work("rope", "4096x64", (rows * half // 256,), arguments, arguments, y, want, None, (256, 1, 1))
+    n, most = 1 << 15, 100
+    steps = np.zeros(n, np.int32)
+    yield Work("collatz", "32 Ki, 100", (n // 128,), (steps, n, most), (steps, n, most), steps, _collatz(n, most), None, (128, 1, 1))
     rows, cols = 4096, 256
     a, x, y = normal(rng, rows, cols), normal(rng, cols), zeros(rows)
     ta, tx2 = torch.from_numpy(a), torch.from_numpy(x)

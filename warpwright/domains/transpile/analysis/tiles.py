@@ -24,11 +24,11 @@ class Counter:
     """As it is written, without blanks and outer parentheses."""
 
 
-def counter(stmt: Stmt) -> Counter | None:
-    """Return the counter of a loop that counts from zero by one and that nothing leaves; None for another statement."""
+def counter(stmt: Stmt, any_start: bool = False) -> Counter | None:
+    """Return the counter of a loop that counts from zero (or from anywhere) by one and that nothing leaves; None for another statement."""
     if not isinstance(stmt, For) or len(stmt.init) != 1 or not isinstance(first := stmt.init[0], Declare):
         return None
-    if first.init is None or literal(first.init) != 0 or stmt.cond is None or stmt.step is None:
+    if first.init is None or (literal(first.init) != 0 and not any_start) or stmt.cond is None or stmt.step is None:
         return None
     key, cond, step = first.var.key, stmt.cond, stmt.step
     if cond.kind != "binary" or cond.name != "<" or cond.children[0].var != key or step.children[0].var != key:

@@ -8,7 +8,7 @@ from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.emit import segment_loops, warps
 from warpwright.domains.transpile.emit.writer import IN_COLUMNS, IN_ROWS, Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
-from warpwright.domains.transpile.passes.loops import registers
+from warpwright.domains.transpile.passes.loops import accumulators, registers
 from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, Reshaped, ThreadLoop
 from warpwright.domains.transpile.printing import INDENT
 
@@ -70,6 +70,9 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
     writer.vectorised += loop.simd
     if loop.registers is not None:
         _in_registers(writer, loop.registers, loop.region, loop.known)
+    if loop.sums is not None:
+        _in_vectors(writer, loop, loop.sums)
+        return
     writer.joined, writer.kept = loop.joined, loop.kept
     if loop.segments is not None:
         segment_loops.write(writer, loop.segments, loop.limits)
@@ -85,10 +88,7 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
 
 def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt], known: tuple[str, str]) -> None:
     """Write the region with its sums in registers, for blocks whose shape is known to fit; the general form follows as `else`."""
-    before = writer.lines
-    writer.lines = []
-    writer.values(stmts, regions.used(stmts) - writer.plan.arrays)
-    values, writer.lines = [line.strip() for line in writer.lines], before
+    values = _values(writer, stmts, regions.used(stmts) - writer.plan.arrays)
     values += [
         f"const {writer.printer.declaration(s)};".replace("const const", "const") for s in stmts if isinstance(s, Declare) and s.init is not None
     ]
@@ -96,3 +96,26 @@ def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt], known: tuple
     for text in registers.lines(loop, writer.plan, writer.printer, values, writer.settings.choices, known, writer.number):
         writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
     writer.otherwise()
+
+
+def _in_vectors(writer: Writer, loop: ThreadLoop, sums: accumulators.Sums) -> None:
+    """Write the region as vectors of neighbouring threads, and thread by thread what is left of each row."""
+    values = _values(writer, sums.stmts, regions.used(sums.stmts))
+    bounded = bool(loop.limits.low or loop.limits.high or loop.limits.rows)
+    writer.rows(loop.limits)
+    if not bounded:
+        writer.open("")
+    for text in sums.lines(writer.printer, values, *writer.row_ends(loop.limits)):
+        writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
+    writer.thread_head(loop.stmts, False, [], "at_x", writer.row_ends(loop.limits)[1])
+    writer.lines += writer.statements(loop.stmts)
+    writer.close()
+    writer.close()
+
+
+def _values(writer: Writer, stmts: Sequence[Stmt], keys: set[int]) -> list[str]:
+    """Return the declarations of what is recomputed for the statements."""
+    before, writer.lines = writer.lines, []
+    writer.values(stmts, keys)
+    values, writer.lines = [line.strip() for line in writer.lines], before
+    return values

@@ -15,7 +15,7 @@ from warpwright.domains.transpile.analysis.bounds import Bounds, bounds, whole_b
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
-from warpwright.domains.transpile.passes.loops import if_conversion, index_set_splitting, private_tiles, reductions, registers, reshaped, rows, segments
+from warpwright.domains.transpile.passes.loops import accumulators, if_conversion, index_set_splitting, private_tiles, reductions, registers, reshaped, rows, segments
 from warpwright.domains.transpile.printing import Printer
 
 
@@ -82,6 +82,8 @@ class ThreadLoop:
     """The loop whose sums are in registers, for blocks that are known to fit."""
     known: tuple[str, str] = ("BX", "BY")
     """Width and height of such a block, as the output writes them."""
+    sums: accumulators.Sums | None = None
+    """The region as explicit vectors of threads; what is left of a row follows as the loop."""
     segments: segments.Segments | None = None
     joined: str = ""
     """The width of the rows that run as one: `rows.width`."""
@@ -168,6 +170,8 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     guards = [*scope.masks, *own]
     inner, limits = _opened(inner, stmts, bounds(guards, plan, scope.printer), scope)
     inner = if_conversion.without_branches(inner, plan)
+    if not limits.rest and scope.settings.choices.lanes <= 0 and (sums := accumulators.suits(inner, plan, scope.printer)) is not None:
+        return ThreadLoop(stmts, inner, limits, True, sums=sums)
     cut = segments.split(inner, limits.rest, plan, scope.printer, scope.row)
     kept = private_tiles.kept(stmts, plan)
     if private_tiles.along(stmts, kept, plan):
