@@ -73,7 +73,7 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
     if loop.sums is not None:
         _in_vectors(writer, loop, loop.sums)
         return
-    writer.joined, writer.kept = loop.joined, loop.kept
+    writer.joined, writer.kept, writer.whole_values = loop.joined, loop.kept, loop.whole_values
     if loop.segments is not None:
         segment_loops.write(writer, loop.segments, loop.limits)
     if loop.segments is None or loop.segments.only_if:
@@ -81,7 +81,7 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
         writer.lines += writer.statements(loop.stmts, loop.simd)
         writer.store(loop.stmts)
         writer.loop_tail(loop.limits)
-    writer.joined, writer.kept = "", frozenset()
+    writer.joined, writer.kept, writer.whole_values = "", frozenset(), False
     if loop.registers is not None or (loop.segments is not None and loop.segments.only_if):
         writer.close()
 

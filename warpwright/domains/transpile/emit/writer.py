@@ -41,6 +41,8 @@ class Writer:
         self.labels = iter(range(1, 1_000_000))
         self.joined = ""
         """The width of the rows that run as one in the loop at hand."""
+        self.whole_values = False
+        """Threads have values of several numbers in the loop at hand."""
         self.number = IN_ROWS
         """A thread's number in its block."""
         self.kept: frozenset[int] = frozenset()
@@ -100,17 +102,22 @@ class Writer:
             self.line("    thread_y = one_row ? 0 : thread / dim_x % dim_y, thread_z = one_row ? 0 : thread / (dim_x * dim_y);")
         else:
             self.rows(limits)
-            self.thread_head(stmts, simd, limits.rest, *self.row_ends(limits))
+            self.thread_head(stmts, simd, limits.rest, *self.row_ends(limits), every=limits.every)
             return
         self.values(stmts, keys)
         self.guard(limits.rest)
 
-    def thread_head(self, stmts: Sequence[Stmt], simd: bool | str, guards: Sequence[Expr], low: str, high: str, inner: bool = False) -> None:
+    def thread_head(self, stmts: Sequence[Stmt], simd: bool | str, guards: Sequence[Expr], low: str, high: str, inner: bool = False,
+                    every: tuple[str, str] | None = None) -> None:  # fmt: skip
         """Open the loop over the threads of a row, or of a stretch of it; `inner`: what asks for vectors stands outside."""
         self.simd(simd and not inner)
         keys = regions.used(stmts)
         self.printer.vector = bool(simd)
-        self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
+        if every is None:
+            self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
+        else:
+            base, size = every
+            self.open(f"for (int thread_x = ww::multiple({low}, {base}, {size}); thread_x < {high}; thread_x += (int)({size}))")
         if keys & self.plan.arrays or self.plan.closure(keys) & self.plan.arrays:
             self.line(f"const int thread = {self.number};")
         self.values(stmts, keys)
@@ -120,7 +127,7 @@ class Writer:
         """Ask for the next loop to be vectorised, if that is wanted; a text says how its results are joined."""
         if wanted:
             lanes = f" simdlen({self.settings.choices.lanes})" if self.settings.choices.lanes > 0 else ""
-            self.lines.append(f"#pragma omp simd{lanes}{' ' + wanted if isinstance(wanted, str) else ''}")
+            self.lines.append("#pragma GCC ivdep" if self.whole_values else f"#pragma omp simd{lanes}{' ' + wanted if isinstance(wanted, str) else ''}")
 
     def guard(self, guards: Sequence[Expr]) -> None:
         if guards:

@@ -15,8 +15,11 @@ from warpwright.domains.transpile.analysis.bounds import Bounds, bounds, whole_b
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
-from warpwright.domains.transpile.passes.loops import accumulators, if_conversion, index_set_splitting, private_tiles, reductions, registers, reshaped, rows, segments
+from warpwright.domains.transpile.passes.loops import accumulators, if_conversion, index_set_splitting, neighbours, private_tiles, reductions, registers, reshaped, rows, segments
 from warpwright.domains.transpile.printing import Printer
+
+
+_SEVERAL = frozenset(["float2", "float4", "int2", "int4", "uint2", "uint4", "double2"])
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ class ThreadLoop:
     segments: segments.Segments | None = None
     joined: str = ""
     """The width of the rows that run as one: `rows.width`."""
+    whole_values: bool = False
+    """The threads have values of several numbers, float4 and the like, which `omp simd` keeps in memory."""
     kept: frozenset[int] = frozenset()
     """Keys of the thread's own arrays that are copied for the loop's length, so that they may be in registers."""
 
@@ -150,7 +155,12 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
     if scope.vectors and not scope.masks:
         parts = index_set_splitting.split(stmts, plan, scope.printer)
         if parts is not None:
-            return Parts(tuple(loop_form(part, scope) for part in parts))
+            return Parts(tuple(region_form(part, scope) for part in parts))
+        stmts = if_conversion.guard_around(stmts, plan)
+        inside, guards = _peel(stmts, plan)
+        cut = index_set_splitting.parts(inside, guards, plan, scope.printer)
+        if cut is not None:
+            return Parts(tuple(region_form(part, scope) for part in cut))
         reduction = reductions.vectorised(stmts, plan)
         if reduction is not None:
             return Reduction(reduction)
@@ -170,6 +180,8 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     guards = [*scope.masks, *own]
     inner, limits = _opened(inner, stmts, bounds(guards, plan, scope.printer), scope)
     inner = if_conversion.without_branches(inner, plan)
+    if limits.every is not None:
+        return ThreadLoop(stmts, inner, limits)
     if not limits.rest and scope.settings.choices.lanes <= 0 and (sums := accumulators.suits(inner, plan, scope.printer)) is not None:
         return ThreadLoop(stmts, inner, limits, True, sums=sums)
     cut = segments.split(inner, limits.rest, plan, scope.printer, scope.row)
@@ -184,7 +196,8 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     if in_registers is not None:
         return ThreadLoop(stmts, inner, limits, True, registers=in_registers, known=scope.known)
     joined = rows.width([*stmts, *(Evaluate(m) for m in scope.masks)], plan, scope.settings.impure) if scope.row == rows.WIDTH else None
-    return ThreadLoop(stmts, inner, limits, True, segments=cut, joined=joined or "")
+    return ThreadLoop(stmts, inner if cut is not None else neighbours.shown(inner, plan, scope.printer), limits, True, segments=cut, joined=joined or "",
+                      whole_values=any(isinstance(s, Declare) and s.var.type in _SEVERAL for s in inner))  # fmt: skip
 
 
 def _opened(inner: list[Stmt], stmts: list[Stmt], limits: Bounds, scope: Scope) -> tuple[list[Stmt], Bounds]:
