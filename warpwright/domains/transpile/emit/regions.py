@@ -8,7 +8,7 @@ from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.emit import segment_loops, warps
 from warpwright.domains.transpile.emit.writer import IN_COLUMNS, IN_ROWS, Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
-from warpwright.domains.transpile.passes.loops import accumulators, registers
+from warpwright.domains.transpile.passes.loops import accumulators, registers, rows
 from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, Reshaped, ThreadLoop
 from warpwright.domains.transpile.printing import INDENT
 
@@ -77,13 +77,35 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
     if loop.segments is not None:
         segment_loops.write(writer, loop.segments, loop.limits)
     if loop.segments is None or loop.segments.only_if:
-        writer.loop_head([*loop.stmts, *(Evaluate(m) for m in loop.limits.rest)], loop.simd, loop.limits)
-        writer.lines += writer.statements(loop.stmts, loop.simd)
-        writer.store(loop.stmts)
-        writer.loop_tail(loop.limits)
+        _rows(writer, loop)
     writer.joined, writer.kept, writer.whole_values = "", frozenset(), False
     if loop.registers is not None or (loop.segments is not None and loop.segments.only_if):
         writer.close()
+
+
+def _rows(writer: Writer, loop: ThreadLoop) -> None:
+    """Write the loop over the threads of each row; where the block's size is known, one more for rows that no bound cuts: its length is known too."""
+    limits, named = loop.limits, [*loop.stmts, *(Evaluate(m) for m in loop.limits.rest)]
+    if not (loop.simd and writer.settings.blocks and limits.high and not limits.rest and not loop.joined and writer.lowered.row == rows.WIDTH):
+        writer.loop_head(named, loop.simd, limits)
+        writer.lines += writer.statements(loop.stmts, loop.simd)
+        writer.store(loop.stmts)
+        writer.loop_tail(limits)
+        return
+    writer.rows(limits)
+    low, high = writer.row_ends(limits)
+    for first, last in (("0", "dim_x"), (low, high)):
+        if last == "dim_x":
+            writer.open(f"if (BX && {low} == 0 && {high} == dim_x)")
+        else:
+            writer.otherwise()
+        writer.thread_head(named, loop.simd, (), first, last)
+        writer.lines += writer.statements(loop.stmts, loop.simd)
+        writer.store(loop.stmts)
+        writer.printer.vector = False
+        writer.close()
+    writer.close()
+    writer.rows_end(limits)
 
 
 def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt], known: tuple[str, str]) -> None:

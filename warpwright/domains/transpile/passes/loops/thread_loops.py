@@ -205,7 +205,8 @@ def _opened(inner: list[Stmt], stmts: list[Stmt], limits: Bounds, scope: Scope) 
     declared = {s.var.key for s in inner if isinstance(s, Declare)}
     limits.rest = [index_set_splitting.opened(guard, declared, scope.plan) for guard in limits.rest]
     if any(e.var in declared for guard in limits.rest for e in guard.walk()):
-        return stmts, bounds(scope.masks, scope.plan, scope.printer)
+        limits.rest = bounds(scope.masks, scope.plan, scope.printer).rest  # the others stay inside as well as in the bounds
+        return stmts, limits
     return inner, limits
 
 
