@@ -189,7 +189,8 @@ static inline clock_t ww_clock() { return (clock_t)clock64(); }
 template <class = void> static inline unsigned long long __globaltimer() { return (unsigned long long)clock64(); }
 static inline void __prof_trigger(int) {}
 static inline bool __isShared(const void*) { return true; }
-template <class T> static inline size_t __cvta_generic_to_shared(T* p) { return (size_t)p; }
+namespace ww { inline thread_local const char* last_shared = nullptr; }  // of this block: addresses of shared memory have 32 bits (shared_at)
+template <class T> static inline size_t __cvta_generic_to_shared(T* p) { ww::last_shared = (const char*)p; return (size_t)p; }
 #define __builtin_assume(x) ((void)0)
 
 // Bits.

@@ -40,6 +40,7 @@ V(unsigned short, ushort, 4, 8) V(long, long, 16, 16) V(unsigned long, ulong, 16
 struct uint1 { unsigned x; }; struct alignas(8) uint2 { unsigned x, y; }; struct alignas(16) uint4 { unsigned x, y, z, w; };
 HD uint2 make_uint2(unsigned, unsigned); HD uint3 make_uint3(unsigned, unsigned, unsigned); HD uint4 make_uint4(unsigned, unsigned, unsigned, unsigned);
 
+namespace ww { __device__ char* shared_at(unsigned); } HD size_t __cvta_generic_to_shared(const void*);
 struct curandStatePhilox4_32_10 { uint4 ctr, output; uint2 key; unsigned used; }; typedef curandStatePhilox4_32_10 curandStatePhilox4_32_10_t;
 __device__ void curand_init(unsigned long long, unsigned long long, unsigned long long, curandStatePhilox4_32_10*); __device__ unsigned curand(curandStatePhilox4_32_10*);
 __device__ uint4 curand4(curandStatePhilox4_32_10*); __device__ float curand_uniform(curandStatePhilox4_32_10*); __device__ float4 curand_uniform4(curandStatePhilox4_32_10*);
@@ -145,9 +146,9 @@ HD long long clock64(); HD long clock(); HD unsigned long long __globaltimer(); 
 extern "C" HD int printf(const char*, ...); extern "C" HD void* memcpy(void*, const void*, size_t); extern "C" HD void* memset(void*, int, size_t); HD void assert(bool);
 extern "C" HD void* malloc(size_t); extern "C" HD void free(void*); extern "C" void exit(int); extern "C" HD int rand();
 
-#define SMALL(N, P) struct N { unsigned short stored; HD N(); HD N(float); HD N(double); HD N(int); HD N(unsigned); HD operator float() const; HD N& operator+=(N); HD N& operator-=(N); HD N& operator*=(N); HD N& operator/=(N); }; \
+#define SMALL(N, P) struct N { unsigned short stored; N() = default; HD N(float); HD N(double); HD N(int); HD N(unsigned); HD operator float() const; HD N& operator+=(N); HD N& operator-=(N); HD N& operator*=(N); HD N& operator/=(N); }; \
   HD N operator+(N, N); HD N operator-(N, N); HD N operator*(N, N); HD N operator/(N, N); HD N operator-(N); HD bool operator<(N, N); HD bool operator>(N, N); HD bool operator<=(N, N); HD bool operator>=(N, N); HD bool operator==(N, N); \
-  struct alignas(4) P { N x, y; HD P(); HD P(N, N); }; HD P operator+(P, P); HD P operator*(P, P); HD P operator-(P, P); \
+  struct alignas(4) P { N x, y; P() = default; HD P(N, N); }; HD P operator+(P, P); HD P operator*(P, P); HD P operator-(P, P); \
   HD N __hadd(N, N); HD N __hsub(N, N); HD N __hmul(N, N); HD N __hdiv(N, N); HD N __hfma(N, N, N); HD N __hneg(N); HD N __habs(N); HD N __hmax(N, N); HD N __hmin(N, N); \
   HD bool __hgt(N, N); HD bool __hge(N, N); HD bool __hlt(N, N); HD bool __hle(N, N); HD bool __heq(N, N); HD bool __hne(N, N); HD bool __hisnan(N); HD N hexp(N); HD N hlog(N); HD N hsqrt(N); HD N hrsqrt(N); HD N hrcp(N); HD N htanh(N); \
   HD P __hadd2(P, P); HD P __hsub2(P, P); HD P __hmul2(P, P); HD P __h2div(P, P); HD P __hfma2(P, P, P); HD P __hmax2(P, P); HD P __hmin2(P, P); HD P h2exp(P); \
