@@ -8,7 +8,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[1] / "runtime"
 
 ORDER = (
-    "base", "vmath", "vtrig", "vcalls", "complex", "simd", "half", "atomics", "launch", "fibers", "values", "lanes", "grid", "groups",
+    "base", "vmath", "vtrig", "vcalls", "complex", "simd", "half", "fp8", "atomics", "launch", "fibers", "values", "lanes", "grid", "groups",
     "barriers", "pipeline_primitives", "curand", "wmma", "host", "launch_calls", "cooperative", "host_more", "texture", "texture_reference",
     "graphs", "cublas", "curand_host", "nvtx", "thrust", "torch", "border", "library", "modules", "binding", "shadow",
 )  # fmt: skip

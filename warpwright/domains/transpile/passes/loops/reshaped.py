@@ -62,7 +62,7 @@ def shape(stmts: Sequence[Stmt], masks: Sequence[Expr], plan: Plan, impure: froz
     if plan.by_reference(stmts) - {key for s in stmts for key in changed(s)} or not _may_turn(looked_at, plan, impure):
         return None
     here = cost(stmts, plan)
-    if here < GATHER:
+    if here <= GATHER:  # one place outside of loops does not pay for a second text
         return None
     inits = [d.init for d in _declarations(looked_at, plan) if d.init is not None]
     exprs = [*(e for s in ir.walk(tuple(looked_at)) for e in ir.own_expressions(s)), *inits]

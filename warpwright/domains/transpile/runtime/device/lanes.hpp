@@ -9,7 +9,8 @@ constexpr int lane_bytes = 64;
 constexpr int lane_bytes = 32;
 #endif
 template <class T> struct OfWarp {
-  typedef T Vector __attribute__((vector_size(lane_bytes), aligned(4), may_alias));
+  using Word = std::conditional_t<std::is_arithmetic_v<T> && !std::is_same_v<T, bool>, T, int>;  // of a class there are no vectors, nor is one used
+  typedef Word Vector __attribute__((vector_size(lane_bytes), aligned(4), may_alias));
   typedef int Order __attribute__((vector_size(lane_bytes)));
   static constexpr int width = lane_bytes / 4, parts = 32 / width;
   static constexpr bool fits = std::is_same_v<T, float> || std::is_same_v<T, int> || std::is_same_v<T, unsigned>;
