@@ -2,9 +2,12 @@
 
     python -m benchmarks.real_cuda.kernels FOLDER --out rows.jsonl [--include FOLDER ...] [--define NAME=VALUE ...] [--only REGEX] [--no-check]
 
-Each .cu file is one source with its own headers from its folder and those of --include. Every kernel is a row: its tier, or why no tier takes it; and for
-the file, whether g++ accepts the text (-fsyntax-only). `tensor` marks kernels whose text, or that of the file's device functions, has tensor-core PTX or
-fragments. A template counts once, with the instances that the file launches; templates without instances are compiled no further than a compiler reads
+Each .cu file is one source with its own headers from its folder and those of --include. Every kernel is a row: its tier, or why no tier takes it;
+and for
+the file, whether g++ accepts the text (-fsyntax-only). `tensor` marks kernels whose text, or that of the file's device functions, has tensor-core
+PTX or
+fragments. A template counts once, with the instances that the file launches; templates without instances are compiled no further than a compiler
+reads
 them. What is in --out already is left out.
 """
 

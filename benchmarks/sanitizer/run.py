@@ -2,7 +2,8 @@
 
     python -m benchmarks.sanitizer.run --out benchmarks/results/sanitizer [--only NAME,...]
 
-kernels.cu says which text to change for which bug, and where it shows. All kernels are built as one library and run with 2 blocks of 64 threads on 100
+kernels.cu says which text to change for which bug, and where it shows. All kernels are built as one library and run with 2 blocks of 64 threads on
+100
 values. A bug counts as found where the sanitizer names its kind at one of its lines; whatever else it says is counted too.
 """
 

@@ -3,7 +3,8 @@
     python -m benchmarks.transpile.speed [--repeats 30] [--threads 1] [--cpu-time] [--kept] [--only NAME,...] [--without NAME,...]
         [--peer NAME=LIBRARY ...] [--markdown FILE]
 
-The kernels are in speed.cu, speed_ladder.cu (products of matrices) and speed_shared.cu, the twins in speed_hand.cpp and speed_shared_hand.cpp, data and
+The kernels are in speed.cu, speed_ladder.cu (products of matrices) and speed_shared.cu, the twins in speed_hand.cpp and speed_shared_hand.cpp, data
+and
 answers in speed_works.py and speed_works_shared.py.
 
 A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the

@@ -63,11 +63,11 @@ def _trees(rng: np.random.Generator) -> Iterator[Work]:
         part = np.ascontiguousarray(x.reshape(-1)[: blocks * size])
         out, rows = zeros(blocks), torch.from_numpy(part.reshape(blocks, size))
         want = part.reshape(blocks, size).astype(float).sum(1)
-        yield Work(kernel, f"4096x{size}", (blocks,), (part, out), (part, out, blocks, size), out, want, lambda rows=rows: rows.sum(1), (256, 1, 1), twin="tree")
+        yield Work(kernel, f"4096x{size}", (blocks,), (part, out), (part, out, blocks, size), out, want, lambda rows=rows: rows.sum(1), (256, 1, 1), twin="tree")  # noqa: E501
     data, bins = rng.integers(0, 256, 1 << 22).astype(np.uint8), np.zeros(256, np.uint32)
     want, tdata = np.bincount(data, minlength=256).astype(float), torch.from_numpy(data)
     arguments = (data, bins, data.size)
-    yield Work("histogram_global", "4 MiB", (data.size // 256,), arguments, arguments, bins, want, lambda: torch.bincount(tdata, minlength=256), (256, 1, 1),
+    yield Work("histogram_global", "4 MiB", (data.size // 256,), arguments, arguments, bins, want, lambda: torch.bincount(tdata, minlength=256), (256, 1, 1),  # noqa: E501
                adds=True)  # fmt: skip
 
 
@@ -87,12 +87,12 @@ def _attention(rng: np.random.Generator) -> Iterator[Work]:
 
     arguments = (q, k, v, n, d, float(scale), sums, largest, out)
     call = lambda: functional.scaled_dot_product_attention(tq, tk, tv)  # noqa: E731
-    yield Work("flash", "4x256x64", (heads,), arguments, (q, k, v, heads, n, d, float(scale), out), out, want, call, (32, 1, 1), shared=4 * (3 * 32 * d + 1024),
+    yield Work("flash", "4x256x64", (heads,), arguments, (q, k, v, heads, n, d, float(scale), out), out, want, call, (32, 1, 1), shared=4 * (3 * 32 * d + 1024),  # noqa: E501
                prepare=fresh)  # fmt: skip
     t = 256
     o = zeros(heads, t, t)
     want = np.where(np.triu(np.ones((t, t), bool), 1), -1e9, s)
-    yield Work("scores", "4x256x64", (heads * t * t // 256,), (q, k, o, t, d, float(scale)), (q, k, o, heads, t, d, float(scale)), o, want, None, (256, 1, 1))
+    yield Work("scores", "4x256x64", (heads * t * t // 256,), (q, k, o, t, d, float(scale)), (q, k, o, heads, t, d, float(scale)), o, want, None, (256, 1, 1))  # noqa: E501
     rows, cols = 1024, 768
     x, gain, bias, y = normal(rng, rows, cols), normal(rng, cols), normal(rng, cols), zeros(rows, cols)
     w = x.astype(float)

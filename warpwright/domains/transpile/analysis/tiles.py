@@ -11,7 +11,7 @@ from warpwright.domains.transpile.analysis.regions import jumps
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt, Var
 
-PLAIN = frozenset(["float", "double", "int", "unsigned int", "uint", "unsigned", "long", "half", "__half", "float2", "float4", "int4", "short", "uint32_t"])
+PLAIN = frozenset(["float", "double", "int", "unsigned int", "uint", "unsigned", "long", "half", "__half", "float2", "float4", "int4", "short", "uint32_t"])  # noqa: E501
 """Element types whose values are their bytes."""
 
 
@@ -123,13 +123,13 @@ def _covers(indices: Sequence[Expr], var: Var, around: Sequence[Counter]) -> boo
 def _digits(index: Expr, counters: Mapping[int, Counter]) -> list[int] | None:
     """Return the counters i, j of `i * (end of j) + j`, of `i` alone, or of deeper sums."""
     index = ir.bare(index)
-    if index.kind == "name" and index.var in counters:
+    if index.kind == "name" and index.var is not None and index.var in counters:
         return [index.var]
     if index.kind != "binary" or index.name != "+" or len(index.children) != 2:
         return None
     for high, low in (index.children, index.children[::-1]):
         last, product = ir.bare(low), ir.bare(high)
-        if last.kind != "name" or last.var not in counters or product.kind != "binary" or product.name != "*":
+        if last.kind != "name" or last.var is None or last.var not in counters or product.kind != "binary" or product.name != "*":
             continue
         for one, other in (product.children, product.children[::-1]):
             if written(other) == counters[last.var].end and (more := _digits(one, counters)) is not None:

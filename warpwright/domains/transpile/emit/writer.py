@@ -14,7 +14,6 @@ from warpwright.domains.transpile.passes.loops import rows
 from warpwright.domains.transpile.passes.techniques import Lowered
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
 
-
 IN_ROWS, IN_COLUMNS = "(thread_z * dim_y + thread_y) * dim_x + thread_x", "(thread_z * dim_x + thread_x) * dim_y + thread_y"
 """A thread's number in its block, and where the axes are exchanged."""
 
@@ -127,7 +126,7 @@ class Writer:
         """Ask for the next loop to be vectorised, if that is wanted; a text says how its results are joined."""
         if wanted:
             lanes = f" simdlen({self.settings.choices.lanes})" if self.settings.choices.lanes > 0 else ""
-            self.lines.append("#pragma GCC ivdep" if self.whole_values else f"#pragma omp simd{lanes}{' ' + wanted if isinstance(wanted, str) else ''}")
+            self.lines.append("#pragma GCC ivdep" if self.whole_values else f"#pragma omp simd{lanes}{' ' + wanted if isinstance(wanted, str) else ''}")  # noqa: E501
 
     def guard(self, guards: Sequence[Expr]) -> None:
         if guards:

@@ -1,7 +1,9 @@
 """Tensor-core PTX as device functions: mma.sync as sums over fragments, ldmatrix as loads through exchanged addresses, cp.async as copies.
 
-A fragment lies across the lanes of a warp as the PTX ISA lays it out (8.5, "Matrix fragments for mma.m16n8k16" and its kin): lane 4 g + t has row g and
-columns from t on. So lane (g, t) takes row g of A from the four lanes of its group and column 2 t + j of B from those of group 2 t + j, by shuffles, and
+A fragment lies across the lanes of a warp as the PTX ISA lays it out (8.5, "Matrix fragments for mma.m16n8k16" and its kin): lane 4 g + t
+has row g and
+columns from t on. So lane (g, t) takes row g of A from the four lanes of its group and column 2 t + j of B from those of group 2 t + j, by
+shuffles, and
 adds up its elements of D. The functions synchronise, and are inlined in every tier as others that do. Sums are of floats, in the order of k; tensor
 cores keep products exact and cut sums off, so that last bits differ.
 """
@@ -116,7 +118,8 @@ def _function(name: str) -> str:
     packed = result == "f16"
     held = rows if packed else 2 * rows
     held_kind = "unsigned" if packed else kind
-    parameters = [*(f"{held_kind}& d{i}" for i in range(held)), *(f"unsigned a{i}" for i in range(rows * blocks)), *(f"unsigned b{i}" for i in range(blocks)),
+    parameters = [*(f"{held_kind}& d{i}" for i in range(held)), *(f"unsigned a{i}" for i in range(rows * blocks)), *(f"unsigned b{i}" for i in
+    range(blocks)),
                   *(f"{held_kind} c{i}" for i in range(held))]  # fmt: skip
     lines = [_LANE, "const unsigned group = lane & 28u, column = (lane & 3u) * 8u;"]
     for row in range(rows):

@@ -26,7 +26,8 @@ def normalise(
 ) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
     """Return the kernel's body in normal form, and its variables by key.
 
-    syncing: the device functions that synchronise. others: those that may be inlined too, where they take arrays of a thread: in the kernel's own text
+    syncing: the device functions that synchronise. others: those that may be inlined too, where they take arrays of a thread: in the kernel's own
+    text
     these may be in registers.
     """
     worker = _Normaliser(kernel, syncing, others or {})
@@ -247,7 +248,7 @@ class _Normaliser:
             body.append(last)
         types = self.bindings(expr, function, arguments, line)
         names: dict[int, Var | Expr] = {}
-        moved = {root.var for e in ir.expressions(function.body) if (a := ir.assigned(e)) is not None and a.kind == "name" and (root := a) is not None}
+        moved = {root.var for e in ir.expressions(function.body) if (a := ir.assigned(e)) is not None and a.kind == "name" and (root := a) is not None}  # noqa: E501
         for parameter, argument in itertools.zip_longest(function.parameters, arguments):
             if argument is None or parameter is None:
                 raise DoesNotApply(line, f"{function.name} synchronises and is called with default arguments")

@@ -1,4 +1,7 @@
-"""Blocks in another shape, sums as explicit vectors, tiles of a thread, borders and trees: their forms, and their answers against one fiber a thread."""
+"""Blocks in another shape, sums as explicit vectors, tiles of a thread, borders and trees.
+
+Their forms, and their answers against one fiber a thread.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def program(bodies: dict[str, str], tier: str = "vectors", blocks: dict[str, tup
 
 
 def written(body: str, blocks: tuple[int, int, int] | None = None) -> str:
-    return program({"k": body}, blocks={"k": blocks} if blocks else None).source.partition("static void k_block")[2].partition("static void k_launch")[0]
+    return program({"k": body}, blocks={"k": blocks} if blocks else None).source.partition("static void k_block")[2].partition("static void k_launch")[0]  # noqa: E501
 
 
 # --- forms ----------------------------------------------------------------------------------------------------------------------------
@@ -63,7 +66,7 @@ TILE = """__shared__ float as[8][64], bs[8][64];
   float sums[4][8] = {}, left[4], right[8];
   const int x = threadIdx.x % 8, y = threadIdx.x / 8;
   for (int at = 0; at < m; at += 8) {
-    for (int i = threadIdx.x; i < 512; i += 128) { as[i / 64][i % 64] = a[(at + i / 64) * n + i % 64]; bs[i / 64][i % 64] = b[(at + i / 64) * n + i % 64]; }
+    for (int i = threadIdx.x; i < 512; i += 128) { const int place = (at + i / 64) * n + i % 64; as[i / 64][i % 64] = a[place]; bs[i / 64][i % 64] = b[place]; }
     __syncthreads();
     for (int k = 0; k < 8; ++k) {
       for (int i = 0; i < 4; ++i) left[i] = as[k][y * 4 + i];
@@ -82,7 +85,7 @@ def test_a_tile_is_copied_and_its_operands_are_declared_where_they_are_written()
 
 
 @pytest.mark.parametrize("change", [
-    ("float sums[4][8] = {}, left[4], right[8];", "float sums[4][8] = {}, left[4] = {1, 1, 1, 1}, right[8];"), ("i < 4; ++i) left[i]", "i < 3; ++i) left[i]"),
+    ("float sums[4][8] = {}, left[4], right[8];", "float sums[4][8] = {}, left[4] = {1, 1, 1, 1}, right[8];"), ("i < 4; ++i) left[i]", "i < 3; ++i) left[i]"),  # noqa: E501
 ])  # fmt: skip
 def test_an_array_that_is_not_written_whole_stays_where_it_is(change: tuple[str, str]) -> None:
     assert "left_t" in written(TILE.replace("i < 4; ++i) left[i]", "i < 3; ++i) left[i]").replace(*change))
@@ -131,7 +134,7 @@ def random_product(random: Random) -> str:
     left = random.choice(("a[row * m + k]", "a[k]", "a[row * m + k + 1]", "a[k * n + row]"))
     right = random.choice(("b[k * n + col]", "b[col * m + k]", "b[k + col]", "b[(k + 1) * n + col]"))
     step = random.choice(("s += {0} * {1};", "float v = {0} - {1}; s += v * v;", "s -= {0} * {1}; r += {1};", "s = s * 0.5f + {0} * {1};"))
-    loop = random.choice(("for (int k = 0; k < m; ++k) {{ {0} }}", "for (int k = -1; k <= 2; ++k) {{ {1} }}", "for (int k = 1; k < m; k += 2) {{ {0} }}",
+    loop = random.choice(("for (int k = 0; k < m; ++k) {{ {0} }}", "for (int k = -1; k <= 2; ++k) {{ {1} }}", "for (int k = 1; k < m; k += 2) {{ {0} }}",  # noqa: E501
                           "for (int j = 0; j < 2; ++j) for (int k = j; k < m; k++) {{ {0} }}"))  # fmt: skip
     body = loop.format(step.format(left, right), step.format(left.replace("k", "(k + 1)"), right.replace("k", "(k + 1)")))
     result = "s" + (" * scale" if scale else "") + random.choice(("", " + r", " - out[at]"))
@@ -177,15 +180,15 @@ def random_tile(random: Random) -> str:
 def random_border(random: Random) -> str:
     """Return a kernel that loads a tile with borders, or goes up a tree, with indices of a random type."""
     kind = random.choice(("int", "unsigned"))
-    lines = [f"__shared__ float s[300]; const {kind} t = threadIdx.x, i = blockIdx.x * blockDim.x + t; for (int j = threadIdx.x; j < 300; j += blockDim.x) s[j] = j; __syncthreads();"]
+    lines = [f"__shared__ float s[300]; const {kind} t = threadIdx.x, i = blockIdx.x * blockDim.x + t; for (int j = threadIdx.x; j < 300; j += blockDim.x) s[j] = j; __syncthreads();"]  # noqa: E501
     border = random.choice((
         "if (i < n) { s[t + 1] = a[i]; if (t == 0 && i > 0) s[0] = a[i - 1]; if (t == blockDim.x - 1) s[t + 2] = a[i + 1]; }",
-        "s[t + 4] = i < n ? a[i] : 0.f; if (t < 4) { s[t] = i >= 4 ? a[i - 4] : 0.f; s[t + 4 + blockDim.x] = i + blockDim.x < n ? a[i + blockDim.x] : 0.f; }",
+        "s[t + 4] = i < n ? a[i] : 0.f; if (t < 4) { s[t] = i >= 4 ? a[i - 4] : 0.f; s[t + 4 + blockDim.x] = i + blockDim.x < n ? a[i + blockDim.x] : 0.f; }",  # noqa: E501
         "s[t] = a[i]; if (t == 3) { s[270] = b[i]; } if (i < n && t == 5) s[271] = a[i] * 2;",
         "float v = a[i]; if (i < n) { s[t] = v; if (t == 0) s[260] = v * 2; }",
     ))  # fmt: skip
     after = random.choice((
-        "float sum = 0; for (int j = 0; j <= 8; ++j) sum += s[t + j]; if (i < n) out[i] = sum;", "if (i + 1 < n) out[i] = s[t] + s[t + m] * s[271 - t];",
+        "float sum = 0; for (int j = 0; j <= 8; ++j) sum += s[t + j]; if (i < n) out[i] = sum;", "if (i + 1 < n) out[i] = s[t] + s[t + m] * s[271 - t];",  # noqa: E501
         "float v = s[t + 1]; if (t % 2 == 0) v = v + s[t]; out[i] = v;",
     ))  # fmt: skip
     tree = random.choice((
@@ -194,7 +197,7 @@ def random_border(random: Random) -> str:
         f"for ({kind} d = blockDim.x / 2; d > 0; d >>= 1) {{ if (t < d) s[t] += s[t + d]; __syncthreads(); }}",
         f"for ({kind} d = 1; d < 40; d += m % 3 + 1) {{ if ((t + 3) % d == 0 && t > 2) s[t] = s[t] * 2 + d; __syncthreads(); }}",
     ))  # fmt: skip
-    pairs = random.choice(("", "float2 p = reinterpret_cast<const float2*>(a)[i]; p.x = p.x * 2 + s[t], p.y -= p.x; reinterpret_cast<float2*>(out + 4096)[i] = p; __syncthreads();"))
+    pairs = random.choice(("", "float2 p = reinterpret_cast<const float2*>(a)[i]; p.x = p.x * 2 + s[t], p.y -= p.x; reinterpret_cast<float2*>(out + 4096)[i] = p; __syncthreads();"))  # noqa: E501
     lines += [border, "__syncthreads();", pairs, tree, after]
     return " ".join(lines)
 

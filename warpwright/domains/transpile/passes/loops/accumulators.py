@@ -2,7 +2,8 @@
 
     float s = 0; for (k...) s += a[row * n + k] * b[k * n + x]; c[row * n + x] = s;   ->   the same with s four vectors, of 4, 8 or 16 threads each
 
-Compilers leave such loops scalar, or vectorise the inner one, which reads a column. What neighbouring threads read is one for all, lies side by side, or
+Compilers leave such loops scalar, or vectorise the inner one, which reads a column. What neighbouring threads read is one for all, lies side by
+side, or
 is a row for each thread (`k[x * n + i]`): rows are read 4, 8 or 16 elements at a time and exchanged in registers. The order of each sum stays.
 (A product of matrices of 512 rows, one thread an element: 366 ms as compilers leave it.)
 """
@@ -41,7 +42,7 @@ class Sums:
         lines = [f"int at_x = {low};"]
         for count in (AT_ONCE, 1):
             worker = _Vectors(self.plan, printer, values, count)
-            lines += [f"for (; at_x + {count} * ww::width <= {high}; at_x += {count} * ww::width) {{", *(f"  {t}" for t in worker.region(self.stmts)), "}"]
+            lines += [f"for (; at_x + {count} * ww::width <= {high}; at_x += {count} * ww::width) {{", *(f"  {t}" for t in worker.region(self.stmts)), "}"]  # noqa: E501
         return lines
 
 
@@ -134,7 +135,7 @@ class _Vectors:
             raise DoesNotApply
         key = first.var.key
         for expr in (stmt.cond, stmt.step, *ir.own_expressions(first)):
-            if any(n.kind in ("index", "call", "lambda", "other") or n.name == "threadIdx" or (n.var in self.plan.facts.varying and n.var != key) for n in expr.walk()):
+            if any(n.kind in ("index", "call", "lambda", "other") or n.name == "threadIdx" or (n.var in self.plan.facts.varying and n.var != key) for n in expr.walk()):  # noqa: E501
                 raise DoesNotApply
         outer = self.counter
         self.counters.add(key)

@@ -70,7 +70,7 @@ def guard_around(stmts: Sequence[Stmt], plan: Plan) -> list[Stmt]:
     touched = {key for s in head for key in changed(s)}
     fixed = [s for s in head if isinstance(s, Declare) and s.init is not None and ir.is_quiet(s.init) and not plan.facts.assigned.get(s.var.key)]
     ready = {s.var.key for s in fixed}
-    if any(key in touched and key not in ready for s in (*fixed, Evaluate(last.cond)) for e in ir.own_expressions(s) for key in e.keys):
+    if any(key in touched and key not in ready for e in (*(s.init for s in fixed if s.init is not None), last.cond) for key in e.keys):
         return list(stmts)
     return [*fixed, replace(last, then=(*(s for s in head if s not in fixed), *last.then))]
 

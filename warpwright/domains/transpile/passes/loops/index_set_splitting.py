@@ -48,7 +48,8 @@ def split(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> tuple[list[Stm
 def parts(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Printer) -> list[list[Stmt]] | None:
     """Return what is under common guards in runs, each with the values and guards it needs: a narrow `if` is a run of its own.
 
-    `if (in) { s[t] = a[i]; if (t == 0) s[0] = a[i - 1]; if (t == 15) s[17] = a[i + 1]; }`, as tiles with borders are loaded, is three. None where there
+    `if (in) { s[t] = a[i]; if (t == 0) s[0] = a[i - 1]; if (t == 15) s[17] = a[i + 1]; }`, as tiles with borders are loaded, is three. None
+    where there
     is no narrow `if`, or runs share values that are loaded or change.
     """
     heads = [s for s in stmts if isinstance(s, Declare)]

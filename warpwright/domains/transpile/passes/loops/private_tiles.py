@@ -1,6 +1,7 @@
 """Private tiles: a thread's own array that a region's loops come back to is copied for the region, and may be in registers there.
 
-    for (threads) for (k...) for (i, j...) sum_t[thread][i * 8 + j] += ...   ->   for (threads) { sum = sum_t[thread]; for (k...) ...; sum_t[thread] = sum; }
+    for (threads) for (k...) for (i, j...) sum_t[thread][i * 8 + j] += ...   ->   for (threads) { sum = sum_t[thread]; for (k...) ...;
+    sum_t[thread] = sum; }
 
 In memory that others might see, each product loads and stores its sum. Where the innermost loop runs along the array, and along what else it reads,
 the vectors are those of one thread, and the loop over threads is left alone. (A product of matrices in tiles of 8 by 8 a thread, 128 x 128 x 8 at a

@@ -130,7 +130,7 @@ class _Vector:
 
 
 def lines(
-    loop: For, plan: Plan, printer: Printer, values: Sequence[str], choices: Choices = BY_RULE, known: tuple[str, str] = ("BX", "BY"), number: str = ""
+    loop: For, plan: Plan, printer: Printer, values: Sequence[str], choices: Choices = BY_RULE, known: tuple[str, str] = ("BX", "BY"), number: str = ""  # noqa: E501
 ) -> list[str]:
     """Return the loop in registers.
 

@@ -180,7 +180,7 @@ def _width(exprs: Sequence[Expr], plan: Plan) -> Expr | None:
         return None
     (width,) = widths.values()
     hoisted = {s.var.key for s in plan.hoisted if isinstance(s, Declare)}
-    if any(n.kind not in ("literal", "name", "binary", "paren", "cast", "type") or (n.var is not None and n.var not in hoisted) for n in width.walk()):
+    if any(n.kind not in ("literal", "name", "binary", "paren", "cast", "type") or (n.var is not None and n.var not in hoisted) for n in width.walk()):  # noqa: E501
         return None
     return width if not any(n.name in ("threadIdx", "blockIdx", "blockDim", "gridDim") for n in width.walk()) else None
 

@@ -15,9 +15,19 @@ from warpwright.domains.transpile.analysis.bounds import Bounds, bounds, whole_b
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
-from warpwright.domains.transpile.passes.loops import accumulators, if_conversion, index_set_splitting, neighbours, private_tiles, reductions, registers, reshaped, rows, segments
+from warpwright.domains.transpile.passes.loops import (
+    accumulators,
+    if_conversion,
+    index_set_splitting,
+    neighbours,
+    private_tiles,
+    reductions,
+    registers,
+    reshaped,
+    rows,
+    segments,
+)
 from warpwright.domains.transpile.printing import Printer
-
 
 _SEVERAL = frozenset(["float2", "float4", "int2", "int4", "uint2", "uint4", "double2"])
 
@@ -196,7 +206,7 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     if in_registers is not None:
         return ThreadLoop(stmts, inner, limits, True, registers=in_registers, known=scope.known)
     joined = rows.width([*stmts, *(Evaluate(m) for m in scope.masks)], plan, scope.settings.impure) if scope.row == rows.WIDTH else None
-    return ThreadLoop(stmts, inner if cut is not None else neighbours.shown(inner, plan, scope.printer), limits, True, segments=cut, joined=joined or "",
+    return ThreadLoop(stmts, inner if cut is not None else neighbours.shown(inner, plan, scope.printer), limits, True, segments=cut, joined=joined or "",  # noqa: E501
                       whole_values=any(isinstance(s, Declare) and s.var.type in _SEVERAL for s in inner))  # fmt: skip
 
 
