@@ -67,9 +67,9 @@ __global__ void warp_tree(T* x, T* y, int n) {
   __syncwarp();
   for (int d = 16; d > 0; d /= 2) {
     T v = lane < d ? s[t + d] : 0;  //@ missing syncwarp  //@ uninitialised
-    __syncwarp();  //~ missing syncwarp | __syncwarp(); | 
-    if (lane < d) s[t] += v;  //@ missing syncwarp
     __syncwarp();
+    if (lane < d) s[t] += v;  //@ missing syncwarp
+    __syncwarp();  //~ missing syncwarp | __syncwarp(); | 
   }
   if (lane == 0) y[blockIdx.x * 2 + t / 32] = s[t];  //~ negative index | y[blockIdx.x * 2 + t / 32] | y[(int)blockIdx.x * 2 + t / 32 - 1]
 }

@@ -66,7 +66,8 @@ TILE = """__shared__ float as[8][64], bs[8][64];
   float sums[4][8] = {}, left[4], right[8];
   const int x = threadIdx.x % 8, y = threadIdx.x / 8;
   for (int at = 0; at < m; at += 8) {
-    for (int i = threadIdx.x; i < 512; i += 128) { const int place = (at + i / 64) * n + i % 64; as[i / 64][i % 64] = a[place]; bs[i / 64][i % 64] = b[place]; }
+    for (int i = threadIdx.x; i < 512; i += 128) {
+      const int place = (at + i / 64) * n + i % 64; as[i / 64][i % 64] = a[place]; bs[i / 64][i % 64] = b[place]; }
     __syncthreads();
     for (int k = 0; k < 8; ++k) {
       for (int i = 0; i < 4; ++i) left[i] = as[k][y * 4 + i];
