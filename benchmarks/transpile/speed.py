@@ -3,7 +3,9 @@
     python -m benchmarks.transpile.speed [--repeats 30] [--threads 1] [--cpu-time] [--kept] [--only NAME,...] [--without NAME,...]
         [--peer NAME=LIBRARY ...] [--markdown FILE]
 
-The kernels are in speed.cu, the twins in speed_hand.cpp, data and answers in speed_works.py.
+The kernels are in speed.cu, speed_ladder.cu (products of matrices) and speed_shared.cu, the twins in speed_hand.cpp and speed_shared_hand.cpp, data
+and
+answers in speed_works.py and speed_works_shared.py.
 
 A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the
 grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it. A peer starts its threads
@@ -28,7 +30,7 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -36,20 +38,45 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.transpile.speed_works import ADDING, BLOCKS, CORE, Work, works
+from benchmarks.transpile.speed_works import CORE, works
+from benchmarks.transpile.speed_works_shared import INSTANCES
+from benchmarks.transpile.work import Work
 from warpwright import native
 from warpwright.domains import transpile
 from warpwright.timing import facts
 
 HERE = Path(__file__).parent
-CUDA = (HERE / "speed.cu").read_text()
-HAND = (HERE / "speed_hand.cpp").read_text()
+SOURCES = {  # a CUDA text -> its twins, and the instances of its templates
+    "speed": ("speed_hand", ()), "speed_ladder": ("speed_shared_hand", INSTANCES), "speed_shared": ("speed_shared_hand", ()),
+}  # fmt: skip
 HAND_FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math")  # what the translated text asks for by itself
+TWINS = tuple(dict.fromkeys(twins for twins, _ in SOURCES.values()))
 TIERS = ("vectors", "loops", "fibers")
 
 LARGEST_ERROR = 2e-4
 WARMING = 0.2
 """Seconds for which a program runs before it is measured."""
+
+
+class Twins:
+    """The functions of several libraries."""
+
+    def __init__(self, libraries: Sequence[ctypes.CDLL]) -> None:
+        self.libraries = libraries
+
+    def __getattr__(self, name: str) -> Any:
+        return next(getattr(library, name) for library in self.libraries if hasattr(library, name))
+
+
+def loaded(tier: str, chosen: Sequence[Work]) -> dict[str, Any]:
+    """Return the kernels of the sources that the works need, in one tier."""
+    blocks = {(work.kernel or work.name).partition("<")[0]: work.block for work in chosen}
+    kernels: dict[str, Any] = {}
+    for source, (_, instances) in SOURCES.items():
+        text = (HERE / f"{source}.cu").read_text()
+        if any(f" {name}(" in text for name in blocks):
+            kernels |= transpile.compile_text(text, f"{source}.cu", tier=tier, instances=instances, blocks=blocks).load()
+    return kernels
 
 
 def converted(arguments: Iterable[Any]) -> list[Any]:
@@ -65,14 +92,15 @@ def peer_caller(work: Work, library: ctypes.CDLL) -> Callable[[], Any] | None:
     return None if function is None else lambda: function(*arguments)
 
 
-def callers(work: Work, tiers: dict[str, Any], hand: ctypes.CDLL) -> dict[str, Callable[[], Any]]:
+def callers(work: Work, tiers: dict[str, Any], hand: Twins) -> dict[str, Callable[[], Any]]:
     """Return what is timed, by name, without the peers."""
     by_name: dict[str, Callable[[], Any]] = {}
     for tier, kernels in tiers.items():
-        launcher = kernels[work.name][work.grid, BLOCKS[work.name]]
+        launcher = kernels[work.kernel or work.name][work.grid, work.block, work.shared]
         by_name[tier] = lambda launcher=launcher: launcher(*work.arguments)
     arguments = converted(work.hand_arguments)
-    by_name["hand OpenMP"] = lambda: hand[work.name](*arguments)
+    function = getattr(hand, work.twin or work.kernel or work.name)
+    by_name["hand OpenMP"] = lambda: function(*arguments)
     if work.torch is not None:
         by_name["torch"] = work.torch
     return by_name
@@ -80,10 +108,17 @@ def callers(work: Work, tiers: dict[str, Any], hand: ctypes.CDLL) -> dict[str, C
 
 def error_of(work: Work, name: str, call: Callable[[], Any]) -> float:
     """Return the largest error over the largest value, 0 for torch, which writes elsewhere."""
-    work.output[...] = 0
+    ready(work)
     call()
     scale = max(1.0, float(np.abs(work.expected).max()))
     return 0.0 if name == "torch" else float(np.abs(work.output - work.expected).max()) / scale
+
+
+def ready(work: Work) -> None:
+    """Clear the output, and set what else the kernel changes."""
+    work.output[...] = 0
+    if work.prepare is not None:
+        work.prepare()
 
 
 def warm(call: Callable[[], Any]) -> None:
@@ -126,8 +161,8 @@ def measure(
         for name, call in order:
             if round_number % slow_share and times[name][0] > 50:
                 continue
-            if not kept or work.name in ADDING:
-                work.output[...] = 0
+            if not kept or work.adds or work.prepare is not None:
+                ready(work)
             begun = clock()
             call()
             times[name].append((clock() - begun) * 1e3)
@@ -195,8 +230,8 @@ def main() -> None:
     peers, faults = timed_peers(chosen, given)  # first: the forked processes need one that has started no threads
     torch.set_num_threads(given.threads)
     kept = [tier for tier in TIERS if tier not in given.without.split(",")]
-    tiers = {tier: transpile.compile_text(CUDA, "micro.cu", tier=tier, blocks=BLOCKS).load() for tier in kept}
-    hand = ctypes.CDLL(str(native.build(HAND, flags=HAND_FLAGS)))
+    tiers = {tier: loaded(tier, chosen) for tier in kept}
+    hand = Twins([ctypes.CDLL(str(native.build((HERE / f"{name}.cpp").read_text(), flags=HAND_FLAGS))) for name in TWINS])
     ctypes.CDLL("libgomp.so.1").omp_set_num_threads(given.threads)
     lines = ["| kernel | size | program | min ms | median ms | hand / this | torch / this |", "|---|---|---|---|---|---|---|", *faults]
     best = {}

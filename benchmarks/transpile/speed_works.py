@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch.nn import functional
+
+from benchmarks.transpile import speed_works_shared
+from benchmarks.transpile.work import Work
+from benchmarks.transpile.work import normal as _normal
+from benchmarks.transpile.work import zeros as _zeros
 
 BLOCKS = {
     "saxpy": (256, 1, 1),
@@ -43,20 +47,6 @@ CORE = ("gemm", "stencil", "softmax", "histogram", "reduce")
 """The five core kernels: their geometric mean is a row of its own."""
 
 
-@dataclass(frozen=True)
-class Work:
-    """One kernel with its data; `hand_arguments` are those of the hand-written twin."""
-
-    name: str
-    size: str
-    grid: tuple[int, ...]
-    arguments: tuple[Any, ...]
-    hand_arguments: tuple[Any, ...]
-    output: np.ndarray
-    expected: np.ndarray
-    torch: Callable[[], Any] | None
-
-
 def works() -> Iterator[Work]:
     """Yield the kernels, each with its own inputs."""
     rng = np.random.default_rng(0)
@@ -64,15 +54,9 @@ def works() -> Iterator[Work]:
         *(saxpy, gemm_256, gemm_512, stencil, softmax, reduce, histogram, transpose),
         *(layernorm, rmsnorm, matvec, scan, conv3x3, nbody, blackscholes, gather, maxpool, gelu_bias, cross_entropy, spmv, bitonic, dot),
     ):
-        yield make(rng)
-
-
-def _normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    return rng.standard_normal(shape).astype(np.float32)
-
-
-def _zeros(*shape: int) -> np.ndarray:
-    return np.zeros(shape, np.float32)
+        work = make(rng)
+        yield replace(work, block=BLOCKS[work.name], adds=work.name in ADDING)
+    yield from speed_works_shared.works(rng)
 
 
 def saxpy(rng: np.random.Generator) -> Work:

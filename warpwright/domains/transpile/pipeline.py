@@ -17,7 +17,7 @@ from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.ir import Function, Shape, Stmt, Var
-from warpwright.domains.transpile.passes import barrier_fission, block_fusion, flatten_blocks, scalar_replacement, techniques
+from warpwright.domains.transpile.passes import barrier_fission, block_fusion, flatten_blocks, private_arrays, scalar_replacement, techniques
 from warpwright.domains.transpile.passes.normalise import normalise
 from warpwright.domains.transpile.passes.techniques import Lowered
 
@@ -71,8 +71,16 @@ class Pass:
 
 
 def _normalise(state: State) -> State:
-    body, variables = normalise(state.function, state.device.syncing)
+    others: dict[str, tuple[Function, ...]] = {}
+    for function in state.device.functions if state.settings.vectors else ():
+        others[function.name] = (*others.get(function.name, ()), function)
+    body, variables = normalise(state.function, state.device.syncing, others)
     return replace(state, body=body, variables=variables)
+
+
+def _move_arrays(state: State) -> State:
+    variables = dict(state.variables)
+    return replace(state, body=private_arrays.moved(state.body, variables), variables=variables)
 
 
 def _replace_scalars(state: State) -> State:
@@ -110,6 +118,7 @@ def _choose(state: State) -> State:
 
 PASSES: tuple[Pass, ...] = (
     Pass("normalise", _normalise),
+    Pass("private arrays", _move_arrays, lambda state: state.settings.vectors),
     Pass("scalar replacement", _replace_scalars, lambda state: state.settings.vectors),
     Pass("barrier fission", lambda state: replace(state, lowered=Lowered(_cut(state.body, state)))),
     Pass("flatten blocks", _flatten, lambda state: state.flattens),
@@ -133,7 +142,9 @@ def write(
         raise DoesNotApply(line, parsed.fibers)
     _check(parsed, program)
     calls = program.calls if vectors else {}
-    state = State(parsed, program, Settings(tuple(blocks), vectors, program.known.impure, program.simple, program.own, choices, calls))
+    known = program.known
+    settings = Settings(tuple(blocks), vectors, known.impure, program.simple, program.own, choices, calls, frozenset(parsed.template))
+    state = State(parsed, program, settings)
     for step in PASSES:
         if step.applies(state):
             state = step.rewrite(state)

@@ -31,6 +31,8 @@ class Bounds:
     """thread_x is less than each of these."""
     rest: list[Expr] = field(default_factory=list)
     """Guards that stay."""
+    every: tuple[str, str] | None = None
+    """A base and a size: of the threads, those for which base + thread_x is a multiple of the size."""
 
 
 def conjuncts(cond: Expr) -> list[Expr]:
@@ -80,7 +82,37 @@ def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
         both = ("<=", ">=") if operator == "==" else (operator,)
         if not mentions_x(fixed) and all(_bound(one, moving, fixed, unsigned, counting, printer, result) for one in both):
             return
+        if result.every is None and operator == "==" and (every := _multiples(moving, fixed, printer)) is not None:
+            result.every = every
+            return
+        if operator == "<" and not mentions_x(fixed) and (limit := _by_factor(moving, fixed, unsigned, printer)) is not None:
+            result.high.append(limit)  # the guard stays as well
     result.rest.append(part)
+
+
+def _multiples(moving: Expr, fixed: Expr, printer: Printer) -> tuple[str, str] | None:
+    """Return base and size of `(base + thread_x) % size == 0`, where the size is no number: rows are cut at those (`segments.py`)."""
+    inner = ir.bare(moving)
+    if inner.kind != "binary" or inner.name != "%" or literal(fixed) != 0 or literal(inner.children[1]) is not None or mentions_x(inner.children[1]):
+        return None
+    whole, size = inner.children
+    return (printer.expr(at_zero(whole)), printer.expr(size)) if coefficient(whole) == 1 and not_negative(whole) else None
+
+
+def _by_factor(moving: Expr, fixed: Expr, unsigned: str, printer: Printer) -> str | None:
+    """Return the bound of `factor * thread_x < fixed`, for a factor that only the run shows; None for another form."""
+    factors = _product(moving)
+    if sum(is_x(f) for f in factors) != 1 or any(mentions_x(f) and not is_x(f) for f in factors):
+        return None
+    factor = " * ".join(f"(long)({printer.expr(f)})" for f in factors if not is_x(f))
+    return f"ww::bounded((long){f'({unsigned})' if unsigned else ''}({printer.expr(fixed)}), {factor})" if factor else None
+
+
+def _product(expr: Expr) -> list[Expr]:
+    inner = ir.bare(expr)
+    if inner.kind == "binary" and inner.name == "*" and len(inner.children) == 2:
+        return [f for child in inner.children for f in _product(child)]
+    return [inner]
 
 
 def _bound(operator: str, moving: Expr, fixed: Expr, unsigned: str, counting: Set[int], printer: Printer, result: Bounds) -> bool:

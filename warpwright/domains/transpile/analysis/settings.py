@@ -26,3 +26,5 @@ class Settings:
     choices: Choices = BY_RULE
     calls: Mapping[str, str] = field(default_factory=dict)
     """Library function -> what tier vectors calls instead."""
+    constants: frozenset[str] = frozenset()
+    """Names that the compiler knows the value of: parameters of the kernel's template."""

@@ -155,6 +155,8 @@ def _note(
                 if not variables[root.var].dims and not re.search(r"\*|\bauto\b", variables[root.var].type):  # an array in a class
                     controls.append((root.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
         if node.kind == "unary" and node.name == "&" and (root := ir.target(node.children[0])) is not None and root.var is not None:
+            if _is_pointed_to(node.children[0], variables):
+                continue  # the address of what a pointer points to, not of the pointer
             facts.addressed.add(root.var)
             facts.assigned.setdefault(root.var, []).append(stmt)
         if node.kind == "lambda":
@@ -174,6 +176,16 @@ def _note(
 
 def _points(var: Var) -> bool:
     return "*" in var.type and not var.dims and not var.reference
+
+
+def _is_pointed_to(place: Expr, variables: Mapping[int, Var]) -> bool:
+    """Is this p[i], or (p[i]), where p is a pointer?"""
+    place = ir.bare(place)
+    if place.kind != "index" or len(place.children) != 2:
+        return False
+    base = ir.bare(place.children[0])
+    var = variables.get(base.var) if base.kind == "name" and base.var is not None else None
+    return var is not None and _points(var)
 
 
 def _object(node: Expr, variables: Mapping[int, Var]) -> int | None:

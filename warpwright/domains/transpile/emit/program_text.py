@@ -77,6 +77,7 @@ _OPTIONAL = {
     "values": r"\bww::(launch_any|value_of|go)\b|\bcudaLaunch(Cooperative)?Kernel|\bcudaGraph\w+",
     "launch_calls": r"\bcudaLaunch(Cooperative)?Kernel",
     "cooperative": r"\bcudaLaunchCooperativeKernel",
+    "fp8": r"\b__nv_(cvt_\w*fp8\w*|fp8\w*)\b",
     "cublas": r"\bcublas\w+|\bCUBLAS_|\bCUDA_R_\d",
     "cublas_solve": r"\bcublas\w(getr[fsi]Batched|trsm|syrk)\b|\bcublas(FillMode|DiagType|SideMode)_t\b",
     "cublas_lt": r"\bcublasLt(Matmul|Matrix|Epilogue)\w*|\bCUBLASLT_\w+",
@@ -92,7 +93,7 @@ _OPTIONAL = {
     "pipeline_primitives": r"\b__pipeline_\w+",
     "curand": r"\bcurandState\w*|\bcurand(Create|Generate|Status_t|Generator_t)",
     "sobol": r"\bcurandStateSobol|\bcurandDirectionVectors|\bcurand(Create|Generate|Status_t|Generator_t)",
-    "wmma": r"\bwmma\b",
+    "wmma": r"\b(wmma|nvcuda)\b",
     "host": r"\bcuda[A-Z]\w+|\bcuda\w+_t\b|\bmain\s*\(|\bcublas\w+|\bcurand(Create|Generate|Status_t|Generator_t)|" + _DRIVER,
     "host_more": r"\bcuda[A-Z]\w+|\bCUDART_CB\b|" + _DRIVER,
     "driver": r"\bcu(Ctx|Mem|Stream|Event|DevicePrimaryCtx|DeviceGetUuid|Module|Launch|Func|Array|Tex)\w*\s*\("

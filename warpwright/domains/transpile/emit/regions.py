@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.emit import segment_loops, warps
-from warpwright.domains.transpile.emit.writer import Writer
+from warpwright.domains.transpile.emit.writer import IN_COLUMNS, IN_ROWS, Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
-from warpwright.domains.transpile.passes.loops import registers
-from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, ThreadLoop
+from warpwright.domains.transpile.passes.loops import accumulators, registers, rows
+from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, Reshaped, ThreadLoop
 from warpwright.domains.transpile.printing import INDENT
 
 
@@ -38,8 +38,26 @@ def form(writer: Writer, chosen: Form) -> None:
         writer.lines += writer.statements(chosen.stmts)
         writer.store(chosen.stmts)
         writer.loop_tail()
+    elif isinstance(chosen, Reshaped):
+        _reshaped(writer, chosen)
     else:
         _thread_loop(writer, chosen)
+
+
+def _reshaped(writer: Writer, chosen: Reshaped) -> None:
+    """Write a region for a block in another shape: the names of the block's sizes stand for that shape's inside."""
+    shape, plan = chosen.shape, writer.plan
+    writer.open(f"if ({shape.condition})")
+    writer.line(f"const int width = {shape.sizes[0]}, height = {shape.sizes[1]};  // the threads in another shape")
+    writer.open("")
+    writer.line("[[maybe_unused]] const int dim_x = width, dim_y = height;")
+    writer.plan, writer.number = shape.plan, IN_COLUMNS if shape.swapped else IN_ROWS
+    form(writer, chosen.inside)
+    writer.plan, writer.number = plan, IN_ROWS
+    writer.close()
+    writer.otherwise()
+    form(writer, chosen.general)
+    writer.close()
 
 
 def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
@@ -51,30 +69,75 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
         writer.scalar.append(loop.scalar)
     writer.vectorised += loop.simd
     if loop.registers is not None:
-        _in_registers(writer, loop.registers, loop.region)
-    writer.joined = loop.joined
+        _in_registers(writer, loop.registers, loop.region, loop.known)
+    if loop.sums is not None:
+        _in_vectors(writer, loop, loop.sums)
+        return
+    writer.joined, writer.kept, writer.whole_values = loop.joined, loop.kept, loop.whole_values
     if loop.segments is not None:
         segment_loops.write(writer, loop.segments, loop.limits)
     if loop.segments is None or loop.segments.only_if:
-        writer.loop_head([*loop.stmts, *(Evaluate(m) for m in loop.limits.rest)], loop.simd, loop.limits)
-        writer.lines += writer.statements(loop.stmts, loop.simd)
-        writer.store(loop.stmts)
-        writer.loop_tail(loop.limits)
-    writer.joined = ""
+        _rows(writer, loop)
+    writer.joined, writer.kept, writer.whole_values = "", frozenset(), False
     if loop.registers is not None or (loop.segments is not None and loop.segments.only_if):
         writer.close()
 
 
-def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt]) -> None:
+def _rows(writer: Writer, loop: ThreadLoop) -> None:
+    """Write the loop over the threads of each row; where the block's size is known, one more for rows that no bound cuts: its length is known too."""
+    limits, named = loop.limits, [*loop.stmts, *(Evaluate(m) for m in loop.limits.rest)]
+    if not (loop.simd and writer.settings.blocks and limits.high and not limits.rest and not loop.joined and writer.lowered.row == rows.WIDTH):
+        writer.loop_head(named, loop.simd, limits)
+        writer.lines += writer.statements(loop.stmts, loop.simd)
+        writer.store(loop.stmts)
+        writer.loop_tail(limits)
+        return
+    writer.rows(limits)
+    low, high = writer.row_ends(limits)
+    for first, last in (("0", "dim_x"), (low, high)):
+        if last == "dim_x":
+            writer.open(f"if (BX && {low} == 0 && {high} == dim_x)")
+        else:
+            writer.otherwise()
+        writer.thread_head(named, loop.simd, (), first, last)
+        writer.lines += writer.statements(loop.stmts, loop.simd)
+        writer.store(loop.stmts)
+        writer.printer.vector = False
+        writer.close()
+    writer.close()
+    writer.rows_end(limits)
+
+
+def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt], known: tuple[str, str]) -> None:
     """Write the region with its sums in registers, for blocks whose shape is known to fit; the general form follows as `else`."""
-    before = writer.lines
-    writer.lines = []
-    writer.values(stmts, regions.used(stmts) - writer.plan.arrays)
-    values, writer.lines = [line.strip() for line in writer.lines], before
+    values = _values(writer, stmts, regions.used(stmts) - writer.plan.arrays)
     values += [
         f"const {writer.printer.declaration(s)};".replace("const const", "const") for s in stmts if isinstance(s, Declare) and s.init is not None
     ]
-    writer.open("if constexpr (BX && ww::fits_registers(BX))")
-    for text in registers.lines(loop, writer.plan, writer.printer, values, writer.settings.choices):
+    writer.open(f"if constexpr ({'BX && ' if known[0].startswith('B') else ''}ww::fits_registers({known[0]}))")
+    for text in registers.lines(loop, writer.plan, writer.printer, values, writer.settings.choices, known, writer.number):
         writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
     writer.otherwise()
+
+
+def _in_vectors(writer: Writer, loop: ThreadLoop, sums: accumulators.Sums) -> None:
+    """Write the region as vectors of neighbouring threads, and thread by thread what is left of each row."""
+    values = _values(writer, sums.stmts, regions.used(sums.stmts))
+    bounded = bool(loop.limits.low or loop.limits.high or loop.limits.rows)
+    writer.rows(loop.limits)
+    if not bounded:
+        writer.open("")
+    for text in sums.lines(writer.printer, values, *writer.row_ends(loop.limits)):
+        writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
+    writer.thread_head(loop.stmts, False, [], "at_x", writer.row_ends(loop.limits)[1])
+    writer.lines += writer.statements(loop.stmts)
+    writer.close()
+    writer.close()
+
+
+def _values(writer: Writer, stmts: Sequence[Stmt], keys: set[int]) -> list[str]:
+    """Return the declarations of what is recomputed for the statements."""
+    before, writer.lines = writer.lines, []
+    writer.values(stmts, keys)
+    values, writer.lines = [line.strip() for line in writer.lines], before
+    return values

@@ -14,6 +14,9 @@ from warpwright.domains.transpile.passes.loops import rows
 from warpwright.domains.transpile.passes.techniques import Lowered
 from warpwright.domains.transpile.printing import INDENT, Printer, declarator
 
+IN_ROWS, IN_COLUMNS = "(thread_z * dim_y + thread_y) * dim_x + thread_x", "(thread_z * dim_x + thread_x) * dim_y + thread_y"
+"""A thread's number in its block, and where the axes are exchanged."""
+
 
 class Writer:
     """Writes one kernel."""
@@ -37,6 +40,12 @@ class Writer:
         self.labels = iter(range(1, 1_000_000))
         self.joined = ""
         """The width of the rows that run as one in the loop at hand."""
+        self.whole_values = False
+        """Threads have values of several numbers in the loop at hand."""
+        self.number = IN_ROWS
+        """A thread's number in its block."""
+        self.kept: frozenset[int] = frozenset()
+        """Keys of the thread's arrays that are copied in the loop at hand."""
 
     def line(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text if text else "")
@@ -92,19 +101,24 @@ class Writer:
             self.line("    thread_y = one_row ? 0 : thread / dim_x % dim_y, thread_z = one_row ? 0 : thread / (dim_x * dim_y);")
         else:
             self.rows(limits)
-            self.thread_head(stmts, simd, limits.rest, *self.row_ends(limits))
+            self.thread_head(stmts, simd, limits.rest, *self.row_ends(limits), every=limits.every)
             return
         self.values(stmts, keys)
         self.guard(limits.rest)
 
-    def thread_head(self, stmts: Sequence[Stmt], simd: bool | str, guards: Sequence[Expr], low: str, high: str, inner: bool = False) -> None:
+    def thread_head(self, stmts: Sequence[Stmt], simd: bool | str, guards: Sequence[Expr], low: str, high: str, inner: bool = False,
+                    every: tuple[str, str] | None = None) -> None:  # fmt: skip
         """Open the loop over the threads of a row, or of a stretch of it; `inner`: what asks for vectors stands outside."""
         self.simd(simd and not inner)
         keys = regions.used(stmts)
         self.printer.vector = bool(simd)
-        self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
+        if every is None:
+            self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
+        else:
+            base, size = every
+            self.open(f"for (int thread_x = ww::multiple({low}, {base}, {size}); thread_x < {high}; thread_x += (int)({size}))")
         if keys & self.plan.arrays or self.plan.closure(keys) & self.plan.arrays:
-            self.line("const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;")
+            self.line(f"const int thread = {self.number};")
         self.values(stmts, keys)
         self.guard(guards)
 
@@ -112,7 +126,7 @@ class Writer:
         """Ask for the next loop to be vectorised, if that is wanted; a text says how its results are joined."""
         if wanted:
             lanes = f" simdlen({self.settings.choices.lanes})" if self.settings.choices.lanes > 0 else ""
-            self.lines.append(f"#pragma omp simd{lanes}{' ' + wanted if isinstance(wanted, str) else ''}")
+            self.lines.append("#pragma GCC ivdep" if self.whole_values else f"#pragma omp simd{lanes}{' ' + wanted if isinstance(wanted, str) else ''}")  # noqa: E501
 
     def guard(self, guards: Sequence[Expr]) -> None:
         if guards:
@@ -175,7 +189,10 @@ class Writer:
     def load(self, var: Var, place: str, stmts: Sequence[Stmt], declared: bool) -> None:
         if var.space == "lanes" and not declared:
             return  # other lanes read it; this lane's own value is not needed
-        if var.dims or var.key in self.plan.facts.addressed:
+        if var.key in self.kept:
+            self.line(f"{declarator(var)};")
+            self.line(f"std::memcpy({var.name}, {place}, sizeof {var.name});")
+        elif var.dims or var.key in self.plan.facts.addressed:
             self.line(f"auto& {var.name} = {place};")
         elif not declared:
             self.line(f"{declarator(var)} = {place};")
@@ -185,6 +202,8 @@ class Writer:
         changed = {k for s in stmts for k in regions.changed(s)} | self.plan.by_reference(stmts)
         for key in sorted(changed, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables.get(key)
+            if var is not None and key in self.kept:
+                self.line(f"std::memcpy({var.name}_t[thread], {var.name}, sizeof {var.name});")
             if var is None or var.dims or key in self.plan.facts.addressed:
                 continue
             if key in self.plan.arrays:

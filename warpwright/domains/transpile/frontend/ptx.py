@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend import scan, tensor_cores
 from warpwright.domains.transpile.integers import RANK
 
 OPERANDS = {"r": "unsigned int", "l": "unsigned long long", "h": "unsigned short", "f": "float", "d": "double", "n": "int"}
@@ -155,7 +155,7 @@ class _Statement:
         name, _, rest = text.partition(" ")
         operation, *modifiers = name.split(".")
         operands = [self._value(operand) for operand in scan.split_commas(rest)]
-        return self._translated(operation, modifiers, operands) + ";"
+        return self._translated(operation, [*modifiers], operands) + ";"
 
     def _local(self, name: str) -> str:
         return f"_ptx{self.number}_{re.sub(r'[^0-9A-Za-z_]', '', name)}"
@@ -199,6 +199,8 @@ class _Statement:
         if operation == "vabsdiff4" and plain in (["u32"] * 3, ["u32"] * 3 + ["add"]) and len(operands) == 4:
             sums, apart = f"__vsadu4({operands[1]}, {operands[2]}) + {operands[3]}", f"__vabsdiffu4({operands[1]}, {operands[2]})"
             return f"{operands[0]} = {sums if plain[-1] == 'add' else apart}"
+        if (called := tensor_cores.call(operation, modifiers, operands)) is not None:
+            return called
         if operation in ("ld", "st", "ldu"):
             return self._memory("ld" if operation == "ldu" else operation, modifiers, plain, kind, operands)
         if any(operand[0] in "{[" for operand in operands) or not operands:

@@ -262,11 +262,14 @@ def _head(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str, tup
     if first > 0 and tokens[first - 1].text == ">":
         opening_angle = _angles_back(tokens, first - 1)
         if opening_angle is not None and opening_angle > 0 and tokens[opening_angle - 1].text == "template":
-            inside = text[tokens[opening_angle].end : tokens[first - 1].start]
-            header = text[tokens[opening_angle - 1].start : tokens[first - 1].end]
+            inside = _COMMENTS.sub(" ", text[tokens[opening_angle].end : tokens[first - 1].start])
+            header = _COMMENTS.sub(" ", text[tokens[opening_angle - 1].start : tokens[first - 1].end])
             names = tuple(_template_name(part) for part in split_commas(inside))
             return opening_angle - 1, header, tuple(n for n in names if n)
     return first, "", ()
+
+
+_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
 def _specifiers(tokens: Sequence[Token], first: int) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.frontend import clocks, groups, ptx, scan, shifts
+from warpwright.domains.transpile.frontend import clocks, groups, ptx, scan, shifts, tensor_cores
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
 
 DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12",
@@ -133,7 +133,8 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     includes_of, expanded = _included(text, name, defines, tuple(folders))
     includes = [match[1] for match in _KEPT.finditer(expanded)]
     _refuse_missing(expanded, name)
-    body, starts, places = _strip_markers(ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded)))))
+    written = ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded))))
+    body, starts, places = _strip_markers(tensor_cores.with_functions(written, name))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     inserted = sorted([*shifts.insertions(body), *clocks.insertions(body)], key=lambda one: one[0])

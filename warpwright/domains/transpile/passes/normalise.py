@@ -21,19 +21,27 @@ from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare,
 from warpwright.domains.transpile.passes import counted
 
 
-def normalise(kernel: Function, syncing: Mapping[str, tuple[Function, ...]]) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
-    """Return the kernel's body in normal form, and its variables by key. `syncing`: the device functions that synchronise."""
-    worker = _Normaliser(kernel, syncing)
+def normalise(
+    kernel: Function, syncing: Mapping[str, tuple[Function, ...]], others: Mapping[str, tuple[Function, ...]] | None = None
+) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
+    """Return the kernel's body in normal form, and its variables by key.
+
+    syncing: the device functions that synchronise. others: those that may be inlined too, where they take arrays of a thread: in the kernel's own
+    text
+    these may be in registers.
+    """
+    worker = _Normaliser(kernel, syncing, others or {})
     body = worker.parameters(kernel) + worker.block(kernel.body)
     body = counted.loops(body, worker.vars, lambda var: worker.fresh(var.name, var.type, var.line), _with_another)
     return worker.without_returns(body), worker.vars
 
 
 class _Normaliser:
-    def __init__(self, kernel: Function, syncing: Mapping[str, tuple[Function, ...]]) -> None:
+    def __init__(self, kernel: Function, syncing: Mapping[str, tuple[Function, ...]], others: Mapping[str, tuple[Function, ...]]) -> None:
         self.vars: dict[int, Var] = dict(kernel.variables or {})
         self.names = {v.name for v in self.vars.values()}
         self.syncing = syncing
+        self.others = others
         self.keys = itertools.count(-1, -1)
         self.depth = 0
         self.renamed: dict[int, Var] = {}
@@ -147,8 +155,29 @@ class _Normaliser:
             return self.call(expr, before, statement)
         if expr.kind == "call" and expr.children and set(re.findall(r"\w+", ir.text_of(expr.children[0]))) & self.syncing.keys():
             raise DoesNotApply(expr.line, f"a call through `{ir.text_of(expr.children[0])}`, which synchronises")
+        if statement and expr.kind == "call" and (handed := self.takes_arrays(expr)) is not None:
+            return self.inline(expr, handed, [self.take(c, before) for c in expr.children[1:]], before, statement)
         taken = [self.take(c, before) for c in expr.children]
         return expr.with_children(taken)
+
+    def takes_arrays(self, expr: Expr) -> Function | None:
+        """Return the function that a statement calls with arrays of the thread, if it may be inlined."""
+        named = self.others.get(expr.name, ())
+        if len(named) != 1 or len(named[0].parameters) != len(expr.children) - 1 or self.depth:
+            return None
+        function, arrays = named[0], [c for c in expr.children[1:] if self.own_array(c) is not None]
+        if not arrays or function.problem or any(isinstance(s, Return | Raw | Barrier) for s in ir.walk(function.body)):
+            return None
+        try:
+            self.bindings(expr, function, expr.children[1:], expr.line)
+        except DoesNotApply:
+            return None
+        return function
+
+    def own_array(self, expr: Expr) -> Var | None:
+        inner = ir.bare(expr)
+        var = self.vars.get(inner.var) if inner.kind == "name" and inner.var is not None else None
+        return var if var is not None and var.space == "local" and var.dims and not var.reference else None
 
     def call(self, expr: Expr, before: list[Stmt], statement: bool) -> Expr:
         arguments = [self.take(c, before) for c in expr.children[1:]]
@@ -219,11 +248,15 @@ class _Normaliser:
             body.append(last)
         types = self.bindings(expr, function, arguments, line)
         names: dict[int, Var | Expr] = {}
+        moved = {root.var for e in ir.expressions(function.body) if (a := ir.assigned(e)) is not None and a.kind == "name" and (root := a) is not None}  # noqa: E501
         for parameter, argument in itertools.zip_longest(function.parameters, arguments):
             if argument is None or parameter is None:
                 raise DoesNotApply(line, f"{function.name} synchronises and is called with default arguments")
             if (parameter.reference and not parameter.type.startswith("const")) or (parameter.reference and argument.kind == "name"):
                 names[parameter.key] = argument
+                continue
+            if (array := self.own_array(argument)) is not None and parameter.key not in moved:
+                names[parameter.key] = array
                 continue
             kind = (
                 re.sub(r"\s*&\s*$", "", _substitute(parameter.type, types)).removeprefix("const ")

@@ -46,7 +46,7 @@ def choose(lowered: Lowered, settings: Settings) -> Lowered:
     chooser = _Chooser(lowered, settings)
     plan = lowered.plan
     printer = Printer(plan.variables, settings.calls, times=settings.choices.unroll)
-    chooser.nodes(plan.nodes, Scope(plan, settings, printer, lowered.row))
+    chooser.nodes(plan.nodes, Scope(plan, settings, printer, lowered.row, turns=lowered.prologue is None))
     return replace(lowered, forms=chooser.forms, warp_regions=chooser.warp_regions, once=chooser.once, groups=chooser.groups)
 
 

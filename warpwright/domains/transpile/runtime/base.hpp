@@ -127,6 +127,13 @@ template <class F> static inline void at_distance(long distance, F run) {
 }
 static inline bool is_bit(long size, long least) { return size >= least && (size & (size - 1)) == 0; }
 template <class T> static inline int to_next_bit(T sum, long size) { const long left = size - ((long)sum & (size - 1)); return left < 1 << 30 ? (int)left : 1 << 30; }
+// Where a row of threads starts in an array: an unsigned number from 2^32 - 65536 on stands for a negative one, as `i - 1u` is for i = 0.
+static inline long start(unsigned at) { return at >= 0xffff0000u ? (long)(int)at : (long)at; }
+template <class T> static inline long start(T at) { return (long)at; }
+// The first thread from `low` on for which base + thread is a multiple of `size`; and the first that is too far for thread * factor < end, where that is
+// seen: factors that are not positive, or so large that products of them begin again at zero, bound nothing.
+static inline int multiple(long low, long base, long size) { return size > 0 ? (int)(low + (size - (base + low) % size) % size) : (int)low; }
+static inline long bounded(long end, long factor) { return factor > 0 && factor < 1 << 20 ? (end + factor - 1) / factor : 1 << 30; }
 // Shifts in device code are written `x << ww::by(n)`. PTX clamps the amount, which it reads as unsigned: from the width of x on nothing is left, or the
 // sign. By masks, since gcc threads the jumps of `n < 32 ? x << n : 0` through a loop's rounds, which then stays scalar (a hash: 5 times as slow).
 template <class N> struct Amount { N value; constexpr operator N() const { return value; } };
@@ -182,7 +189,8 @@ static inline clock_t ww_clock() { return (clock_t)clock64(); }
 template <class = void> static inline unsigned long long __globaltimer() { return (unsigned long long)clock64(); }
 static inline void __prof_trigger(int) {}
 static inline bool __isShared(const void*) { return true; }
-template <class T> static inline size_t __cvta_generic_to_shared(T* p) { return (size_t)p; }
+namespace ww { inline thread_local const char* last_shared = nullptr; }  // of this block: addresses of shared memory have 32 bits (shared_at)
+template <class T> static inline size_t __cvta_generic_to_shared(T* p) { ww::last_shared = (const char*)p; return (size_t)p; }
 #define __builtin_assume(x) ((void)0)
 
 // Bits.

@@ -40,6 +40,7 @@ V(unsigned short, ushort, 4, 8) V(long, long, 16, 16) V(unsigned long, ulong, 16
 struct uint1 { unsigned x; }; struct alignas(8) uint2 { unsigned x, y; }; struct alignas(16) uint4 { unsigned x, y, z, w; };
 HD uint2 make_uint2(unsigned, unsigned); HD uint3 make_uint3(unsigned, unsigned, unsigned); HD uint4 make_uint4(unsigned, unsigned, unsigned, unsigned);
 
+namespace ww { __device__ char* shared_at(unsigned); } HD size_t __cvta_generic_to_shared(const void*);
 struct curandStatePhilox4_32_10 { uint4 ctr, output; uint2 key; unsigned used; }; typedef curandStatePhilox4_32_10 curandStatePhilox4_32_10_t;
 __device__ void curand_init(unsigned long long, unsigned long long, unsigned long long, curandStatePhilox4_32_10*); __device__ unsigned curand(curandStatePhilox4_32_10*);
 __device__ uint4 curand4(curandStatePhilox4_32_10*); __device__ float curand_uniform(curandStatePhilox4_32_10*); __device__ float4 curand_uniform4(curandStatePhilox4_32_10*);
@@ -158,15 +159,18 @@ HD long long clock64(); HD long clock(); HD long ww_clock(); HD unsigned long lo
 extern "C" HD int printf(const char*, ...); extern "C" HD void* memcpy(void*, const void*, size_t); extern "C" HD void* memset(void*, int, size_t); HD void assert(bool);
 extern "C" HD void* malloc(size_t); extern "C" HD void free(void*); extern "C" void exit(int); extern "C" HD int rand();
 
-#define SMALL(N, P) struct N { unsigned short stored; HD N(); HD N(float); HD N(double); HD N(int); HD N(unsigned); HD operator float() const; HD N& operator+=(N); HD N& operator-=(N); HD N& operator*=(N); HD N& operator/=(N); }; \
+#define SMALL(N, P) struct N { unsigned short stored; N() = default; HD N(float); HD N(double); HD N(int); HD N(unsigned); HD operator float() const; HD N& operator+=(N); HD N& operator-=(N); HD N& operator*=(N); HD N& operator/=(N); }; \
   HD N operator+(N, N); HD N operator-(N, N); HD N operator*(N, N); HD N operator/(N, N); HD N operator-(N); HD bool operator<(N, N); HD bool operator>(N, N); HD bool operator<=(N, N); HD bool operator>=(N, N); HD bool operator==(N, N); \
-  struct alignas(4) P { N x, y; HD P(); HD P(N, N); }; HD P operator+(P, P); HD P operator*(P, P); HD P operator-(P, P); \
+  struct alignas(4) P { N x, y; P() = default; HD P(N, N); }; HD P operator+(P, P); HD P operator*(P, P); HD P operator-(P, P); \
   HD N __hadd(N, N); HD N __hsub(N, N); HD N __hmul(N, N); HD N __hdiv(N, N); HD N __hfma(N, N, N); HD N __hneg(N); HD N __habs(N); HD N __hmax(N, N); HD N __hmin(N, N); \
   HD bool __hgt(N, N); HD bool __hge(N, N); HD bool __hlt(N, N); HD bool __hle(N, N); HD bool __heq(N, N); HD bool __hne(N, N); HD bool __hisnan(N); HD N hexp(N); HD N hlog(N); HD N hsqrt(N); HD N hrsqrt(N); HD N hrcp(N); HD N htanh(N); \
   HD P __hadd2(P, P); HD P __hsub2(P, P); HD P __hmul2(P, P); HD P __h2div(P, P); HD P __hfma2(P, P, P); HD P __hmax2(P, P); HD P __hmin2(P, P); HD P h2exp(P); \
   HD N hlog2(N); HD N hlog10(N); HD N hexp2(N); HD N hfloor(N); HD N hceil(N); HD N htrunc(N); HD N hrint(N); HD N hsin(N); HD N hcos(N); HD P __hneg2(P); HD P __habs2(P); HD P __hgt2(P, P); HD P __hge2(P, P); HD P __hlt2(P, P); HD P __hle2(P, P); HD P __heq2(P, P);
 SMALL(__half, __half2) SMALL(__nv_bfloat16, __nv_bfloat162)
 #undef SMALL
+typedef unsigned char __nv_fp8_storage_t; typedef unsigned short __nv_fp8x2_storage_t; typedef __half __half_raw; enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 }; enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
+HD __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t, __nv_fp8_interpretation_t); HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(float, __nv_saturation_t, __nv_fp8_interpretation_t);
+HD __nv_fp8_storage_t __nv_cvt_double_to_fp8(double, __nv_saturation_t, __nv_fp8_interpretation_t); HD __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw, __nv_saturation_t, __nv_fp8_interpretation_t);
 typedef __half half; typedef __half2 half2; typedef __nv_bfloat16 nv_bfloat16; typedef __nv_bfloat162 nv_bfloat162;
 HD float __half2float(__half); HD __half __float2half(float); HD __half __float2half_rn(float); HD __half __double2half(double); HD __half __int2half_rn(int); HD int __half2int_rn(__half); HD int __half2int_rz(__half);
 HD __half2 __floats2half2_rn(float, float); HD __half2 __float2half2_rn(float); HD float2 __half22float2(__half2); HD __half2 __halves2half2(__half, __half); HD __half2 __half2half2(__half); HD __half2 make_half2(__half, __half);

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.bounds import conjuncts, expand, mentions_x
-from warpwright.domains.transpile.analysis.regions import Plan
+from warpwright.domains.transpile.analysis.regions import Plan, changed
+from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.ir import Block, Declare, Evaluate, Expr, For, If, Stmt, Var
 
 _LAZY = ("&&", "||")
@@ -52,6 +53,41 @@ def guards_apart(stmts: list[Stmt], plan: Plan) -> list[Stmt]:
     for guard in reversed(guards):
         outer = replace(last, cond=guard, then=(outer,), exits=False)
     return [*head, outer]
+
+
+def guard_around(stmts: Sequence[Stmt], plan: Plan) -> list[Stmt]:
+    """Return `value; loop; if (c) { store }` as `if (c) { value; loop; store }`, where what is computed before serves the guarded part alone.
+
+    The guard can then be a bound of the loop over threads, and threads outside compute nothing.
+    """
+    *head, last = stmts
+    if not isinstance(last, If) or last.other or last.constexpr or not ir.is_quiet(last.cond) or not any(isinstance(s, For | Evaluate) for s in head):
+        return list(stmts)
+    own = {s.var.key for s in head if isinstance(s, Declare)} - plan.arrays - plan.lane_arrays
+    inner = {s.var.key for s in ir.walk(tuple(head)) if isinstance(s, Declare)}
+    if any(isinstance(s, Declare) and (s.direct or s.var.key not in own) for s in head) or not all(_is_local(s, inner) for s in head):
+        return list(stmts)
+    touched = {key for s in head for key in changed(s)}
+    fixed = [s for s in head if isinstance(s, Declare) and s.init is not None and ir.is_quiet(s.init) and not plan.facts.assigned.get(s.var.key)]
+    ready = {s.var.key for s in fixed}
+    if any(key in touched and key not in ready for e in (*(s.init for s in fixed if s.init is not None), last.cond) for key in e.keys):
+        return list(stmts)
+    return [*fixed, replace(last, then=(*(s for s in head if s not in fixed), *last.then))]
+
+
+def _is_local(stmt: Stmt, own: set[int]) -> bool:
+    """Does a statement compute values of the thread alone: no store, no jump, no call with an effect?"""
+    for one in ir.walk((stmt,)):
+        if not isinstance(one, Declare | Evaluate | For | If | Block):
+            return False
+        for expr in ir.own_expressions(one):
+            for node in expr.walk():
+                place = ir.assigned(node)
+                if place is not None and not (place.kind == "name" and place.var in own):
+                    return False
+                if node.kind in ("lambda", "other", "lane") or (node.kind == "call" and node.name not in PURE_CALLS):
+                    return False
+    return True
 
 
 def _inside(stmt: Stmt, plan: Plan) -> Stmt:

@@ -6,6 +6,7 @@ Inside the loop over all of them the compiler would mask the store, or leave the
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import regions
@@ -42,6 +43,77 @@ def split(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> tuple[list[Stm
     rest = [opened(guard, set(declared), plan) for guard in bounds(conjuncts(last.cond), plan, printer).rest]
     cut = segments.split([], rest, plan, printer, "dim_x") if rest else None
     return (head, [*again, last]) if not rest or (cut is not None and not cut.only_if and len(cut.only) == len(rest)) else None
+
+
+def parts(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Printer) -> list[list[Stmt]] | None:
+    """Return what is under common guards in runs, each with the values and guards it needs: a narrow `if` is a run of its own.
+
+    `if (in) { s[t] = a[i]; if (t == 0) s[0] = a[i - 1]; if (t == 15) s[17] = a[i + 1]; }`, as tiles with borders are loaded, is three. None
+    where there
+    is no narrow `if`, or runs share values that are loaded or change.
+    """
+    heads = [s for s in stmts if isinstance(s, Declare)]
+    body = [s for s in stmts if not isinstance(s, Declare)]
+    if len(body) < 2 or not any(isinstance(s, If) for s in body):
+        return None
+    if any(s.init is None or s.direct or not ir.is_quiet(s.init) or s.var.reference or s.var.dims or s.var.key in plan.arrays for s in heads):
+        return None
+    changed = {key for s in ir.walk(tuple(body)) for key in regions.changed(s)} | plan.by_reference(body)
+    named = set().union(*(e.keys for e in [*guards, *(s.init for s in heads if s.init is not None)])) | {s.var.key for s in heads}
+    conds = [s.cond for s in body if isinstance(s, If)]
+    if named & changed or any(not ir.is_quiet(c) for c in (*guards, *conds)) or any(c.keys & changed for c in conds):
+        return None
+    runs: list[list[Stmt]] = []
+    wide = False
+    for stmt in body:
+        narrow = isinstance(stmt, If) and _is_narrow(stmt, plan, printer)
+        if narrow or not wide:
+            runs.append([stmt])
+        else:
+            runs[-1].append(stmt)
+        wide = not narrow
+    local = [{key for s in run for key in regions.changed(s) if key not in plan.variables or plan.variables[key].space == "local"} for run in runs]
+    used = [regions.used(run) for run in runs]
+    if len(runs) < 2 or any(mine & theirs for i, mine in enumerate(local) for j, theirs in enumerate(used) if i != j):
+        return None
+    return [_guarded([*_needed(heads, run), *run], guards, heads) for run in runs]
+
+
+def _is_narrow(stmt: If, plan: Plan, printer: Printer) -> bool:
+    if stmt.other or stmt.constexpr:
+        return False
+    limits = bounds(conjuncts(stmt.cond), plan, printer)
+    return not limits.rest and any(e.name == "==" for part in conjuncts(stmt.cond) for e in part.walk() if e.kind == "binary")
+
+
+def _needed(heads: Sequence[Declare], run: Sequence[Stmt]) -> list[Stmt]:
+    keys = set(regions.used(run))
+    kept: list[Stmt] = []
+    for stmt in reversed(heads):
+        if stmt.var.key in keys:
+            keys |= regions.used([stmt])
+            kept.insert(0, stmt)
+    return kept
+
+
+def _guarded(stmts: list[Stmt], guards: Sequence[Expr], heads: Sequence[Declare]) -> list[Stmt]:
+    """Return the statements under the guards, with the declarations that these need in front."""
+    for guard in reversed(guards):
+        stmts = [If(guard, tuple(stmts), line=guard.line)]
+    if not guards:
+        return stmts
+    keys = set().union(*(guard.keys for guard in guards))
+    before = _needed(heads, [ir.Evaluate(guard) for guard in guards]) if keys else []
+    declared = {s.var.key for s in before if isinstance(s, Declare)}
+    inside = [ir.map_expressions(s, lambda e: None) for s in stmts]
+    return [*before, *(_without(s, declared) for s in inside)]
+
+
+def _without(stmt: Stmt, keys: Set[int]) -> Stmt:
+    """Return a guarded list without the declarations of these keys, which stand in front of it."""
+    if not isinstance(stmt, If):
+        return stmt
+    return replace(stmt, then=tuple(_without(s, keys) for s in stmt.then if not (isinstance(s, Declare) and s.var.key in keys)))
 
 
 def _may_wait(key: int, plan: Plan, changed: Set[int]) -> bool:

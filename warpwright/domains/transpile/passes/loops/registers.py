@@ -129,13 +129,20 @@ class _Vector:
         return whole
 
 
-def lines(loop: For, plan: Plan, printer: Printer, values: Sequence[str], choices: Choices = BY_RULE) -> list[str]:
-    """Return the loop in registers. `values`: declarations of what is recomputed for each thread."""
+def lines(
+    loop: For, plan: Plan, printer: Printer, values: Sequence[str], choices: Choices = BY_RULE, known: tuple[str, str] = ("BX", "BY"), number: str = ""  # noqa: E501
+) -> list[str]:
+    """Return the loop in registers.
+
+    values: declarations of what is recomputed for each thread; known: the block's width and height; number: a thread's number in it.
+    """
     assert isinstance(loop.init[0], Declare)
     sums = {_sum(s, plan) for s in loop.body} - {0}
     names = [plan.variables[k].name for k in sorted(sums, key=lambda k: plan.order.get(k, 0))]
     vector = _Vector(plan, loop.init[0].var.key, sums, printer)
-    place = "[(thread_z * dim_y + first_row + nth_row) * dim_x + first_lane + nth_vector * ww::width]"
+    width, height = known
+    row, lane = "(first_row + nth_row)", "(first_lane + nth_vector * ww::width)"
+    place = f"[{number.replace('thread_x', lane).replace('thread_y', row)}]"
     loads = " ".join(f"{n}_r[nth_row][nth_vector] = ww::load(&{n}_t{place});" for n in names)
     stores = " ".join(f"ww::store(&{n}_t{place}, {n}_r[nth_row][nth_vector]);" for n in names)
     each = [
@@ -146,8 +153,8 @@ def lines(loop: For, plan: Plan, printer: Printer, values: Sequence[str], choice
     ]
     return [
         f"// line {loop.line}: the sums of several rows of threads in registers",
-        f"constexpr int vectors_at_once = {_at_once('BX / ww::width', choices.vectors, 'ww::vectors_of(BX)')};",
-        f"constexpr int rows_at_once = {_at_once('BY', choices.rows, 'ww::rows_of(BX, BY)')};",
+        f"constexpr int vectors_at_once = {_at_once(f'{width} / ww::width', choices.vectors, f'ww::vectors_of({width})')};",
+        f"constexpr int rows_at_once = {_at_once(height, choices.rows, f'ww::rows_of({width}, {height})')};",
         "for (int thread_z = 0; thread_z < dim_z; ++thread_z)",
         "for (int first_row = 0; first_row < dim_y; first_row += rows_at_once)",
         "for (int first_lane = 0; first_lane < dim_x; first_lane += vectors_at_once * ww::width) {",

@@ -403,7 +403,7 @@ def _by_bit(expr: Expr, counting: Set[int]) -> _Value:
 def _is_cheap(size: Expr) -> bool:
     """Is this a sum or product that all threads share and that may be looked at at any time?"""
     simple = all(n.kind in ("name", "paren", "member", "literal") or (n.kind == "binary" and n.name in ("+", "-", "*")) for n in size.walk())
-    return simple and not mentions_x(size)
+    return simple and not any(n.kind == "name" and n.name == "threadIdx" for n in size.walk())
 
 
 def _floors(inner: Expr, counting: Set[int]) -> None:

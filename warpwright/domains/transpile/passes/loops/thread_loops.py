@@ -7,7 +7,7 @@ reduction; sums in registers; a row cut into segments; else a plain loop whose b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import regions, vectorise
@@ -15,8 +15,21 @@ from warpwright.domains.transpile.analysis.bounds import Bounds, bounds, whole_b
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
-from warpwright.domains.transpile.passes.loops import if_conversion, index_set_splitting, reductions, registers, rows, segments
+from warpwright.domains.transpile.passes.loops import (
+    accumulators,
+    if_conversion,
+    index_set_splitting,
+    neighbours,
+    private_tiles,
+    reductions,
+    registers,
+    reshaped,
+    rows,
+    segments,
+)
 from warpwright.domains.transpile.printing import Printer
+
+_SEVERAL = frozenset(["float2", "float4", "int2", "int4", "uint2", "uint4", "double2"])
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,10 @@ class Scope:
     """Conditions under which a thread gets here."""
     in_warps: bool = False
     """The loop is over the lanes of a warp."""
+    turns: bool = False
+    """Threads may be looked at in another shape."""
+    known: tuple[str, str] = ("BX", "BY")
+    """The block's width and height where the compiler knows them, as the output writes them."""
 
     @property
     def vectors(self) -> bool:
@@ -76,21 +93,66 @@ class ThreadLoop:
     """Why it is not vectorised, though other loops may be."""
     registers: For | None = None
     """The loop whose sums are in registers, for blocks that are known to fit."""
+    known: tuple[str, str] = ("BX", "BY")
+    """Width and height of such a block, as the output writes them."""
+    sums: accumulators.Sums | None = None
+    """The region as explicit vectors of threads; what is left of a row follows as the loop."""
     segments: segments.Segments | None = None
     joined: str = ""
     """The width of the rows that run as one: `rows.width`."""
+    whole_values: bool = False
+    """The threads have values of several numbers, float4 and the like, which `omp simd` keeps in memory."""
+    kept: frozenset[int] = frozenset()
+    """Keys of the thread's own arrays that are copied for the loop's length, so that they may be in registers."""
 
 
-Form = Parts | Interior | Reduction | ThreadLoop
+@dataclass(frozen=True)
+class Reshaped:
+    """The region for a block in another shape, where the block has it; else as it is."""
+
+    shape: reshaped.Shape
+    inside: Form
+    general: Form
+
+
+Form = Parts | Interior | Reduction | ThreadLoop | Reshaped
 
 
 def region_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
     """Return how a region is written."""
+    if scope.turns and scope.vectors and scope.row == rows.WIDTH:
+        turned = _turned(stmts, scope)
+        if turned is not None:
+            return turned
     interior = _interior(stmts, scope) if scope.vectors and not scope.masks else None
     if interior is None:
         return loop_form(stmts, scope)
     condition, unguarded = interior
     return Interior(condition, loop_form(unguarded, scope), loop_form(stmts, scope))
+
+
+def _turned(stmts: Sequence[Stmt], scope: Scope) -> Form | None:
+    """Return a region for a block in another shape, as a whole or in parts; None where no shape is better."""
+    straight = replace(scope, turns=False)
+    kept = [s for s in stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in scope.plan.arrays)]
+    whole = _shaped(kept, straight)
+    if whole is not None:
+        return whole
+    cut = reshaped.parts(kept, scope.plan)
+    forms = [_shaped(part, straight) for part in cut] if len(cut) > 1 else []
+    if not any(form is not None for form in forms):
+        return None
+    return Parts(tuple(form if form is not None else region_form(part, straight) for form, part in zip(forms, cut, strict=True)))
+
+
+def _shaped(stmts: Sequence[Stmt], scope: Scope) -> Form | None:
+    settings = scope.settings
+    shape = reshaped.shape(stmts, scope.masks, scope.plan, settings.impure, settings.constants)
+    if shape is None:
+        return None
+    masks = tuple(m.map(shape.change) for m in scope.masks)
+    inside = replace(scope, plan=shape.plan, masks=masks, known=shape.known or ("", ""))
+    return Reshaped(shape, region_form(shape.stmts(stmts), inside), region_form(stmts, scope))
 
 
 def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
@@ -103,7 +165,12 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
     if scope.vectors and not scope.masks:
         parts = index_set_splitting.split(stmts, plan, scope.printer)
         if parts is not None:
-            return Parts(tuple(loop_form(part, scope) for part in parts))
+            return Parts(tuple(region_form(part, scope) for part in parts))
+        stmts = if_conversion.guard_around(stmts, plan)
+        inside, guards = _peel(stmts, plan)
+        cut = index_set_splitting.parts(inside, guards, plan, scope.printer)
+        if cut is not None:
+            return Parts(tuple(region_form(part, scope) for part in cut))
         reduction = reductions.vectorised(stmts, plan)
         if reduction is not None:
             return Reduction(reduction)
@@ -114,7 +181,7 @@ def _plain_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     """Return a loop that is not vectorised: its guards stay guards."""
     limits = Bounds(rest=list(scope.masks))
     inner, limits = _opened(stmts, stmts, limits, scope)
-    return ThreadLoop(stmts, inner, limits)
+    return ThreadLoop(stmts, inner, limits, kept=private_tiles.kept(stmts, scope.plan) if scope.settings.vectors else frozenset())
 
 
 def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
@@ -123,15 +190,24 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     guards = [*scope.masks, *own]
     inner, limits = _opened(inner, stmts, bounds(guards, plan, scope.printer), scope)
     inner = if_conversion.without_branches(inner, plan)
+    if limits.every is not None:
+        return ThreadLoop(stmts, inner, limits)
+    if not limits.rest and scope.settings.choices.lanes <= 0 and (sums := accumulators.suits(inner, plan, scope.printer)) is not None:
+        return ThreadLoop(stmts, inner, limits, True, sums=sums)
     cut = segments.split(inner, limits.rest, plan, scope.printer, scope.row)
+    kept = private_tiles.kept(stmts, plan)
+    if private_tiles.along(stmts, kept, plan):
+        return ThreadLoop(stmts, inner, limits, kept=kept)
     scalar = vectorise.unvectorisable(cut.stmts if cut is not None else stmts, plan, scope.settings.simple, scope.settings.own)
     if scalar:
-        return ThreadLoop(stmts, inner, limits, scalar=scalar)
-    in_registers = registers.suits(inner, plan) if not guards and scope.settings.blocks else None
+        return ThreadLoop(stmts, inner, limits, scalar=scalar, kept=kept)
+    fits = scope.known[0] not in ("BX", "BY", "") or (scope.settings.blocks and scope.known[0])
+    in_registers = registers.suits(inner, plan) if not guards and fits else None
     if in_registers is not None:
-        return ThreadLoop(stmts, inner, limits, True, registers=in_registers)
+        return ThreadLoop(stmts, inner, limits, True, registers=in_registers, known=scope.known)
     joined = rows.width([*stmts, *(Evaluate(m) for m in scope.masks)], plan, scope.settings.impure) if scope.row == rows.WIDTH else None
-    return ThreadLoop(stmts, inner, limits, True, segments=cut, joined=joined or "")
+    return ThreadLoop(stmts, inner if cut is not None else neighbours.shown(inner, plan, scope.printer), limits, True, segments=cut, joined=joined or "",  # noqa: E501
+                      whole_values=any(isinstance(s, Declare) and s.var.type in _SEVERAL for s in inner))  # fmt: skip
 
 
 def _opened(inner: list[Stmt], stmts: list[Stmt], limits: Bounds, scope: Scope) -> tuple[list[Stmt], Bounds]:
@@ -139,7 +215,8 @@ def _opened(inner: list[Stmt], stmts: list[Stmt], limits: Bounds, scope: Scope) 
     declared = {s.var.key for s in inner if isinstance(s, Declare)}
     limits.rest = [index_set_splitting.opened(guard, declared, scope.plan) for guard in limits.rest]
     if any(e.var in declared for guard in limits.rest for e in guard.walk()):
-        return stmts, bounds(scope.masks, scope.plan, scope.printer)
+        limits.rest = bounds(scope.masks, scope.plan, scope.printer).rest  # the others stay inside as well as in the bounds
+        return stmts, limits
     return inner, limits
 
 

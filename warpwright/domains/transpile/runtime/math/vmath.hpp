@@ -209,6 +209,30 @@ static constexpr int width = 4;
 typedef float floats __attribute__((vector_size(width * 4)));
 static inline floats load(const float* p) { floats v; __builtin_memcpy(&v, p, sizeof v); return v; }
 static inline void store(float* p, floats v) { __builtin_memcpy(p, &v, sizeof v); }
+// Element x of each of `width` rows that are `step` apart becomes vector x: rows are read whole, and exchanged in registers.
+static inline __attribute__((always_inline)) void load_rows(const float* p, long step, floats* out) {
+  typedef int Order __attribute__((vector_size(width * 4)));
+#pragma GCC unroll 16
+  for (int r = 0; r < width; ++r) out[r] = load(p + r * step);
+#pragma GCC unroll 4
+  for (int bit = 1; bit < width; bit *= 2) {
+    Order first, second;  // lanes of (a, b): of a where the lane's bit is 0 and of b where it is 1, and the other way round
+    for (int i = 0; i < width; ++i) { first[i] = i & bit ? width + (i ^ bit) : i; second[i] = i & bit ? width + i : i ^ bit; }
+#pragma GCC unroll 16
+    for (int r = 0; r < width; ++r)
+      if (!(r & bit)) {
+        const floats a = out[r], b = out[r | bit];
+        out[r] = __builtin_shuffle(a, b, first);
+        out[r | bit] = __builtin_shuffle(a, b, second);
+      }
+  }
+}
+template <class F> static inline __attribute__((always_inline)) floats gathered(F value, int thread) {
+  floats v;
+#pragma GCC unroll 16
+  for (int i = 0; i < width; ++i) v[i] = value(thread + i);
+  return v;
+}
 // How many registers a row of threads takes at once, and how many rows: at most 8 values live in registers.
 constexpr int vectors_of(int bx) { return bx / width >= 4 ? 4 : bx / width; }
 constexpr int rows_of(int bx, int by) { const int most = vectors_of(bx) >= 4 ? 2 : 4; return by % most == 0 ? most : (by % 2 == 0 ? 2 : 1); }

@@ -28,6 +28,12 @@ inline std::vector<char>& dynamic_store() { static thread_local std::vector<char
 static inline char* dynamic_shared() {
   return (char*)(((size_t)dynamic_store().data() + 63) / 64 * 64);
 }
+// What an address of shared memory points to, given its lower 32 bits: the launch's memory, or near what was last converted.
+static inline char* shared_at(unsigned at) {
+  char* const low = dynamic_shared();
+  char* const there = low + (int)(at - (unsigned)(size_t)low);
+  return low && there >= low && there < low + (1 << 18) ? there : (char*)last_shared + (int)(at - (unsigned)(size_t)last_shared);
+}
 static inline void reserve_dynamic_shared(size_t bytes) {
   if (bytes && dynamic_store().size() < bytes + 128) dynamic_store().resize(bytes + 128);
 }

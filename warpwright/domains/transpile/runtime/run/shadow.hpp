@@ -8,7 +8,7 @@ struct Mark {          // the last accesses of one byte
   int writer = -1, reader = -1, other_reader = -1;       // linear thread numbers in the block
   long writer_block = -1, reader_block = -1;
   unsigned writer_epoch = 0, reader_epoch = 0;           // block barriers passed then
-  unsigned writer_warp_epoch = 0, reader_warp_epoch = 0; // meetings of that thread's warp
+  unsigned writer_warp_epoch = 0, reader_warp_epoch = 0, other_warp_epoch = 0; // meetings of that thread's warp
   int writer_line = 0, reader_line = 0;
   bool writer_atomic = false, reader_atomic = false, written = false;
 };
@@ -53,7 +53,7 @@ static void check_race(Mark& m, int kind, int line, bool is_shared) {
     for (int other : {m.reader, m.other_reader}) {
       if (other < 0) continue;
       const bool same_block = m.reader_block == block;
-      if ((same_block && other != me && !ordered(other, m.reader_epoch, m.reader_warp_epoch)) || (!same_block && across)) {
+      if ((same_block && other != me && !ordered(other, m.reader_epoch, other == m.reader ? m.reader_warp_epoch : m.other_warp_epoch)) || (!same_block && across)) {
         report("race", line, who() + " writes what " + (same_block ? "another thread" : "another block") + " read (line " + std::to_string(m.reader_line) + "), with no barrier between");
         break;
       }
@@ -61,8 +61,8 @@ static void check_race(Mark& m, int kind, int line, bool is_shared) {
   }
   if (kind & reads) {
     if (m.reader_epoch != the_block->epoch || m.reader_block != block || m.reader < 0) { m.reader = me; m.other_reader = -1; }
-    else if (m.reader != me) m.other_reader = me;
-    m.reader_block = block; m.reader_epoch = the_block->epoch; m.reader_warp_epoch = warp_epoch(); m.reader_line = line; m.reader_atomic = atomic;
+    else if (m.reader != me) { m.other_reader = me; m.other_warp_epoch = warp_epoch(); }
+    m.reader_block = block; m.reader_epoch = the_block->epoch; if (m.reader == me) m.reader_warp_epoch = warp_epoch(); m.reader_line = line; m.reader_atomic = atomic;
   }
   if (kind & writes) {
     m.writer = me; m.writer_block = block; m.writer_epoch = the_block->epoch; m.writer_warp_epoch = warp_epoch();

@@ -1,0 +1,233 @@
+"""Blocks in another shape, sums as explicit vectors, tiles of a thread, borders and trees.
+
+Their forms, and their answers against one fiber a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+import pytest
+
+from warpwright.domains import transpile
+
+HEAD = "__global__ void {name}(const float* a, const float* b, float* out, int n, int m) {{ "
+EXACT = ("-O2", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno")
+KEPT = "if (at < 4096) out[at] = "
+
+
+def program(bodies: dict[str, str], tier: str = "vectors", blocks: dict[str, tuple[int, int, int]] | None = None) -> transpile.Program:
+    text = "".join(HEAD.format(name=name) + body + "\n}\n" for name, body in bodies.items())
+    return transpile.compile_text(text, "products.cu", tier=tier, blocks=blocks or {})
+
+
+def written(body: str, blocks: tuple[int, int, int] | None = None) -> str:
+    return program({"k": body}, blocks={"k": blocks} if blocks else None).source.partition("static void k_block")[2].partition("static void k_launch")[0]  # noqa: E501
+
+
+# --- forms ----------------------------------------------------------------------------------------------------------------------------
+
+SUM = "float s = 0; for (int k = 0; k < m; ++k) s += a[{row} * m + k] * b[k * n + {col}]; out[{row} * n + {col}] = s;"
+
+
+def test_rows_of_a_known_width_become_rows() -> None:
+    text = written("const int x = threadIdx.x % 32, y = threadIdx.x / 32; " + SUM.format(row="y", col="x"))
+    assert "one_row && 8 <= (32) && dim_x % (32) == 0" in text and "ww::load(&b[k * n + x])" in text
+
+
+def test_axes_are_exchanged_where_neighbours_lie_along_the_other() -> None:
+    text = written("const int row = threadIdx.x, col = threadIdx.y; " + SUM.format(row="row", col="col"))
+    assert "if (dim_y >= 8)" in text and "const int col = thread_x" in text
+    assert "in another shape" not in written("const int row = threadIdx.y, col = threadIdx.x; " + SUM.format(row="row", col="col"))
+
+
+def test_rows_of_each_thread_are_read_whole() -> None:
+    text = written("const int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= n) return; float s = 0; "
+                   "for (int k = 0; k < m; ++k) s += a[r * m + k] * b[k]; out[r] = s;")  # fmt: skip
+    assert "ww::load_rows(" in text and "s_r[nth] += (row_1[nth][nth_step] * b[k])" in text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "float s = 0; for (int k = 0; k < threadIdx.x; ++k) s += a[k * n + threadIdx.x]; out[threadIdx.x] = s;",  # lengths differ
+        "float s = 0; for (int k = 0; k < m; ++k) s += a[(int)b[k * n + threadIdx.x]]; out[threadIdx.x] = s;",  # a gather
+        "float s = 0; for (int k = 0; k < m; ++k) { s += a[k * n + threadIdx.x]; out[k * n + threadIdx.x] = s; }",  # stores inside
+        "double s = 0; for (int k = 0; k < m; ++k) s += a[k * n + threadIdx.x]; out[threadIdx.x] = s;",  # not floats
+    ],
+)
+def test_other_sums_stay_with_the_compiler(body: str) -> None:
+    assert "ww::floats" not in written(body)
+
+
+TILE = """__shared__ float as[8][64], bs[8][64];
+  float sums[4][8] = {}, left[4], right[8];
+  const int x = threadIdx.x % 8, y = threadIdx.x / 8;
+  for (int at = 0; at < m; at += 8) {
+    for (int i = threadIdx.x; i < 512; i += 128) {
+      const int place = (at + i / 64) * n + i % 64; as[i / 64][i % 64] = a[place]; bs[i / 64][i % 64] = b[place]; }
+    __syncthreads();
+    for (int k = 0; k < 8; ++k) {
+      for (int i = 0; i < 4; ++i) left[i] = as[k][y * 4 + i];
+      for (int i = 0; i < 8; ++i) right[i] = bs[k][x * 8 + i];
+      for (int i = 0; i < 4; ++i) for (int j = 0; j < 8; ++j) sums[i][j] += left[i] * right[j];
+    }
+    __syncthreads();
+  }
+  for (int i = 0; i < 4; ++i) for (int j = 0; j < 8; ++j) out[(y * 4 + i) * 64 + x * 8 + j] = sums[i][j];"""
+
+
+def test_a_tile_is_copied_and_its_operands_are_declared_where_they_are_written() -> None:
+    text = written(TILE)
+    assert "std::memcpy(sums, sums_t[thread], sizeof sums);" in text and "std::memcpy(sums_t[thread], sums, sizeof sums);" in text
+    assert "left_t" not in text and "right_t" not in text and "float left[4];" in text
+
+
+@pytest.mark.parametrize("change", [
+    ("float sums[4][8] = {}, left[4], right[8];", "float sums[4][8] = {}, left[4] = {1, 1, 1, 1}, right[8];"), ("i < 4; ++i) left[i]", "i < 3; ++i) left[i]"),  # noqa: E501
+])  # fmt: skip
+def test_an_array_that_is_not_written_whole_stays_where_it_is(change: tuple[str, str]) -> None:
+    assert "left_t" in written(TILE.replace("i < 4; ++i) left[i]", "i < 3; ++i) left[i]").replace(*change))
+
+
+def test_tiles_that_a_function_is_given_are_those_of_the_kernel() -> None:
+    multiply = "template <int M, int N> __device__ void multiply(float* s, const float* l, const float* r) { for (int k = 0; k < 4; ++k) for (int i = 0; i < M; ++i) for (int j = 0; j < N; ++j) s[i * N + j] += l[i] * r[k * N + j]; }\n"  # noqa: E501
+    kernel = "__global__ void k(const float* a, float* out) { float s[32] = {}, l[4]; for (int t = 0; t < 3; ++t) { for (int i = 0; i < 4; ++i) l[i] = a[t * 4 + i]; multiply<4, 8>(s, l, a); __syncthreads(); } for (int i = 0; i < 32; ++i) out[threadIdx.x * 32 + i] = s[i]; }"  # noqa: E501
+    text = transpile.compile_text(multiply + kernel).source.partition("static void k_block")[2].partition("static void k_launch")[0]
+    assert "multiply" not in text and "l_t" not in text and "memcpy(s, s_t[thread]" in text
+
+
+def test_borders_have_loops_of_their_own() -> None:
+    text = written("__shared__ float s[18]; int i = blockIdx.x * 16 + threadIdx.x, t = threadIdx.x + 1; if (i < n) { s[t] = a[i]; "
+                   "if (threadIdx.x == 0 && i > 0) s[0] = a[i - 1]; if (threadIdx.x == 15) s[17] = a[i + 1]; } __syncthreads(); "
+                   "if (i < n) out[i] = s[t - 1] + s[t + 1];")  # fmt: skip
+    assert text.count("for (int thread_x") >= 4 and "if (thread_x == 0" not in text
+
+
+def test_unsigned_neighbours_are_shown() -> None:
+    text = written("const unsigned t = threadIdx.x; __shared__ float s[512]; s[t] = a[t]; __syncthreads(); out[t] = s[t] + s[t + m];")
+    assert "s[ww::start((0) + m) + thread_x]" in text
+
+
+def test_every_nth_thread() -> None:
+    tree = "__shared__ float s[256]; const unsigned t = threadIdx.x; s[t] = a[t]; __syncthreads(); for (unsigned d = 1; d < blockDim.x; d *= 2) { if (%s) s[%s] += s[%s + d]; __syncthreads(); } out[t] = s[t];"  # noqa: E501
+    assert "thread_x += (int)((2 * d))" in written(tree % ("t % (2 * d) == 0", "t", "t"))
+    assert "ww::bounded(" in written("__shared__ float s[256]; const unsigned t = threadIdx.x; s[t] = a[t]; __syncthreads(); for (unsigned d = 1; d < blockDim.x; d *= 2) { const int at = 2 * d * t; if (at < blockDim.x) s[at] += s[at + d]; __syncthreads(); } out[t] = s[t];")  # noqa: E501
+
+
+# --- answers --------------------------------------------------------------------------------------------------------------------------
+
+
+def random_product(random: Random) -> str:
+    """Return a kernel whose threads add up products, looked at in a random shape."""
+    width = random.choice((8, 16, 32))
+    kind = random.choice(("int", "unsigned", "const int", "const unsigned int"))
+    x, y = random.choice((
+        (f"threadIdx.x % {width}", f"threadIdx.x / {width}"), (f"threadIdx.x & {width - 1}", f"threadIdx.x >> {width.bit_length() - 1}"),
+        ("threadIdx.x", "threadIdx.y"), ("threadIdx.y", "threadIdx.x"), ("(int)threadIdx.x", "(int)threadIdx.y"),
+    ))  # fmt: skip
+    row, col = random.sample(("x", "y"), 2)
+    lines = [f"{kind} x = {x}, y = {y}; {kind} row = blockIdx.x * 2 + {row}, col = {col};"]
+    guard = random.choice(("", "if (row < n && col < 30) ", "if (col < 17) "))
+    scale = random.choice(("", "float scale = a[col]; ", "const float scale = a[0]; "))
+    left = random.choice(("a[row * m + k]", "a[k]", "a[row * m + k + 1]", "a[k * n + row]"))
+    right = random.choice(("b[k * n + col]", "b[col * m + k]", "b[k + col]", "b[(k + 1) * n + col]"))
+    step = random.choice(("s += {0} * {1};", "float v = {0} - {1}; s += v * v;", "s -= {0} * {1}; r += {1};", "s = s * 0.5f + {0} * {1};"))
+    loop = random.choice(("for (int k = 0; k < m; ++k) {{ {0} }}", "for (int k = -1; k <= 2; ++k) {{ {1} }}", "for (int k = 1; k < m; k += 2) {{ {0} }}",  # noqa: E501
+                          "for (int j = 0; j < 2; ++j) for (int k = j; k < m; k++) {{ {0} }}"))  # fmt: skip
+    body = loop.format(step.format(left, right), step.format(left.replace("k", "(k + 1)"), right.replace("k", "(k + 1)")))
+    result = "s" + (" * scale" if scale else "") + random.choice(("", " + r", " - out[at]"))
+    lines.append(f"{guard}{{ {scale}float s = 0, r = 1; {body} const int at = (blockIdx.x * 256 + {row}) * 256 + col; out[at] = {result}; }}")
+    if guard and random.random() < 0.5:
+        lines[-1] = f"{scale}float s = 0, r = 1; {body} const int at = (blockIdx.x * 256 + {row}) * 256 + col; {guard}out[at] = {result};"
+    return " ".join(lines)
+
+
+def random_tile(random: Random) -> str:
+    """Return a kernel whose threads keep a tile of sums over barriers."""
+    rows, cols, depth = random.choice((1, 2, 4)), random.choice((2, 4, 8)), random.choice((1, 3, 4))
+    flat = random.random() < 0.5
+    place = (lambda i, j: f"sums[{i} * {cols} + {j}]") if flat else (lambda i, j: f"sums[{i}][{j}]")
+    size = f"[{rows * cols}]" if flat else f"[{rows}][{cols}]"
+    start = random.choice((" = {}", " = {0.f}"))
+    width = random.choice((4, 8, 16))
+    order = random.choice(("for (int k = 0; k < DEPTH; ++k) { LEFT RIGHT ADD }", "LEFT for (int k = 0; k < DEPTH; ++k) { RIGHT ADD }",
+                           "for (int k = 0; k < DEPTH; ++k) { if (k == 1) { LEFT } RIGHT if (k > 0) { ADD } }"))  # fmt: skip
+    first = "0" if "LEFT for" in order else "k"
+    inside = (
+        order.replace("LEFT", f"for (int i = 0; i < {rows}; ++i) left[i] = as[({first} * 8 + y + i) % 64];")
+        .replace("RIGHT", f"for (int j = 0; j < {cols}; ++j) right[j] = bs[(k * 8 + x + j) % 64];")
+        .replace("ADD", f"for (int i = 0; i < {rows}; ++i) for (int j = 0; j < {cols}; ++j) {place('i', 'j')} += left[i] * right[j];")
+        .replace("DEPTH", str(depth))
+    )
+    lines = [
+        f"__shared__ float as[64], bs[64]; float sums{size}{start}, left[{rows}] = {{}}, right[{cols}] = {{}};",
+        f"const unsigned x = threadIdx.x % {width}, y = threadIdx.x / {width};",
+        "for (int t = 0; t < 3; ++t) {",
+        "if (threadIdx.x < 64) { as[threadIdx.x] = a[t * 64 + threadIdx.x]; bs[threadIdx.x] = b[t * 64 + threadIdx.x]; } __syncthreads();",
+        inside,
+        random.choice(("", f"if (t == 1) for (int j = 0; j < {cols}; ++j) {place('0', 'j')} *= 0.5f;")),
+        "__syncthreads(); }",
+        f"float all = left[0]; for (int i = 0; i < {rows}; ++i) for (int j = 0; j < {cols}; ++j) all = all * 3 + {place('i', 'j')};"
+        if random.random() < 0.3
+        else f"float all = 0; for (int i = 0; i < {rows}; ++i) for (int j = 0; j < {cols}; ++j) all = all * 3 + {place('i', 'j')};",
+        "const int at = blockIdx.x * 256 + threadIdx.x; " + KEPT + "all;",
+    ]
+    return " ".join(lines)
+
+
+def random_border(random: Random) -> str:
+    """Return a kernel that loads a tile with borders, or goes up a tree, with indices of a random type."""
+    kind = random.choice(("int", "unsigned"))
+    lines = [f"__shared__ float s[300]; const {kind} t = threadIdx.x, i = blockIdx.x * blockDim.x + t; for (int j = threadIdx.x; j < 300; j += blockDim.x) s[j] = j; __syncthreads();"]  # noqa: E501
+    border = random.choice((
+        "if (i < n) { s[t + 1] = a[i]; if (t == 0 && i > 0) s[0] = a[i - 1]; if (t == blockDim.x - 1) s[t + 2] = a[i + 1]; }",
+        "s[t + 4] = i < n ? a[i] : 0.f; if (t < 4) { s[t] = i >= 4 ? a[i - 4] : 0.f; s[t + 4 + blockDim.x] = i + blockDim.x < n ? a[i + blockDim.x] : 0.f; }",  # noqa: E501
+        "s[t] = a[i]; if (t == 3) { s[270] = b[i]; } if (i < n && t == 5) s[271] = a[i] * 2;",
+        "float v = a[i]; if (i < n) { s[t] = v; if (t == 0) s[260] = v * 2; }",
+    ))  # fmt: skip
+    after = random.choice((
+        "float sum = 0; for (int j = 0; j <= 8; ++j) sum += s[t + j]; if (i < n) out[i] = sum;", "if (i + 1 < n) out[i] = s[t] + s[t + m] * s[271 - t];",  # noqa: E501
+        "float v = s[t + 1]; if (t % 2 == 0) v = v + s[t]; out[i] = v;",
+    ))  # fmt: skip
+    tree = random.choice((
+        "", f"for ({kind} d = 1; d < blockDim.x; d *= 2) {{ if (t % (2 * d) == 0) s[t] += s[t + d]; __syncthreads(); }}",
+        f"for ({kind} d = 1; d < blockDim.x; d *= 2) {{ {kind} at = 2 * d * t; if (at < blockDim.x) s[at] += s[at + d]; __syncthreads(); }}",
+        f"for ({kind} d = blockDim.x / 2; d > 0; d >>= 1) {{ if (t < d) s[t] += s[t + d]; __syncthreads(); }}",
+        f"for ({kind} d = 1; d < 40; d += m % 3 + 1) {{ if ((t + 3) % d == 0 && t > 2) s[t] = s[t] * 2 + d; __syncthreads(); }}",
+    ))  # fmt: skip
+    pairs = random.choice(("", "float2 p = reinterpret_cast<const float2*>(a)[i]; p.x = p.x * 2 + s[t], p.y -= p.x; reinterpret_cast<float2*>(out + 4096)[i] = p; __syncthreads();"))  # noqa: E501
+    lines += [border, "__syncthreads();", pairs, tree, after]
+    return " ".join(lines)
+
+
+def agree(makers: list[Callable[[Random], str]], seed: int, count: int) -> None:
+    random = Random(seed)
+    bodies = {f"k{i}": makers[i % len(makers)](random) for i in range(count)}
+    sheets = (64, 1, 1), (128, 1, 1), (256, 1, 1), (16, 16, 1), (8, 12, 1), (32, 4, 1)
+    shapes = {name: random.choice(sheets if "threadIdx.y" in body else sheets[:3]) for name, body in bodies.items()}
+    known = {name: shape for name, shape in shapes.items() if random.random() < 0.5}
+    vectors, fibers = program(bodies, blocks=known).load(EXACT), program(bodies, "fibers").load(("-O0", *EXACT[1:]))
+    rng = np.random.default_rng(seed)
+    a, b = (rng.normal(0, 3, 1 << 14).astype(np.float32) for _ in range(2))
+    for name, shape in shapes.items():
+        for grid, n, m in ((1, 33, 5), (3, 200, 17), (4, 400, 24)):
+            seen, expected = (np.ones(1 << 18, np.float32) for _ in range(2))
+            vectors[name][grid, shape](a, b, seen, n, m)
+            fibers[name][grid, shape](a, b, expected, n, m)
+            assert np.array_equal(seen, expected, equal_nan=True), (bodies[name], shape, name in known, grid, n, m)
+
+
+@pytest.mark.compiler
+def test_answers_are_those_of_fibers_to_the_bit() -> None:
+    agree([random_product, random_tile, random_border], 5, 18)
+
+
+@pytest.mark.slow
+@pytest.mark.compiler
+@pytest.mark.parametrize("maker", [random_product, random_tile, random_border])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_many_answers_are_those_of_fibers_to_the_bit(maker: Callable[[Random], str], seed: int) -> None:
+    agree([maker], seed, 40)
