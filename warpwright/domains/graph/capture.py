@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch import fx
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from warpwright.domains.graph import recurrent, results
+from warpwright.domains.graph import results
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
+from warpwright.domains.graph.tracing import Traced, inlined
 from warpwright.errors import CaptureError
 from warpwright.tasks import taskfile
 
@@ -50,11 +50,11 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
         raise CaptureError(f"an input is a {type(other).__name__}, which a call may write: expected tensors, numbers and containers of them")
     program, structure = _export(model, arguments)
     graph, roles = _own_graph(program)
-    make_functional(graph)
-    remove_dead(graph)
     try:
+        make_functional(graph)
+        remove_dead(graph)
         propagate(graph)
-    except (RuntimeError, NotImplementedError, TypeError) as error:
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
         raise CaptureError(f"the exported graph does not run on the meta device: {_first_line(error)}") from error
     returned: Any = graph.output_node().args[0]
     names = tuple(name for name, (kind, _) in roles.items() if kind == "input")
@@ -80,19 +80,6 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
     )
 
 
-class _Traced(TorchFunctionMode):
-    """Let `torch.tensor(0.5, device=x.device)` in a model's forward keep its value, which the meta device would lose; and keep recurrent
-    networks whole."""
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        number = function is torch.tensor and args and isinstance(args[0], bool | int | float)
-        if number and torch.device(kwargs.get("device") or "cpu").type == "meta":
-            kwargs["device"] = "cpu"
-        whole = recurrent.as_one(function, args, kwargs)
-        return function(*args, **kwargs) if whole is None else whole
-
-
 def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[torch.export.ExportedProgram, Any]:
     """Return the exported program with flat results, and the structure of what the model returns."""
     structures: list[Any] = []
@@ -110,7 +97,7 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[torch.e
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             model.__dict__["forward"] = flat
-            with _Traced():
+            with Traced():
                 return torch.export.export(model, arguments), structures[-1]
     except CaptureError:
         raise
@@ -137,18 +124,16 @@ def _own_graph(program: torch.export.ExportedProgram) -> tuple[fx.Graph, dict[st
         if output.kind != OutputKind.USER_OUTPUT:
             raise CaptureError(f"expected plain results, saw a result of kind {output.kind.name}")
     graph = fx.Graph()
-    twin: dict[fx.Node, fx.Node] = {}
     own_roles: dict[str, tuple[str, str]] = {}  # fx renames what shadows a Python builtin: `input` becomes `input_1`
-    for node in program.graph.nodes:
-        if node.op == "get_attr" or isinstance(node.target, torch._ops.HigherOrderOperator):
-            raise CaptureError(f"expected aten operators only, saw {node.op} {node.target}")
-        args, kwargs = fx.map_arg((node.args, node.kwargs), twin.__getitem__)
-        new = graph.create_node(node.op, node.target, args, kwargs, name=node.name)
-        if node.op == "placeholder":
-            own_roles[new.name] = roles[node.name]
-            new.meta["role"] = roles[node.name][0]
-            new.meta["val"] = _meta_tensor(node.meta.get("val"))
-        twin[node] = new
+
+    def placed(node: fx.Node) -> fx.Node:
+        new = graph.create_node("placeholder", node.target, (), {}, name=node.name)
+        own_roles[new.name] = roles[node.name]
+        new.meta["role"] = roles[node.name][0]
+        new.meta["val"] = _meta_tensor(node.meta.get("val"))
+        return new
+
+    graph.output(inlined(program.graph_module, graph, placed))
     return graph, own_roles
 
 

@@ -454,7 +454,7 @@ def run(
                 env[node] = _cast(feeds[node.name], dtype)
             elif node.op == "call_function":
                 args, kwargs = fx.map_arg((node.args, node.kwargs), env.__getitem__)
-                env[node] = node.target(*_types(args, dtype), **on_device(_types(kwargs, dtype), device))
+                env[node] = node.target(*on_device(_types(args, dtype), device), **on_device(_types(kwargs, dtype), device))
     found = tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results)
     return found if flat else nest(ir.structure, found)
 
