@@ -39,8 +39,11 @@ def capture(reference: taskfile.Reference) -> GraphIR:
         return unreadable(model, inputs, error.message)
 
 
-def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
-    """Return the IR of `model(*inputs)`. Both may lie on any device; neither is run or changed."""
+def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool = False) -> GraphIR:
+    """Return the IR of `model(*inputs)`. Both may lie on any device; neither is run or changed.
+
+    `gradients`: it will be differentiated, so that regions without gradients are told from others.
+    """
     if any(tensor.device.type != "meta" for tensor in (*model.parameters(), *model.buffers())):
         model = copy.deepcopy(model).to("meta")
     arguments = pytree.tree_map(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x, tuple(inputs))
@@ -48,7 +51,7 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
     other = next((leaf for leaf in leaves if not isinstance(leaf, torch.Tensor | bool | int | float | str | None)), None)
     if other is not None:
         raise CaptureError(f"an input is a {type(other).__name__}, which a call may write: expected tensors, numbers and containers of them")
-    program, structure = _export(model, arguments)
+    program, structure = _export(model, arguments, gradients)
     graph, roles = _own_graph(program)
     try:
         make_functional(graph)
@@ -80,7 +83,7 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
     )
 
 
-def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[torch.export.ExportedProgram, Any]:
+def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool) -> tuple[torch.export.ExportedProgram, Any]:
     """Return the exported program with flat results, and the structure of what the model returns."""
     structures: list[Any] = []
     own, forward = model.__dict__.get("forward"), model.forward
@@ -94,7 +97,7 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[torch.e
     previous = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # export logs the graph of a failure before raising it
     try:
-        with warnings.catch_warnings(), torch.no_grad():
+        with warnings.catch_warnings(), torch.set_grad_enabled(gradients):
             warnings.simplefilter("ignore")
             model.__dict__["forward"] = flat
             with Traced():

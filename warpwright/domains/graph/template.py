@@ -215,3 +215,11 @@ if __name__ == "__main__":
     self_test()
     self_benchmark()
 '''
+
+
+def step_tail() -> str:
+    """Return TAIL for a training step: the gradients are compared as the results are."""
+    text = TAIL.replace("list(get_inputs())", "list(get_step_inputs())")
+    for name, step in (("ModelNew", "StepNew"), ("Model", "Step")):
+        text = text.replace(f"{name}(*get_init_inputs())", f"{step}(*get_init_inputs())")
+    return text.replace('            assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"\n', "")

@@ -93,4 +93,7 @@ def _region(module: torch.nn.Module, node: fx.Node, graph: fx.Graph, twin: dict[
         raise CaptureError(f"expected aten operators only, saw {what}")
     assert isinstance(where, fx.Node)
     values = iter(fx.map_arg(given, twin.__getitem__))
-    return inlined(getattr(module, str(where.target)), graph, lambda _: next(values))
+    made = inlined(getattr(module, str(where.target)), graph, lambda _: next(values))
+    if node.target is wrap_with_set_grad_enabled and not node.args[0]:
+        made = fx.map_arg(made, lambda result: graph.call_function(torch.ops.aten.detach.default, (result,)))
+    return made

@@ -178,12 +178,24 @@ class _Watch:
         except (KeyError, IndexError):
             return "model", "a parameter is not where it was: optimize the model as it is now"
         if torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in (*leaves, *tensors)):
-            return "grad", "gradients are wanted: call it under torch.no_grad() or inference_mode(), or freeze it with requires_grad_(False)"
+            reason = self.without_gradients(leaves, tensors)
+            if reason:
+                return "grad", reason
         stamp = [(t.data_ptr(), t.nbytes) for t in tensors]
         if stamp != self.stamp:
             self.unlike, self.pins = self.how_unlike(tensors), [t.detach() for t in tensors]  # a pinned address is not given to another tensor
             self.stamp = stamp
         return ("state", f"{self.unlike}: convert the model back, or optimize it as it is now") if self.unlike else None
+
+    def without_gradients(self, leaves, tensors):
+        """Return why there is no faster program for a call that wants gradients, or ""; `gradients` names those that there are (None: any)."""
+        if "gradients" not in self.verified:
+            return "gradients are wanted: call it under torch.no_grad() or inference_mode(), or freeze it with requires_grad_(False)"
+        known = self.verified["gradients"]
+        names = [name for name, *_ in self.verified["inputs"]] + list(self.verified["state"] or ())
+        wanted = [name for name, t in zip(names, (*leaves, *tensors), strict=False) if getattr(t, "requires_grad", False)]
+        new = [name for name in wanted if known is not None and name not in known]
+        return f"the gradient of {new[0]} is wanted and was not verified: optimize it with that gradient" if new else ""
 
     def how_unlike(self, tensors):
         """Return how the state differs in kind from the verified one, or ""."""
