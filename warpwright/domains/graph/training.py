@@ -20,9 +20,24 @@ from torch._decomp import get_decompositions
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from warpwright.domains.graph import recurrent
 from warpwright.domains.graph.capture import from_module, unreadable
 from warpwright.domains.graph.cpp.calls import ELEMENTWISE
-from warpwright.domains.graph.ir import GraphIR, Training, aten, edit, has_effect, is_op, is_tensor, remove_dead, shape, sort, value, written
+from warpwright.domains.graph.ir import (
+    GraphIR,
+    Training,
+    ancestors,
+    aten,
+    edit,
+    has_effect,
+    is_op,
+    is_tensor,
+    remove_dead,
+    shape,
+    sort,
+    value,
+    written,
+)
 from warpwright.domains.graph.meta import on_device, propagate
 from warpwright.domains.graph.training_text import halves, shares_memory
 from warpwright.errors import CaptureError, NotApplicable
@@ -81,7 +96,7 @@ def capture_step(reference: taskfile.Reference) -> GraphIR:
 
 
 def _reached(ir: GraphIR) -> tuple[str, ...]:
-    """Return the inputs and parameters to which gradients flow; CaptureError where torch cannot say."""
+    """Return the inputs and parameters to which gradients flow; where the graph cannot be differentiated, all that a result is computed from."""
     training = ir.training
     assert training is not None
     device = torch.device("meta")
@@ -90,8 +105,9 @@ def _reached(ir: GraphIR) -> tuple[str, ...]:
             made, sources = _run(ir, [_fake(node, device) for node in _placeholders(ir)], device)
             ends = [item for item in made if isinstance(item, torch.Tensor) and item.requires_grad]
             gradients = torch.autograd.grad(ends, sources, [torch.empty_like(end) for end in ends], allow_unused=True)
-        except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
-            raise CaptureError(f"torch cannot differentiate the graph: {str(error).strip().splitlines()[0][:200]}") from error
+        except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+            read = {found.name for node in ir.results if isinstance(node, fx.Node) for found in ancestors(node)}
+            return tuple(name for name in training.wanted if name in read)
     return tuple(name for name, gradient in zip(training.wanted, gradients, strict=True) if gradient is not None)
 
 
@@ -148,6 +164,8 @@ def _run(ir: GraphIR, values: Sequence[Any], device: torch.device) -> tuple[tupl
     for node in ir.graph.nodes:
         if node.op == "call_function":
             args, kwargs = fx.map_arg((node.args, node.kwargs), env.__getitem__)
+            if getattr(node.target, "namespace", "") == recurrent.NAMESPACE:
+                raise RuntimeError(f"{node.target} is one call, whose gradient only autograd knows")
             with torch.set_grad_enabled(not written(node) or bool(node.users)):  # statistics have no gradients
                 env[node] = node.target(*on_device(args, device), **on_device(kwargs, device))
     return tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results), [sources[name] for name in training.wanted]
