@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import logging
 import warnings
@@ -18,9 +17,10 @@ from warpwright.domains.graph import results
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
-from warpwright.domains.graph.tracing import Traced, inlined
+from warpwright.domains.graph.tracing import Traced, arrays_as_literals, inlined
 from warpwright.errors import CaptureError
 from warpwright.tasks import taskfile
+from warpwright.tasks.copying import copied
 
 _ROLES = {
     InputKind.USER_INPUT: "input",
@@ -45,7 +45,7 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
     `gradients`: it will be differentiated, so that regions without gradients are told from others.
     """
     if any(tensor.device.type != "meta" for tensor in (*model.parameters(), *model.buffers())):
-        model = copy.deepcopy(model).to("meta")
+        model = copied(model).to("meta")
     arguments = pytree.tree_map(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x, tuple(inputs))
     leaves = pytree.tree_leaves(arguments)
     other = next((leaf for leaf in leaves if not isinstance(leaf, torch.Tensor | bool | int | float | str | None)), None)
@@ -100,7 +100,7 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool)
         with warnings.catch_warnings(), torch.set_grad_enabled(gradients):
             warnings.simplefilter("ignore")
             model.__dict__["forward"] = flat
-            with Traced():
+            with Traced(), arrays_as_literals():
                 return torch.export.export(model, arguments), structures[-1]
     except CaptureError:
         raise

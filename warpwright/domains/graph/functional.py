@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import fx
 
-from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, role, shape, written
+from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, role, shape, value, written
 from warpwright.domains.graph.meta import infer
 from warpwright.errors import CaptureError
 
@@ -166,12 +166,11 @@ class _Memory:
     def _inverse(self, view: fx.Node) -> tuple[fx.Node, Callable[[fx.Node, fx.Node], tuple[Any, tuple[Any, ...]]]]:
         """Return what `view` is a view of, and the call that gives that from what it held and from the view's new value."""
         base, *rest = self.taken[view][0]
-        sizes = list(shape(view))
         if view.target is operator.getitem:
             return self._inverse_of_piece(view)
         if view.target in _SCATTER:
             return base, lambda held, new: (_SCATTER[view.target], (held, new, *rest))
-        if view.target in _SAME_ORDER or (list(shape(base)) == sizes and is_op(view, aten.to, aten.expand)):
+        if view.target in _SAME_ORDER or _is_whole(view, base):
             return base, lambda held, new: (aten.reshape.default, (new, list(shape(base))))
         if is_op(view, aten.transpose.int, aten.t.default, aten.numpy_T.default):
             return base, lambda held, new: (view.target, (new, *rest))
@@ -190,6 +189,12 @@ class _Memory:
             start = sum(part.shape[dim] for part in several.meta["val"][:index])
             return base, lambda held, new: (aten.slice_scatter.default, (held, new, dim, start, start + shape(new)[dim]))
         raise CaptureError(f"expected an in-place write through a slice or a view of the whole, saw one through {several.target}")
+
+
+def _is_whole(view: fx.Node, base: fx.Node) -> bool:
+    """Is the view its base, element for element: a dropout that is off, a conversion to the type that it has?"""
+    a, b = value(view), value(base)
+    return bool(a.shape == b.shape and a.stride() == b.stride() and a.storage_offset() == b.storage_offset())
 
 
 def _anyhow(op: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from warpwright.errors import CaptureError
 _LITERALS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor})
 """What makes a tensor of values in the program's text; the meta device would lose them."""
 
+_INDEXING = frozenset({torch.Tensor.__getitem__, torch.Tensor.__setitem__})
+
 _FACTORIES = frozenset(_device_constructors()) - _LITERALS
 
 
@@ -30,8 +33,10 @@ class Traced(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if function in _LITERALS or function is torch.from_numpy:
+        if function in _LITERALS:
             return _literal(function, args, kwargs)
+        if function in _INDEXING:
+            args = (args[0], _index(args[1]), *args[2:])
         if function in _FACTORIES and _on_cpu(kwargs.get("device")):
             kwargs["device"] = "meta"
         if function is torch.Tensor.cpu:
@@ -52,8 +57,30 @@ def _literal(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if given is not None and not _on_cpu(given) and torch.device(given).type != "meta":
         kwargs["device"] = given
         return function(*args, **kwargs)
-    made = function(*args, **kwargs) if function is torch.from_numpy else function(*args, **kwargs, device="cpu")
+    made = function(*args, **kwargs, device="cpu")
     return made if made.dim() == 0 else made.to("meta")
+
+
+def _index(index: Any) -> Any:
+    """Return an index whose lists are tensors of positions: torch would make them where the indexed tensor is, on the meta device."""
+    if isinstance(index, tuple):
+        return tuple(map(_index, index))
+    if type(index).__module__ == "numpy" and getattr(index, "ndim", 0) == 1:
+        index = index.tolist()
+    if not isinstance(index, list) or not index or not all(isinstance(item, bool | int) for item in index):
+        return index
+    return torch.tensor([i for i, item in enumerate(index) if item] if isinstance(index[0], bool) else index)
+
+
+@contextlib.contextmanager
+def arrays_as_literals() -> Iterator[None]:
+    """Let `torch.from_numpy` make tensors as `torch.tensor` does, which a mode sees."""
+    original = torch.from_numpy
+    torch.from_numpy = lambda ndarray: torch.tensor(ndarray)
+    try:
+        yield
+    finally:
+        torch.from_numpy = original
 
 
 def inlined(module: torch.nn.Module, graph: fx.Graph, placed: Callable[[fx.Node], Any]) -> Any:

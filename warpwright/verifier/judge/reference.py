@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from warpwright.base import Case, Errors, Precision, Task
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
+from warpwright.tasks.copying import copied
 from warpwright.verifier.draw import STRIDED, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, tf32
 from warpwright.verifier.judge.compensated import Compensated
@@ -205,7 +205,7 @@ class Original:
 
     def _widened(self) -> torch.nn.Module | None:
         try:
-            return copy.deepcopy(self.model).double()
+            return copied(self.model).double()
         except (RuntimeError, TypeError) as error:
             self.wide_problem = f"the model cannot be copied to float64: {error}"
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
@@ -25,9 +24,13 @@ class Differentiate:
 
     target: str
     name: str = "differentiate"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("fuse_cpp", params=(("calls", 1),)), fuse_cuda(1, DEFAULT)))
-    """Alone it only saves what autograd costs the host: kernels are what it is for."""
     forms: tuple[tuple[bool, bool], ...] = ((True, True), (False, True), (True, False), (False, False))
+
+    @property
+    def traits(self) -> Traits:
+        """Alone it only saves what autograd costs the host: kernels are what it is for."""
+        kernels = fuse_cuda(1, DEFAULT) if self.target == "cuda" else Action("fuse_cpp", params=(("calls", 1),))
+        return Traits("S", tried_first=True, best_with=(kernels,))
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the forms for a training step that is not differentiated yet."""
