@@ -33,15 +33,16 @@ __all__ = ["__version__", "accelerate", "backend", "optimize", "task"]
 
 def optimize(
     module: torch.nn.Module | Callable[..., Any], args: Sequence[Any] | torch.Tensor = (), kwargs: Mapping[str, Any] | None = None, *,
-    budget: str = "60s", search: str = "ladder", target: str | None = None, precision: Precision = "strict", mode: Mode = "eval",
-    baselines: Sequence[str] = (), seed: int = 0, out: str | Path | None = None, archive: str | Path = ".warpwright/archive.db",
-    again: bool = False, calibrate: bool = False, progress: bool = True, callback: Callable[[Record], None] | None = None,
+    budget: str = "60s", search: str = "ladder", target: str | None = None, precision: Precision = "strict",
+    mode: Mode | None = None, baselines: Sequence[str] = (), seed: int = 0, out: str | Path | None = None,
+    archive: str | Path = ".warpwright/archive.db", again: bool = False, calibrate: bool = False, backward: bool = False, progress: bool = True,
+    callback: Callable[[Record], None] | None = None,
 ) -> Result:  # fmt: skip
     """Make `module(*args, **kwargs)` faster within `budget`; return the result, whose `module` is verified against the original.
 
     The module of the result has the signature and the state of the original, and is `module` itself where nothing was proven faster. It is verified
-    for the shapes of the example arguments, without gradients, and in `mode`; a call of another kind takes the original's forward, with one
-    warning.
+    for the shapes of the example arguments, in `mode`, and without gradients (or, with `backward`, for training); a call of another kind takes the
+    original's forward, with one warning.
 
     Args:
         module: a module or a function.
@@ -51,13 +52,14 @@ def optimize(
         search: greedy, beam, evolve, random or ladder.
         target: cpu or cuda; cuda where there is a GPU.
         precision: strict allows twice the original's own error against float64; tf32 and bf16 allow that of these types.
-        mode: eval, train, or as_is for the training flags as they are.
+        mode: eval, train, or as_is for the training flags as they are; eval, and train with `backward`.
         baselines: names of the programs to be faster than; all that the device has.
         seed: of the search's random numbers.
         out: folder for optimized.py, report.html and report.json (warpwright-out/NAME).
         archive: the file that remembers what was measured.
         again: measure although the archive has the answer of an earlier run.
         calibrate: verify with drawn, well-scaled parameters: for a network that was never trained, whose outputs hardly depend on its inputs.
+        backward: make a training step faster, forward and backward together: the gradients are verified as the results are.
         progress: show what is being done, on standard error.
         callback: is given each record as soon as there is one.
     """
@@ -66,7 +68,7 @@ def optimize(
 
     return front.optimize(
         module, args, kwargs, budget=budget, search=search, target=target, precision=precision, mode=mode, baselines=baselines, seed=seed, out=out,
-        archive=archive, again=again, calibrate=calibrate, progress=progress, callback=callback, began=began,
+        archive=archive, again=again, calibrate=calibrate, backward=backward, progress=progress, callback=callback, began=began,
     )  # fmt: skip
 
 

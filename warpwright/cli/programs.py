@@ -155,8 +155,7 @@ def _options(given: Arguments) -> Options:
     """Return what the task's domain is told: NAME=VALUE each, a value as JSON where it is such, else as text."""
     given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None), "harness": getattr(given, "harness", None)}
     options: dict[str, Scalar] = {name: value for name, value in given_files.items() if value}
-    if given.calibrate:
-        options["calibrate"] = True
+    options |= {name: True for name in ("calibrate", "backward") if getattr(given, name)}
     for text in given.option:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
@@ -292,6 +291,7 @@ def _task_options() -> argparse.ArgumentParser:
     options.add_argument("--scale", type=float, default=1.0, help="share of the full-size work, by smaller sizes (%(default)s: as written)")
     options.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="what the task's domain reads; may be given again")
     options.add_argument("--calibrate", action="store_true", help="judge with drawn, well-scaled parameters: for a network never trained")
+    options.add_argument("--backward", action="store_true", help="training steps: forward and backward together, gradients verified too")
     options.add_argument("--baselines", metavar="NAME,...", help="programs to be faster than (all that the device has)")
     return options
 

@@ -26,7 +26,7 @@ from warpwright.front.result import Result
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
-from warpwright.tasks import saved_module
+from warpwright.tasks import saved_module, training
 from warpwright.tasks.function_module import Function
 
 Mode = Literal["eval", "train", "as_is"]
@@ -36,16 +36,18 @@ log = logging.getLogger("warpwright")
 
 def optimize(
     module: torch.nn.Module | Callable[..., Any], args: Sequence[Any] | torch.Tensor = (), kwargs: Mapping[str, Any] | None = None, *,
-    budget: str = "60s", search: str = "ladder", target: str | None = None, precision: Precision = "strict", mode: Mode = "eval",
+    budget: str = "60s", search: str = "ladder", target: str | None = None, precision: Precision = "strict", mode: Mode | None = None,
     baselines: Sequence[str] = (), seed: int = 0, out: str | Path | None = None, archive: str | Path = ARCHIVE, again: bool = False,
-    calibrate: bool = False, progress: bool = True, callback: Callable[[Record], None] | None = None, began: float | None = None,
+    calibrate: bool = False, backward: bool = False, progress: bool = True, callback: Callable[[Record], None] | None = None,
+    began: float | None = None,
 ) -> Result:  # fmt: skip
     """Return what `warpwright.optimize` promises. The budget counts from `began` (`time.monotonic()`), or from now."""
     began = time.monotonic() if began is None else began
     Budget.parse(budget)  # before anything is written
     model = as_module(module)
     inputs, keywords = _arguments(args, kwargs)
-    options: Options = (("calibrate", True),) if calibrate else ()
+    options: Options = tuple((name, True) for name, wanted in (("calibrate", calibrate), ("backward", backward)) if wanted)
+    mode = mode or ("train" if backward else "eval")
     settings = Settings(target or default_target(), search, budget, tuple(baselines), precision, seed=seed, options=options)
     with _in_mode(model, mode):
         folder, saved = _save(model, inputs, keywords, out)
@@ -59,7 +61,7 @@ def optimize(
     log.info("%s: %s", saved.stem, written.line["verdict"] or written.line["status"])
     if best is None or best.candidate.proposer == f"{BASELINE}eager":
         return Result(model if mode == "as_is" else model.train(mode == "train"), written, mode)
-    return Result(load(folder / "optimized.py", best.candidate.source.entry, model, mode), written, mode)
+    return Result(load(folder / "optimized.py", training.shipped(best.candidate.source.entry), model, mode), written, mode)
 
 
 def as_module(given: Any) -> torch.nn.Module:

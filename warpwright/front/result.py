@@ -28,6 +28,8 @@ CONDITIONS = {
     "as_is": "verified in the training mode that it had and without gradients: call it under torch.no_grad() or inference_mode()",
 }
 
+BACKWARD = "verified for training, with the gradients of parameters and inputs: call it in that training mode, and backward() on what it gives"
+
 _MEANING = {
     "FASTER": "a program was proven faster than every baseline, and right; it is the module",
     "SAME": "nothing was proven faster than the best baseline, which is the module",
@@ -131,7 +133,8 @@ class Result:
             lines += ["It takes for granted:"] + [f"  {text}" for text in best.candidate.assumptions] if best.candidate.assumptions else []
         drawn = best is not None and best.task.option("calibrate")
         lines += ["It was verified with drawn, well-scaled parameters, and has its own."] if drawn else []
-        return "\n".join([*lines, f"It was {CONDITIONS[self.mode]}."])
+        trained = best is not None and best.task.option("backward")
+        return "\n".join([*lines, f"It was {BACKWARD if trained else CONDITIONS[self.mode]}."])
 
     def _repr_html_(self) -> str:
         """A notebook shows this."""

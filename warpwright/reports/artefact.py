@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpwright.base import BASELINE, Record, Regime, is_baseline
-from warpwright.domains.graph.template import TAIL
+from warpwright.domains.graph.template import TAIL, step_tail
 from warpwright.tasks.saved_module import LOADED
 
 SELF_TEST = 'if __name__ == "__main__":'
@@ -21,7 +21,8 @@ def text(record: Record) -> str:
     """Return the file of a record's program. A module that was saved beside it is loaded from there, wherever the two are moved to."""
     program = _beside(record.candidate.source.text, Path(record.task.path))
     if SELF_TEST not in program and _has_inputs(program):
-        tail = TAIL.replace(_GUARDED, "").replace("@DEVICE", record.candidate.target)
+        tail = step_tail() if record.task.option("backward") else TAIL
+        tail = tail.replace(_GUARDED, "").replace("@DEVICE", record.candidate.target)
         program = f"{program.rstrip()}\n\n{tail}"
     return f"{header(record)}\n{program}"
 
@@ -43,7 +44,8 @@ def header(record: Record) -> str:
     lines += [f"not measured, for lack of time: {left_out}"] if left_out else []
     lines += ["verified: on hidden inputs of the example's shapes and types, error at most twice the original's against float64"]
     lines += ["    with drawn, well-scaled parameters (--calibrate) in place of the model's own"] if record.task.option("calibrate") else []
-    lines += ["calls: in the training mode and for the shapes of VERIFIED, without gradients; any other takes the original's forward"]
+    gradients = "with the gradients of VERIFIED" if record.task.option("backward") else "without gradients"
+    lines += [f"calls: in the training mode and for the shapes of VERIFIED, {gradients}; any other takes the original's forward"]
     lines += [f"recipe: {'; '.join(map(str, record.candidate.actions)) or 'none'}", f"record: {record.key} (warpwright reproduce {record.key})"]
     lines += ["licence: the model's own; what warpwright adds to it may be used without any condition"]
     return "".join(f"# {line}\n" for line in lines)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from warpwright.base import Source
 from warpwright.domains.graph import template
 from warpwright.errors import UsageError
+from warpwright.tasks import training
 
 
 @dataclass(frozen=True)
@@ -166,24 +167,32 @@ BASELINES: Mapping[str, Baseline] = {
 }
 
 
-def names_for(device: str) -> tuple[str, ...]:
-    """Return the names of the baselines that exist on a device such as cpu or cuda:0."""
-    return tuple(name for name, baseline in BASELINES.items() if device.partition(":")[0] in baseline.modes)
+OF_STEPS = ("eager", "compile", "compile_max_autotune")
+"""Those of training steps: the others hold for a forward without gradients only."""
 
 
-def baselines(task_source_text: str, device: str, names: Iterable[str] | None = None) -> dict[str, Source]:
+def names_for(device: str, backward: bool = False) -> tuple[str, ...]:
+    """Return the names of the baselines that exist on a device such as cpu or cuda:0, of a forward or of training steps."""
+    kind = device.partition(":")[0]
+    return tuple(name for name, baseline in BASELINES.items() if kind in baseline.modes and not (backward and name not in OF_STEPS))
+
+
+def baselines(task_source_text: str, device: str, names: Iterable[str] | None = None, backward: bool = False) -> dict[str, Source]:
     """Return the baseline programs by name: those of `names`, in their order, or all that exist on `device`.
 
-    `task_source_text` is the task in KernelBench form (`taskfile.source_text`).
+    `task_source_text` is the task in KernelBench form (`taskfile.source_text`), `backward` whether it has a training step.
     """
-    known = names_for(device)
+    known = names_for(device, backward)
     chosen = known if names is None else tuple(names)
     unknown = [name for name in chosen if name not in known]
     if unknown:
         raise UsageError(f"there is no baseline {', '.join(map(repr, unknown))} on {device}", f"known there: {', '.join(known)}")
-    return {name: _source(task_source_text, device, BASELINES[name]) for name in chosen}
+    return {name: _source(task_source_text, device, BASELINES[name], backward) for name in chosen}
 
 
-def _source(task_source_text: str, device: str, baseline: Baseline) -> Source:
+def _source(task_source_text: str, device: str, baseline: Baseline, backward: bool) -> Source:
     text = baseline.text.replace("{mode}", baseline.modes[device.partition(":")[0]]).replace("@watch", f"{template.watch()}\n")
-    return Source("python", (("baseline.py", f"{task_source_text.rstrip()}\n\n{text}"),), "ModelNew")
+    program = f"{task_source_text.rstrip()}\n\n{text}"
+    if backward:
+        return Source("python", (("baseline.py", program + training.NEW_TEXT),), training.STEP_NEW)
+    return Source("python", (("baseline.py", program),), training.SHIPPED)

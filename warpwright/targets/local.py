@@ -75,7 +75,8 @@ class LocalEvaluator:
         if self._sources is None:
             chosen = self._measuring.baselines or tuple(filter(None, str(self.task.option("baselines")).split(",")))
             names = (ORIGINAL, *(name for name in chosen if name != ORIGINAL)) if chosen else None
-            self._sources = baseline_sources(taskfile.source_text(self.task), self._bench.place, names)
+            backward = bool(self.task.option("backward"))
+            self._sources = baseline_sources(taskfile.source_text(self.task), self._bench.place, names, backward)
         return [Candidate(source, target_of(self.device), proposer=BASELINE + name) for name, source in self._sources.items()]
 
     def evaluate_baselines(self) -> Iterator[Record]:

@@ -7,12 +7,13 @@ each layer is scaled to outputs of variance 1, layer by layer in the order of th
 from __future__ import annotations
 
 import contextlib
-import copy
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+
+from warpwright.tasks.copying import copied
 
 SEED = 0
 LEAST, MOST = 1e-3, 1e3
@@ -21,7 +22,7 @@ LEAST, MOST = 1e-3, 1e3
 
 def calibrated(model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> torch.nn.Module:
     """Return a copy of `model` with drawn parameters. torch's generator is left as it was found."""
-    twin = copy.deepcopy(model)
+    twin = copied(model)
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(SEED)
         for part in twin.modules():

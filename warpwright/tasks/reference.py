@@ -36,6 +36,8 @@ class Form:
     """Sizes of a KernelBench file are multiplied by about this (1.0: as written)."""
     calibrate: bool = False
     """Programs are judged with drawn, well-scaled parameters in place of those that the constructor leaves (`calibrate.py`)."""
+    backward: bool = False
+    """The program is a training step: forward and backward together (`training.py`)."""
 
     @classmethod
     def of(cls, task: Task) -> Form:
@@ -46,7 +48,7 @@ class Form:
     @property
     def options(self) -> Options:
         """The same as a task's options; what came later is among them only where it is used, so that archived keys stay."""
-        return tuple((name, value) for name, value in vars(self).items() if name != "calibrate" or value)
+        return tuple((name, value) for name, value in vars(self).items() if name not in ("calibrate", "backward") or value)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Reference:
     def make_model(self) -> torch.nn.Module:
         """Return a fresh model; its values come from torch's generator, which the caller has seeded, on torch's default device."""
         form = Form.of(self.task)
-        model = call(self.task.path, f"{form.entry or 'Model'}(...)", lambda: self.namespace.Model(*copy.deepcopy(self.init_inputs)))
+        kind = self.namespace.Step if form.backward else self.namespace.Model
+        model = call(self.task.path, f"{form.entry or 'Model'}(...)", lambda: kind(*copy.deepcopy(self.init_inputs)))
         if form.mode != "as_is":
             model.train(form.mode == "train")
         return model
@@ -98,7 +101,8 @@ class Reference:
 
         generators = [torch.device(device)] if torch.device(device).type == "cuda" else []
         with torch.random.fork_rng(devices=generators):
-            return _make_inputs(self.namespace.get_inputs, self.task.path, seed, device)
+            inputs = self.namespace.get_step_inputs if Form.of(self.task).backward else self.namespace.get_inputs
+            return _make_inputs(inputs, self.task.path, seed, device)
 
 
 def _make_inputs(get_inputs: Callable[[], Any], path: str, seed: int, device: str) -> list[Any]:
@@ -133,11 +137,11 @@ def seed_all(seed: int) -> None:
 
 
 def move(value: Any, device: str) -> Any:
-    """Return `value` with every tensor in its lists, tuples and dictionaries on `device`; whatever is no tensor stays as it is."""
+    """Return `value` with every tensor in its lists, tuples and dictionaries on `device`, without gradients; what is no tensor stays as it is."""
     import torch
     from torch.utils._pytree import tree_map_only
 
-    return tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), value)
+    return tree_map_only(torch.Tensor, lambda tensor: tensor.detach().to(device), value)
 
 
 # --- running text of the user's ---------------------------------------------------------------------------------------------------

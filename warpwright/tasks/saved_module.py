@@ -72,8 +72,8 @@ def _fresh(value):
     if not value.is_floating_point():
         return value.clone()
     drawn = torch.randint(value.numel(), value.shape)
-    values = value.to(drawn.device)
-    return torch.empty_like(values).copy_(values.flatten()[drawn])
+    values = value.detach().to(drawn.device)
+    return torch.empty_like(values).copy_(values.flatten()[drawn]).requires_grad_(value.requires_grad)
 
 
 def get_inputs():

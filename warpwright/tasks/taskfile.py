@@ -27,14 +27,14 @@ from typing import Literal
 
 from warpwright.base import Options, Precision, Task, digest
 from warpwright.errors import TaskError
-from warpwright.tasks import saved_module, sources
+from warpwright.tasks import saved_module, sources, training
 from warpwright.tasks.mark import task
 from warpwright.tasks.reference import Form, Mode, Reference, call, parse, run_text, seed_all
 from warpwright.tasks.scaling import scale_text
 
 __all__ = ["OPTIONS", "Form", "Mode", "Reference", "call", "changed", "describe", "entries", "load", "run_text", "source_text", "task"]
 
-OPTIONS = frozenset({"entry", "scale", "mode", "precision", "special_values", "calibrate"})
+OPTIONS = frozenset({"entry", "scale", "mode", "precision", "special_values", "calibrate", "backward"})
 """What `describe` takes besides the file."""
 
 _FORMS = "a task file has a class Model with get_inputs() and get_init_inputs(), or a function under @warpwright.task(inputs=...)"
@@ -51,6 +51,7 @@ def describe(
     precision: Precision = "strict",
     special_values: bool | None = None,
     calibrate: bool = False,
+    backward: bool = False,
 ) -> Task:
     """Return the task that the file at `path` defines. `entry` picks a class or function by name where the file has several.
 
@@ -59,7 +60,7 @@ def describe(
     file = Path(path).resolve()
     if not scale > 0:
         raise TaskError(f"expected a scale above 0, saw {scale}", "write --scale 0.1 for about a tenth of the sizes")
-    form = Form(mode=mode, scale=float(scale), calibrate=bool(calibrate))
+    form = Form(mode=mode, scale=float(scale), calibrate=bool(calibrate), backward=bool(backward))
     if _is_saved_module(file):
         form = replace(form, loader="module", entry="")
         return Task(file.stem, str(file), "graph", precision, bool(special_values), _digest_bytes(file), form.options)
@@ -195,7 +196,8 @@ def source_text(task: Task) -> str:
     """Return the task as one self-contained text in KernelBench form, at the sizes of its scale; TaskError for a file that has changed."""
     form = Form.of(task)
     text = _plain_text(task, form)
-    return text if form.scale == 1.0 else scale_text(text, form.scale, task.path).text
+    scaled = text if form.scale == 1.0 else scale_text(text, form.scale, task.path).text
+    return f"{scaled.rstrip()}\n{training.TEXT}" if form.backward else scaled
 
 
 def _plain_text(task: Task, form: Form) -> str:

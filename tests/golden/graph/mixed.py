@@ -61,6 +61,8 @@ class _Watch:
         parts = list(model.modules())
         self.hooks = [every._global_forward_pre_hooks, every._global_forward_hooks]
         self.hooks += [hooks for part in parts[1:] for hooks in (part._forward_pre_hooks, part._forward_hooks)]
+        self.held = [tuple(hooks.values()) for hooks in self.hooks]
+        self.normed = any(self.held) and all(_Watch.is_norm(hook) for held in self.held for hook in held)
         self.children = [(part._modules, tuple(part._modules.values())) for part in parts if len(part._modules)]
         self.own = [part.__dict__ for part in parts[1:]]
         self.sizes = [len(own) for own in self.own]
@@ -128,7 +130,13 @@ class _Watch:
         """Return the parts with their classes, their numbers, and what they share."""
         parts = [(path, str(type(part)) if path else "", bool(path) and "forward" in part.__dict__) for path, part in model.named_modules()]
         numbers = [(path, name, repr(part.__dict__[name])) for path, part in model.named_modules() for name in _Watch.numbers_of(part)]
-        return parts, numbers, _Watch.shared(model)
+        hooks = [(path, hook) for path, part in model.named_modules() for hook in part._forward_pre_hooks.values()]
+        return parts, numbers, _Watch.shared(model), [(path, type(hook).__name__) for path, hook in hooks if _Watch.is_norm(hook)]
+
+    @staticmethod
+    def is_norm(hook):
+        """Is this one of torch's own hooks that compute a weight (weight_norm, spectral_norm), whose work is in the program?"""
+        return type(hook).__module__.startswith("torch.nn.utils.")
 
     @staticmethod
     def how_altered(model):
@@ -136,6 +144,7 @@ class _Watch:
         if not model.built_as_verified:
             return "it was built with other arguments than the verified model"
         texts = ("a part was replaced, added or given another forward", "a number that a forward reads changed", "its parameters are tied otherwise")
+        texts += ("a norm of a weight was put on or taken off",)
         built = model.__dict__.get("_built")
         return "" if built is None else next((text for text, a, b in zip(texts, built, _Watch.form(model), strict=False) if a != b), "")
 
@@ -161,7 +170,7 @@ class _Watch:
         """Return the kind of a call that there is no faster program for, and the reason with what to do; None for one that there is."""
         if self.altered:
             return "model", f"{self.altered}: optimize the model as it is now"
-        if any(self.hooks):
+        if [tuple(hooks.values()) for hooks in self.hooks] != self.held if self.normed else any(self.hooks):
             return "hook", "a part of the model has a forward hook: remove it to be fast"
         for part, path, mode in self.modes:
             if part.training is not mode:
@@ -206,12 +215,24 @@ class _Watch:
         except (KeyError, IndexError):
             return "model", "a parameter is not where it was: optimize the model as it is now"
         if torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in (*leaves, *tensors)):
-            return "grad", "gradients are wanted: call it under torch.no_grad() or inference_mode(), or freeze it with requires_grad_(False)"
+            reason = self.without_gradients(leaves, tensors)
+            if reason:
+                return "grad", reason
         stamp = [(t.data_ptr(), t.nbytes) for t in tensors]
         if stamp != self.stamp:
             self.unlike, self.pins = self.how_unlike(tensors), [t.detach() for t in tensors]  # a pinned address is not given to another tensor
             self.stamp = stamp
         return ("state", f"{self.unlike}: convert the model back, or optimize it as it is now") if self.unlike else None
+
+    def without_gradients(self, leaves, tensors):
+        """Return why there is no faster program for a call that wants gradients, or ""; `gradients` names those that there are (None: any)."""
+        if "gradients" not in self.verified:
+            return "gradients are wanted: call it under torch.no_grad() or inference_mode(), or freeze it with requires_grad_(False)"
+        known = self.verified["gradients"]
+        names = [name for name, *_ in self.verified["inputs"]] + list(self.verified["state"] or ())
+        wanted = [name for name, t in zip(names, (*leaves, *tensors), strict=False) if getattr(t, "requires_grad", False)]
+        new = [name for name in wanted if known is not None and name not in known]
+        return f"the gradient of {new[0]} is wanted and was not verified: optimize it with that gradient" if new else ""
 
     def how_unlike(self, tensors):
         """Return how the state differs in kind from the verified one, or ""."""
@@ -370,7 +391,8 @@ def self_test(device="cpu", seeds=3):
         wide = convert(lambda t: t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t, inputs)
         with torch.no_grad():
             assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"
-            wide_model = _copy.deepcopy(model).double()
+            held = [t for part in model.modules() for t in vars(part).values() if isinstance(t, torch.Tensor) and not t.is_leaf]
+            wide_model = _copy.deepcopy(model, {id(t): t.detach() for t in held}).double()
             original, seen = leaves(model(*inputs)), leaves(new(*inputs))
             try:
                 exact, ulps = leaves(wide_model(*wide)), 8

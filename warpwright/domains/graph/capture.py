@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import logging
 import warnings
@@ -12,15 +11,16 @@ from typing import Any
 import torch
 from torch import fx
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from warpwright.domains.graph import recurrent, results
+from warpwright.domains.graph import results
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
+from warpwright.domains.graph.tracing import Traced, arrays_as_literals, inlined
 from warpwright.errors import CaptureError
 from warpwright.tasks import taskfile
+from warpwright.tasks.copying import copied
 
 _ROLES = {
     InputKind.USER_INPUT: "input",
@@ -39,22 +39,25 @@ def capture(reference: taskfile.Reference) -> GraphIR:
         return unreadable(model, inputs, error.message)
 
 
-def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
-    """Return the IR of `model(*inputs)`. Both may lie on any device; neither is run or changed."""
+def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool = False) -> GraphIR:
+    """Return the IR of `model(*inputs)`. Both may lie on any device; neither is run or changed.
+
+    `gradients`: it will be differentiated, so that regions without gradients are told from others.
+    """
     if any(tensor.device.type != "meta" for tensor in (*model.parameters(), *model.buffers())):
-        model = copy.deepcopy(model).to("meta")
+        model = copied(model).to("meta")
     arguments = pytree.tree_map(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x, tuple(inputs))
     leaves = pytree.tree_leaves(arguments)
     other = next((leaf for leaf in leaves if not isinstance(leaf, torch.Tensor | bool | int | float | str | None)), None)
     if other is not None:
         raise CaptureError(f"an input is a {type(other).__name__}, which a call may write: expected tensors, numbers and containers of them")
-    program, structure = _export(model, arguments)
+    program, structure = _export(model, arguments, gradients)
     graph, roles = _own_graph(program)
-    make_functional(graph)
-    remove_dead(graph)
     try:
+        make_functional(graph)
+        remove_dead(graph)
         propagate(graph)
-    except (RuntimeError, NotImplementedError, TypeError) as error:
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
         raise CaptureError(f"the exported graph does not run on the meta device: {_first_line(error)}") from error
     returned: Any = graph.output_node().args[0]
     names = tuple(name for name, (kind, _) in roles.items() if kind == "input")
@@ -80,20 +83,7 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any]) -> GraphIR:
     )
 
 
-class _Traced(TorchFunctionMode):
-    """Let `torch.tensor(0.5, device=x.device)` in a model's forward keep its value, which the meta device would lose; and keep recurrent
-    networks whole."""
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        number = function is torch.tensor and args and isinstance(args[0], bool | int | float)
-        if number and torch.device(kwargs.get("device") or "cpu").type == "meta":
-            kwargs["device"] = "cpu"
-        whole = recurrent.as_one(function, args, kwargs)
-        return function(*args, **kwargs) if whole is None else whole
-
-
-def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[torch.export.ExportedProgram, Any]:
+def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool) -> tuple[torch.export.ExportedProgram, Any]:
     """Return the exported program with flat results, and the structure of what the model returns."""
     structures: list[Any] = []
     own, forward = model.__dict__.get("forward"), model.forward
@@ -107,10 +97,10 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[torch.e
     previous = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # export logs the graph of a failure before raising it
     try:
-        with warnings.catch_warnings(), torch.no_grad():
+        with warnings.catch_warnings(), torch.set_grad_enabled(gradients):
             warnings.simplefilter("ignore")
             model.__dict__["forward"] = flat
-            with _Traced():
+            with Traced(), arrays_as_literals():
                 return torch.export.export(model, arguments), structures[-1]
     except CaptureError:
         raise
@@ -137,18 +127,16 @@ def _own_graph(program: torch.export.ExportedProgram) -> tuple[fx.Graph, dict[st
         if output.kind != OutputKind.USER_OUTPUT:
             raise CaptureError(f"expected plain results, saw a result of kind {output.kind.name}")
     graph = fx.Graph()
-    twin: dict[fx.Node, fx.Node] = {}
     own_roles: dict[str, tuple[str, str]] = {}  # fx renames what shadows a Python builtin: `input` becomes `input_1`
-    for node in program.graph.nodes:
-        if node.op == "get_attr" or isinstance(node.target, torch._ops.HigherOrderOperator):
-            raise CaptureError(f"expected aten operators only, saw {node.op} {node.target}")
-        args, kwargs = fx.map_arg((node.args, node.kwargs), twin.__getitem__)
-        new = graph.create_node(node.op, node.target, args, kwargs, name=node.name)
-        if node.op == "placeholder":
-            own_roles[new.name] = roles[node.name]
-            new.meta["role"] = roles[node.name][0]
-            new.meta["val"] = _meta_tensor(node.meta.get("val"))
-        twin[node] = new
+
+    def placed(node: fx.Node) -> fx.Node:
+        new = graph.create_node("placeholder", node.target, (), {}, name=node.name)
+        own_roles[new.name] = roles[node.name]
+        new.meta["role"] = roles[node.name][0]
+        new.meta["val"] = _meta_tensor(node.meta.get("val"))
+        return new
+
+    graph.output(inlined(program.graph_module, graph, placed))
     return graph, own_roles
 
 

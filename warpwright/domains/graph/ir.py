@@ -38,6 +38,22 @@ _RUNNING_STATISTICS = {aten.batch_norm.default: (5, 3, 4), aten.instance_norm.de
 """Operators whose schema hides that they write running statistics: index of the switch, then of the written arguments."""
 
 
+@dataclass(frozen=True)
+class Training:
+    """That a graph is of a training step, and how far: forward alone, which torch differentiates, or the gradients too."""
+
+    wanted: tuple[str, ...]
+    """Placeholders, inputs and parameters, that have gradients."""
+    results: int
+    """How many of the results are the module's own; gradients come after them, in the order of `wanted`, None where there is none."""
+    reached: tuple[str, ...] = ()
+    """Those of `wanted` to which gradients flow in the original."""
+    tangents: tuple[str, ...] = ()
+    """Placeholders of the gradients that come back to the results, the last of the inputs; empty before `differentiate`."""
+    ends: tuple[int, ...] = ()
+    """The results that they come back to."""
+
+
 @dataclass(frozen=True, eq=False)
 class GraphIR:
     """What one call of a model computes. Never changed in place: `edit` works on a copy."""
@@ -65,6 +81,8 @@ class GraphIR:
     """How to run it: options that do not change the graph (compile, cuda_graph, fold_parameters ...)."""
     assumptions: tuple[str, ...] = ()
     """What the rewrites so far take for granted, in words."""
+    training: Training | None = None
+    """Of a training step; None: no gradients are wanted."""
 
     @property
     def output(self) -> fx.Node:
@@ -454,7 +472,7 @@ def run(
                 env[node] = _cast(feeds[node.name], dtype)
             elif node.op == "call_function":
                 args, kwargs = fx.map_arg((node.args, node.kwargs), env.__getitem__)
-                env[node] = node.target(*_types(args, dtype), **on_device(_types(kwargs, dtype), device))
+                env[node] = node.target(*on_device(_types(args, dtype), device), **on_device(_types(kwargs, dtype), device))
     found = tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results)
     return found if flat else nest(ir.structure, found)
 

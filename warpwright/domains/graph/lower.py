@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,10 @@ import torch
 from torch import fx
 
 from warpwright.base import Action, Candidate, Source, digest
-from warpwright.domains.graph import results, template
-from warpwright.domains.graph.cpp.kernel import Kernel, head
-from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
-from warpwright.domains.graph.emit import expression
-from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, placeholders, role, type_text, value, written
+from warpwright.domains.graph import results, straight, template, training_text
+from warpwright.domains.graph.ir import GraphIR, is_tensor, placeholders, role, value, written
 from warpwright.errors import NotApplicable
-from warpwright.native import standalone, standalone_cuda
+from warpwright.tasks import training
 
 
 @dataclass(frozen=True)
@@ -38,19 +35,10 @@ class Original:
     target: str = "cpu"
 
 
-@dataclass(frozen=True)
-class _Function:
-    """A straight-line function of the generated file."""
-
-    name: str
-    parameters: tuple[fx.Node, ...]
-    lines: tuple[str, ...]
-
-
 def lower(ir: GraphIR, actions: Sequence[Action], original: Original) -> Candidate:
     """Return the candidate whose file is the original and `ModelNew` for `ir`."""
     text = _file(ir, tuple(actions), original)
-    source = Source("python", (("optimized.py", text),))
+    source = Source("python", (("optimized.py", text),), training.SHIPPED if ir.training is None else training.STEP_NEW)
     return Candidate(source, original.target, tuple(actions), proposer="graph", assumptions=ir.assumptions)
 
 
@@ -62,31 +50,47 @@ def _file(ir: GraphIR, actions: tuple[Action, ...], original: Original) -> str:
     text = "\n".join(rest)
     if alias != "F":
         text = re.sub(r"\bF\.", f"{alias}.", text)
-    return "\n".join([*head, text, template.TAIL.replace("@DEVICE", original.target)])
+    tail = template.TAIL if ir.training is None else f"{training.NEW_TEXT}\n{template.step_tail()}"
+    return "\n".join([*head, text, tail.replace("@DEVICE", original.target)])
 
 
 def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
     """Return the kernels, the straight-line functions and the class."""
-    names = _names(ir)
-    folded, rest = _split(ir)
-    front = _frontier(folded)
+    if ir.training is not None and ir.training.tangents:
+        return _training_parts(ir, original)
+    if ir.training is not None and training_text.cut_off(ir):
+        raise NotApplicable(f"{training_text.cut_off(ir)[0]} has no gradient any more, where it was zero", "differentiate() gives it zeros")
+    names = straight.names_of(ir)
+    folded, rest = straight.split(ir)
+    front = straight.frontier(folded)
     constants = None
-    parts = [*results.imports(ir.structure), template.watch(), "", *_kernels(ir)]
+    parts = [*results.imports(ir.structure), template.watch(), "", *straight.kernels(ir)]
     if front:
-        constants = _Function("folded", _reads(folded, ()), tuple(_body(ir, folded, front, names)))
-        parts += [_function_text(constants, names, template.FOLDED_DOC), "", ""]
+        constants = straight.Function("folded", straight.reads(folded, ()), tuple(straight.body(ir, folded, front, names)))
+        parts += [straight.function_text(constants, names, template.FOLDED_DOC), "", ""]
     inputs = tuple(placeholders(ir, "input"))
-    state = tuple(node for node in _reads(rest, ir.results) if role(node) != "input" and node.name in ir.state)
+    state = tuple(node for node in straight.reads(rest, ir.results) if role(node) != "input" and node.name in ir.state)
     parameters = (*inputs, *state, *front)
     shown = [names[node] for node in parameters]
     if ir.scheduled("full_precision_convolutions"):
         parts.append(template.FULL_PRECISION)
+    main = straight.Function("optimized", parameters, tuple(straight.body(ir, rest, ir.results, names, final=True)))
     if ir.scheduled("ahead_of_time"):
-        parts += [template.AHEAD, _nested(ir), "", ""]
-    main = _Function("optimized", parameters, tuple(_body(ir, rest, ir.results, names, final=True)))
-    text = _function_text(main, dict(zip(parameters, shown, strict=True)), template.OPTIMIZED_DOC)
-    parts += [_decorator(ir, digest(text, repr([_form(node) for node in parameters if is_tensor(node)]))) + text, "", ""]
+        parts += [template.AHEAD, straight.nested(ir), "", ""]
+    text = straight.function_text(main, dict(zip(parameters, shown, strict=True)), template.OPTIMIZED_DOC)
+    identity = digest(text, repr([_form(node) for node in parameters if is_tensor(node)]))
+    parts += [straight.decorator(ir, identity) + text, "", ""]
     return parts + _model_class(ir, original, constants, state)
+
+
+def _training_parts(ir: GraphIR, original: Original) -> list[str]:
+    """Return the kernels, the two functions of a training step, and the class."""
+    made = training_text.parts(ir)
+    forms = {ir.state[node.name]: _form(node) for node in made.state}
+    table = _table(ir, original, forms, list(forms), ())
+    call = "verified(leaves, watch.reads())"
+    head = [*results.imports(ir.structure), template.watch(), "", *straight.kernels(ir)]
+    return [*head, *made.lines, *table, *_class(ir, original, call), *template.class_tail(folds=False)]
 
 
 def _head(ir: GraphIR, actions: tuple[Action, ...], original: Original) -> str:
@@ -97,166 +101,18 @@ def _head(ir: GraphIR, actions: tuple[Action, ...], original: Original) -> str:
     return "\n".join([*lines, ""])
 
 
-# --- functions -------------------------------------------------------------------------------------------------------
-
-
-def _split(ir: GraphIR) -> tuple[list[fx.Node], list[fx.Node]]:
-    """Return the calls to compute once per state (none without fold_parameters), and the others."""
-    calls = [node for node in ir.graph.nodes if node.op == "call_function"]
-    if ir.scheduled("fold_parameters") is None:
-        return [], calls
-    fixed = foldable(ir.graph)
-    return [n for n in calls if n in fixed], [n for n in calls if n not in fixed]
-
-
-def _frontier(folded: Sequence[fx.Node]) -> tuple[fx.Node, ...]:
-    """Return the folded values that are read by what is not folded."""
-    inside = set(folded)
-    return tuple(node for node in folded if any(user not in inside for user in node.users))
-
-
-def _reads(nodes: Iterable[fx.Node], results: Iterable[Any]) -> tuple[fx.Node, ...]:
-    """Return the placeholders, other than tensor literals, that the calls or the results read, in graph order."""
-    found = {arg for node in nodes for arg in node.all_input_nodes if arg.op == "placeholder"}
-    found |= {r for r in results if isinstance(r, fx.Node) and r.op == "placeholder"}
-    return tuple(sorted(found))
-
-
-def _names(ir: GraphIR) -> dict[fx.Node, str]:
-    """Return the variable of each placeholder: an input's own name, a parameter's path with underscores."""
-    taken = {node.name for node in ir.graph.nodes} | {"torch", "F", "self", "optimized", "folded"}
-    names: dict[fx.Node, str] = {}
-    for node in ir.graph.nodes:
-        if node.op == "placeholder":
-            text = ir.state[node.name].replace(".", "_") if node.name in ir.state else node.name
-            text = text if text.isidentifier() else f"state_{text}"  # nn.Sequential: 0.weight
-            while node.name in ir.state and text in taken:
-                text += "_"
-            taken.add(text)
-            names[node] = text
-    return names
-
-
-def _body(ir: GraphIR, nodes: Sequence[fx.Node], results: Sequence[Any], names: dict[fx.Node, str], final: bool = False) -> list[str]:
-    """Return the lines of straight-line code: a value takes over the name of an operand that dies there, so memory is freed as early as
-    in the original."""
-    lines, kept = [], {r for r in results if isinstance(r, fx.Node)}
-    inside = set(nodes)
-    last = {arg: node for node in nodes for arg in node.all_input_nodes if arg in inside or role(arg) == "input"}
-    holders = [n for n in ir.graph.nodes if role(n) == ("input" if final else "state") and is_tensor(n) and (final or n.users.keys() & inside)]
-    device = f"{names[holders[0]]}.device" if holders else '"cpu"'
-    for node in ir.graph.nodes:
-        if node.name in ir.constants and any(user in inside for user in node.users):
-            lines.append(f"{names[node]} = {_literal(ir.constants[node.name])}")
-    free_inputs = {n for n in placeholders(ir, "input") if n not in holders[:1]}
-    for node in nodes:
-        shown = expression(node, names.__getitem__, device)
-        dying = [a for a in node.all_input_nodes if last.get(a) is node and a not in kept and (a in inside or a in free_inputs)]
-        if written(node) and not node.users:
-            lines.append(shown)
-            continue
-        names[node] = names[dying[0]] if dying else node.name
-        lines.append(f"{names[node]} = {shown}  # {_comment(node)}")
-        rest = [names[a] for a in dying[1:] if a in inside]
-        lines += [f"del {', '.join(rest)}"] if rest else []
-    return [*lines, f"return {_returned(ir, names) if final else _tuple(names[n] for n in results)}"]
-
-
-def _comment(node: fx.Node) -> str:
-    val = node.meta["val"]
-    return type_text(node) if isinstance(val, torch.Tensor) else f"{len(val)} results" if isinstance(val, tuple | list) else "value"
-
-
-def _literal(tensor: torch.Tensor) -> str:
-    if tensor.numel() > 1024:
-        raise NotApplicable(f"expected a tensor literal of at most 1024 elements, saw {tensor.numel()}")
-    return f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype})".replace("inf", 'float("inf")').replace("nan", 'float("nan")')
-
-
-def _tuple(items: Iterable[str]) -> str:
-    """Return the text of a tuple."""
-    shown = list(items)
-    return f"({shown[0]},)" if len(shown) == 1 else f"({', '.join(shown)})"
-
-
-def _returned(ir: GraphIR, names: dict[fx.Node, str]) -> str:
-    """Return the text of the results, nested as the original's and with its strides; flat where `_nested` nests them."""
-    leaves = []
-    strides = ir.strides or tuple(() for _ in ir.results)
-    for result, stride in zip(ir.results, strides, strict=True):
-        leaves.append(_with_stride(ir, result, stride, names[result]) if isinstance(result, fx.Node) else repr(result))
-    if ir.scheduled("ahead_of_time"):
-        return _tuple(leaf for leaf, result in zip(leaves, ir.results, strict=True) if isinstance(result, fx.Node))
-    return results.text(ir.structure, leaves)
-
-
-def _nested(ir: GraphIR) -> str:
-    """Return the function that nests flat results as the original's."""
-    leaves = [f"result_{number}" if isinstance(result, fx.Node) else repr(result) for number, result in enumerate(ir.results)]
-    flat = [leaf for leaf, result in zip(leaves, ir.results, strict=True) if isinstance(result, fx.Node)]
-    doc = '"""Return the results as the original nests them."""'
-    return f"def nested({', '.join(flat)}):\n    {doc}\n    return {results.text(ir.structure, leaves)}"
-
-
-def _with_stride(ir: GraphIR, result: fx.Node, stride: tuple[int, ...], text: str) -> str:
-    if result.op == "placeholder" or not stride:
-        return text
-    wanted = torch.empty_strided(value(result).shape, stride, device="meta")
-    if wanted.is_contiguous():
-        doubtful = ir.scheduled("channels_last") is not None or not value(result).is_contiguous()
-        return f"{text}.contiguous()" if doubtful else text
-    if value(result).stride() == stride:
-        return text
-    return f"torch.empty_strided({tuple(wanted.shape)}, {stride}, dtype={text}.dtype, device={text}.device).copy_({text})"
-
-
-def _function_text(function: _Function, names: dict[fx.Node, str], doc: str) -> str:
-    head = f"def {function.name}({', '.join(names[node] for node in function.parameters)}):"
-    return "\n".join([head, f'    """{doc}"""', *(f"    {line}" for line in function.lines)])
-
-
-def _decorator(ir: GraphIR, identity: str) -> str:
-    """Return the lines over `optimized`; `identity` stands for its text and the forms of its arguments."""
-    if ir.scheduled("ahead_of_time"):
-        return f'@_ahead_of_time("{identity}")\n'
-    outer = "@full_precision\n" if ir.scheduled("full_precision_convolutions") else ""
-    return outer + _compile_decorator(ir)
-
-
-def _compile_decorator(ir: GraphIR) -> str:
-    action = ir.scheduled("compile")
-    if action is None:
-        return ""
-    mode = dict(action.params).get("mode", "default")
-    return f"@torch.compile(dynamic=False{'' if mode == 'default' else f', mode={mode!r}'})\n"
-
-
-def _kernels(ir: GraphIR) -> list[str]:
-    """Return the text of the generated functions that the graph calls, each once: C++ kernels in one source, then Python functions."""
-    targets = {node.target.__name__: node.target for node in ir.graph.nodes if hasattr(node.target, "python_text")}
-    compiled = [target for target in targets.values() if isinstance(target, Kernel)]
-    parts = []
-    if compiled:
-        source = head() + "\n" + "\n".join(kernel.text for kernel in compiled)
-        parts.append(standalone.loader(source, {kernel.__name__: kernel.pointers for kernel in compiled}))
-    on_gpu = [target for target in targets.values() if isinstance(target, CudaKernel)]
-    if on_gpu:
-        parts.append(standalone_cuda.loader(*source_of(on_gpu)))
-    return [*parts, *(target.python_text().strip("\n") + "\n\n" for target in targets.values())]
-
-
 # --- the class -------------------------------------------------------------------------------------------------------
 
 
-def _model_class(ir: GraphIR, original: Original, constants: _Function | None, state: Sequence[fx.Node]) -> list[str]:
+def _model_class(ir: GraphIR, original: Original, constants: straight.Function | None, state: Sequence[fx.Node]) -> list[str]:
     folded = list(constants.parameters) if constants is not None else []
-    values = _tuple([*(["*watch.reads()"] if state else []), *(["*watch.folded(folded)"] if folded else [])])
+    values = straight.tuple_text([*(["*watch.reads()"] if state else []), *(["*watch.folded(folded)"] if folded else [])])
     call = f"optimized({', '.join(['*leaves', *([values[1:-1].rstrip(',')] if state or folded else [])])})"
     if ir.scheduled("ahead_of_time") is not None:
         call = f"nested(*{call})"
     if ir.scheduled("cuda_graph") is not None:
         writes = {target for node in ir.graph.nodes for target in written(node)}
-        changed = _tuple(f"watch.reads()[{i}]" for i, node in enumerate(state) if node in writes)
+        changed = straight.tuple_text(f"watch.reads()[{i}]" for i, node in enumerate(state) if node in writes)
         call = f"watch.recorded_as(_Recorded)(optimized, leaves, {values}, {changed})"
     forms = {ir.state[node.name]: _form(node) for node in dict.fromkeys([*state, *folded])}
     table = _table(ir, original, forms, [ir.state[node.name] for node in state], [ir.state[node.name] for node in folded])
@@ -269,7 +125,7 @@ def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
     function = "Model.forward"
     if ir.scheduled("compile") is not None:
         function = "compiled"
-        parts += [f"compiled = {_compile_decorator(ir)[1:].strip()}(Model.forward)", "", ""]
+        parts += [f"compiled = {straight.compile_decorator(ir)[1:].strip()}(Model.forward)", "", ""]
     call = f"{function}(self, *args, **kwargs)"
     if ir.scheduled("cuda_graph") is not None:
         if _is_nested(ir.call):
@@ -299,13 +155,16 @@ def _table(ir: GraphIR, original: Original, forms: Mapping[str, Any] | None, rea
     """Return the text of VERIFIED: the calls and the state that there is a faster program for. No `forms`: any state that the model has."""
     lines = ["VERIFIED = {", f'    "device": "{original.target}",', f'    "training": {ir.flags!r},', '    "inputs": (']
     nodes = {node.name: node for node in placeholders(ir, "input")}
-    for name in ir.inputs:
+    for name in ir.inputs[: -len(ir.training.tangents)] if ir.training is not None and ir.training.tangents else ir.inputs:
         form = (_constant(ir.values[name]),) if name in ir.values else tuple(map(repr, _form(nodes[name])))
-        lines.append(f"        {_tuple([repr(name), *form])},")
+        lines.append(f"        {straight.tuple_text([repr(name), *form])},")
     lines += ["    ),", '    "state": {' if forms is not None else '    "state": None,']
     if forms is not None:
-        lines += [f'        {path!r}: {_tuple(map(repr, form))},' for path, form in forms.items()] + ["    },"]
-    lines += [f'    "reads": {None if reads is None else _tuple(map(repr, reads))},', f'    "folded": {_tuple(map(repr, folded))},', "}", "", ""]
+        lines += [f'        {path!r}: {straight.tuple_text(map(repr, form))},' for path, form in forms.items()] + ["    },"]
+    lines += [f'    "reads": {None if reads is None else straight.tuple_text(map(repr, reads))},']
+    lines += [f'    "folded": {straight.tuple_text(map(repr, folded))},']
+    lines += [f'    "gradients": {training_text.verified_gradients(ir)},'] if ir.training is not None else []
+    lines += ["}", "", ""]
     return lines
 
 

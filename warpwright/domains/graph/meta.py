@@ -14,7 +14,7 @@ def infer(node: fx.Node) -> Any:
     target: Callable[..., Any] = node.target  # type: ignore[assignment]
     args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     with torch.no_grad(), torch.device("meta"):
-        return target(*args, **on_device(kwargs, torch.device("meta")))
+        return target(*on_device(args, torch.device("meta")), **on_device(kwargs, torch.device("meta")))
 
 
 def propagate(graph: fx.Graph) -> None:
@@ -42,6 +42,8 @@ def _same_type(a: Any, b: Any) -> bool:
     return bool(a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride())
 
 
-def on_device(kwargs: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return keyword arguments with any device replaced by `device`; the graph was captured on the meta device."""
-    return {name: device if isinstance(item, torch.device) else item for name, item in kwargs.items()}
+def on_device(arguments: Any, device: torch.device) -> Any:
+    """Return a call's positional or keyword arguments with any device replaced by `device`; the graph was captured on the meta device."""
+    if isinstance(arguments, Mapping):
+        return {name: device if isinstance(item, torch.device) else item for name, item in arguments.items()}
+    return tuple(device if isinstance(item, torch.device) else item for item in arguments)

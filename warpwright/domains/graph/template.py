@@ -222,7 +222,8 @@ def self_test(device="@DEVICE", seeds=3):
         wide = convert(lambda t: t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t, inputs)
         with torch.no_grad():
             assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"
-            wide_model = _copy.deepcopy(model).double()
+            held = [t for part in model.modules() for t in vars(part).values() if isinstance(t, torch.Tensor) and not t.is_leaf]
+            wide_model = _copy.deepcopy(model, {id(t): t.detach() for t in held}).double()
             original, seen = leaves(model(*inputs)), leaves(new(*inputs))
             try:
                 exact, ulps = leaves(wide_model(*wide)), 8
@@ -265,3 +266,11 @@ if __name__ == "__main__":
     self_test()
     self_benchmark()
 '''
+
+
+def step_tail() -> str:
+    """Return TAIL for a training step: the gradients are compared as the results are."""
+    text = TAIL.replace("list(get_inputs())", "list(get_step_inputs())")
+    for name, step in (("ModelNew", "StepNew"), ("Model", "Step")):
+        text = text.replace(f"{name}(*get_init_inputs())", f"{step}(*get_init_inputs())")
+    return text.replace('            assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"\n', "")

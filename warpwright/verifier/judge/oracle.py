@@ -6,7 +6,8 @@ Where the original was more exact than it usually is (the median of its relative
 The floor, in units in the last place of the output's dtype, is there because the original is sometimes exact by luck or by nature: 4 of the
 largest value for the maximum, 2 of the RMS for the RMS. Over few elements luck weighs more (one sum over a million terms may be off by 0.1
 or by 10 ulp), so the floor grows by 1 + 7 / sqrt(elements); and where all outputs are small, the original is also run on inputs moved by one
-ulp, and the worst of the runs counts. For comparison, in ulp of float32: TF32 8192, fp16 8192, bf16 65536.
+ulp, and the worst of the runs counts. Where the answer is zero to rounding (`is_noise`), 8 x the original's error is allowed.
+For comparison, in ulp of float32: TF32 8192, fp16 8192, bf16 65536.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ SLACK = 2.0
 FLOOR_MAX_ULPS = 4.0
 FLOOR_RMS_ULPS = 2.0
 SMALL_SAMPLE = 7.0
+NOISE, NOISE_SLACK = 1e4, 8.0
+"""Where the original's error is this many times the float64 answer, the answer is zero and what comes out is rounding: the gradient of a bias before
+a BatchNorm. Programs round in other orders, so that one's noise may be some times another's."""
 CHUNKS = {"cpu": 1 << 18, "cuda": 1 << 26}  # elements compared at once: 2 MiB of float64 stay in a core's cache, 512 MiB fill a GPU
 
 
@@ -126,15 +130,21 @@ def median(errors: Sequence[Errors]) -> Errors:
     return Errors(*(statistics.median(getattr(error, kind) for error in errors) for kind in ("max", "rms", "centred")))
 
 
+def is_noise(original: Errors, scale: Scale) -> bool:
+    """Is the answer zero to rounding, so that the original's output is nothing but its error?"""
+    return original.rms > NOISE * scale.rms
+
+
 def tolerance(original: Errors, scale: Scale, dtype: torch.dtype) -> Errors:
     """Return how large an error may be, given the original's own."""
+    slack = NOISE_SLACK if is_noise(original, scale) else SLACK
     eps = torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else torch.finfo(torch.float32).eps
     tiny = torch.finfo(dtype).tiny if dtype.is_floating_point or dtype.is_complex else 0.0
     few = 1 + SMALL_SAMPLE / math.sqrt(max(1, scale.elements))
     return Errors(
-        SLACK * original.max + few * FLOOR_MAX_ULPS * eps * scale.max + tiny,
-        SLACK * original.rms + few * FLOOR_RMS_ULPS * eps * scale.rms + tiny,
-        SLACK * original.centred + few * eps * (FLOOR_RMS_ULPS * scale.deviation + 0.5 * scale.rms) + tiny,
+        slack * original.max + few * FLOOR_MAX_ULPS * eps * scale.max + tiny,
+        slack * original.rms + few * FLOOR_RMS_ULPS * eps * scale.rms + tiny,
+        slack * original.centred + few * eps * (FLOOR_RMS_ULPS * scale.deviation + 0.5 * scale.rms) + tiny,
     )
 
 

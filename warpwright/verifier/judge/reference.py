@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from warpwright.base import Case, Errors, Precision, Task
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
+from warpwright.tasks.copying import copied
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, tf32
 from warpwright.verifier.judge.compensated import Compensated
@@ -80,7 +80,7 @@ class Answer:
     finite: bool
     """Both runs gave finite numbers only."""
     conditioned: bool
-    """The original's own error is below 1 % of its output."""
+    """The original's own error is below 1 % of its output, in all outputs that are more than rounding."""
     kinds: tuple[tuple[str, str], ...] = ()
     """Where the outputs are in objects of a class of their own, and its name."""
     after: Mapping[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
@@ -206,7 +206,7 @@ class Original:
 
     def _widened(self) -> torch.nn.Module | None:
         try:
-            return copy.deepcopy(self.model).double()
+            return copied(self.model).double()
         except (RuntimeError, TypeError) as error:
             self.wide_problem = f"the model cannot be copied to float64: {error}"
             return None
@@ -339,7 +339,7 @@ class Original:
         self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))  # the next is about as large
         made = self._answer(self.inputs(case), which)
         for leaf in made.leaves:
-            if leaf.is_real and made.finite and made.conditioned and leaf.scale.rms > 0:
+            if leaf.is_real and made.finite and made.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
                 self.usual.setdefault(leaf.path, []).append(oracle.relative(leaf.original, leaf.scale))
         self._make_room(made.bytes)
         self.answers[key] = made
@@ -386,7 +386,10 @@ class Original:
                 original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
                 leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
         finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
-        conditioned = all(not leaf.is_real or leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms or leaf.scale.rms == 0 for leaf in leaves)
+        real = [leaf for leaf in leaves if leaf.is_real]
+        telling = [leaf for leaf in real if not oracle.is_noise(leaf.original, leaf.scale)]
+        some = bool(telling) or not any(leaf.scale.rms > 0 for leaf in real)
+        conditioned = some and all(leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms for leaf in telling)
         after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
         return Answer(tuple(leaves), finite, conditioned, kinds, after)
 

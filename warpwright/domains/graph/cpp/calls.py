@@ -375,5 +375,7 @@ _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
 BUILDERS: dict[Any, Builder] = {op: build for build, ops in _GROUPS for op in ops}
 """aten overload -> how it is written as a program."""
 
+_OF_ELEMENTS = (_unary, _binary, _compare, _where, _masked_fill, _convert, _logical_not, _clamp, _power, _with_parameters)
+ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops)
 VIEWS = _GROUPS[-1][1]
 COPIES = (aten.clone.default, aten.contiguous.default, aten.detach.default, aten.alias.default, aten.to.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.domains.graph.techniques import fold, fuse, int8, library, linear_reduce, norm, precision, schedule
+from warpwright.domains.graph.techniques import differentiate, fold, fuse, int8, library, linear_reduce, norm, precision, schedule
 from warpwright.domains.graph.techniques.algebra import common, dead, identity, monotone, scalars
 from warpwright.domains.graph.techniques.convolutions import conv_pool, conv_reduce, conv_transpose, direct_convolution, forms, fourier, lattice
 
@@ -34,9 +34,19 @@ _KERNELS: tuple[Any, ...] = (*int8.TECHNIQUES, *precision.TECHNIQUES, *direct_co
 ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""
 
+OF_STEPS: tuple[Any, ...] = (schedule.ChannelsLast(), schedule.Compile())
+"""How to run a training step, on any target: values that are kept from call to call have no gradients."""
+
+NOT_OF_STEPS = (norm.NORM_CANCELS_SHIFT,)
+"""It writes running statistics again, which autograd keeps for the backward."""
+
 TECHNIQUES: tuple[Any, ...] = (*REWRITES, *dict.fromkeys((*ON_CPU, *ON_CUDA)))
 
 
-def techniques(target: str) -> tuple[Any, ...]:
-    """Return the techniques for a target (cpu or cuda), in a fixed order."""
+def techniques(target: str, backward: bool = False) -> tuple[Any, ...]:
+    """Return the techniques for a target (cpu or cuda), in a fixed order; with `backward`, for training steps."""
+    if backward:
+        kernels = fuse.CUDA_TECHNIQUES if target == "cuda" else fuse.TECHNIQUES
+        rewrites = [technique for technique in REWRITES if technique not in NOT_OF_STEPS]
+        return (*rewrites, differentiate.Differentiate(target), *kernels, *OF_STEPS)
     return (*REWRITES, *(ON_CUDA if target == "cuda" else ON_CPU))

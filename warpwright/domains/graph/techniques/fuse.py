@@ -19,6 +19,7 @@ from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, buil
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import Edit, GraphIR, dtype, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, value, written
+from warpwright.domains.graph.training_text import halves
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
@@ -90,6 +91,8 @@ class FuseCuda:
 
 def _leasts(ir: GraphIR, name: str, least: Sequence[int], kind: Kind) -> list[int]:
     """Return the least numbers of calls that make a difference."""
+    if ir.training is not None and not ir.training.tangents:
+        return []  # autograd does not see into a kernel
     if ir.unreadable or ir.scheduled(name) or ir.scheduled("compile") or ir.scheduled("cuda_graph"):
         return []
     counts = [sum(_weight(region) >= n for region in _plan(ir, kind is CudaKernel)[1]) for n in least]
@@ -124,14 +127,15 @@ def _weight(region: Sequence[fx.Node]) -> int:
 def regions(ir: GraphIR, kind: Kind = Kernel) -> list[list[fx.Node]]:
     """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets."""
     fixed = ir.scheduled("fold_parameters") is not None
+    apart = _halves(ir)
     found: list[list[fx.Node]] = []
     for node in ir.graph.nodes:
         if not _fusable(node, kind.floats) or (fixed and is_parameter_only(node)):
             continue
         for region in reversed([r for r in found if any(arg in r for arg in node.all_input_nodes)]):
-            if _buildable([*region, node]):
+            if apart([*region, node]) and _buildable([*region, node]):
                 region.append(node)
-                _absorb(found, region, node)
+                _absorb(found, region, node, apart)
                 break
         else:
             if node.target not in VIEWS and _buildable([node]):
@@ -139,11 +143,19 @@ def regions(ir: GraphIR, kind: Kind = Kernel) -> list[list[fx.Node]]:
     return [trimmed for region in found if (trimmed := _trimmed(region)) and _worthwhile(trimmed, kind)]
 
 
-def _absorb(found: list[list[fx.Node]], region: list[fx.Node], node: fx.Node) -> None:
+def _halves(ir: GraphIR) -> Callable[[Sequence[fx.Node]], bool]:
+    """Return whether calls are all of a training step's forward, or none: what depends on a gradient that comes back cannot be there."""
+    if ir.training is None or not ir.training.tangents:
+        return lambda region: True
+    early = set(halves(ir)[0])
+    return lambda region: len({node in early for node in region}) == 1
+
+
+def _absorb(found: list[list[fx.Node]], region: list[fx.Node], node: fx.Node, apart: Callable[[Sequence[fx.Node]], bool]) -> None:
     """Join other regions that `node` reads to its own."""
     for other in [r for r in found if r is not region and any(arg in r for arg in node.all_input_nodes)]:
         joined = sorted([*region, *other])
-        if _buildable(joined):
+        if apart(joined) and _buildable(joined):
             region[:] = joined
             found.remove(other)
 

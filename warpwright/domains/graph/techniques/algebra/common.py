@@ -19,11 +19,14 @@ def _key(node: fx.Node) -> Any:
 
 
 def _repeats(ir: GraphIR) -> Iterable[tuple[fx.Node, fx.Node]]:
-    """Yield (earlier, later) calls of the same operator on the same nodes; none that writes, draws random numbers or reads what is written."""
+    """Yield (earlier, later) calls of the same operator on the same nodes; none that writes, draws random numbers or reads what is written.
+
+    And none that a training step computes again on purpose.
+    """
     changing = mutated(ir.graph)
     first: dict[Any, fx.Node] = {}
     for node in ir.graph.nodes:
-        if node.op != "call_function" or has_effect(node) or changing & set(node.all_input_nodes):
+        if node.op != "call_function" or has_effect(node) or node.meta.get("again") or changing & set(node.all_input_nodes):
             continue
         earlier = first.setdefault(_key(node), node)
         if earlier is not node and is_tensor(node) and can_stand_for(earlier, node):

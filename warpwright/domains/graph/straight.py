@@ -1,0 +1,189 @@
+"""Straight-line functions of a generated file: a graph's calls as lines of Python, and the kernels that they call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from warpwright.domains.graph import results
+from warpwright.domains.graph.cpp.kernel import Kernel, head
+from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
+from warpwright.domains.graph.emit import expression
+from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, placeholders, role, type_text, value, written
+from warpwright.errors import NotApplicable
+from warpwright.native import standalone, standalone_cuda
+
+
+@dataclass(frozen=True)
+class Function:
+    """A straight-line function of the generated file."""
+
+    name: str
+    parameters: tuple[fx.Node, ...]
+    lines: tuple[str, ...]
+
+
+def split(ir: GraphIR) -> tuple[list[fx.Node], list[fx.Node]]:
+    """Return the calls to compute once per state (none without fold_parameters), and the others."""
+    calls = [node for node in ir.graph.nodes if node.op == "call_function"]
+    if ir.scheduled("fold_parameters") is None:
+        return [], calls
+    fixed = foldable(ir.graph)
+    return [n for n in calls if n in fixed], [n for n in calls if n not in fixed]
+
+
+def frontier(folded: Sequence[fx.Node]) -> tuple[fx.Node, ...]:
+    """Return the folded values that are read by what is not folded."""
+    inside = set(folded)
+    return tuple(node for node in folded if any(user not in inside for user in node.users))
+
+
+def reads(nodes: Iterable[fx.Node], results: Iterable[Any]) -> tuple[fx.Node, ...]:
+    """Return the placeholders, other than tensor literals, that the calls or the results read, in graph order."""
+    found = {arg for node in nodes for arg in node.all_input_nodes if arg.op == "placeholder"}
+    found |= {r for r in results if isinstance(r, fx.Node) and r.op == "placeholder"}
+    return tuple(sorted(found))
+
+
+def names_of(ir: GraphIR) -> dict[fx.Node, str]:
+    """Return the variable of each placeholder: an input's own name, a parameter's path with underscores."""
+    taken = {node.name for node in ir.graph.nodes} | {"torch", "F", "self", "optimized", "folded"}
+    names: dict[fx.Node, str] = {}
+    for node in ir.graph.nodes:
+        if node.op == "placeholder":
+            text = ir.state[node.name].replace(".", "_") if node.name in ir.state else node.name
+            text = text if text.isidentifier() else f"state_{text}"  # nn.Sequential: 0.weight
+            while node.name in ir.state and text in taken:
+                text += "_"
+            taken.add(text)
+            names[node] = text
+    return names
+
+
+def body(ir: GraphIR, nodes: Sequence[fx.Node], results: Sequence[Any], names: dict[fx.Node, str], final: bool = False) -> list[str]:
+    """Return the lines of straight-line code and the line that returns its results; `final`: those of the model, nested as its own."""
+    inside = set(nodes)
+    holders = [n for n in ir.graph.nodes if role(n) == ("input" if final else "state") and is_tensor(n) and (final or n.users.keys() & inside)]
+    free = [n for n in placeholders(ir, "input") if n not in holders[:1]]
+    lines = block(ir, nodes, results, names, holders[:1], free)
+    return [*lines, f"return {returned(ir, names) if final else tuple_text(names[n] for n in results)}"]
+
+
+def block(
+    ir: GraphIR, nodes: Sequence[fx.Node], results: Sequence[Any], names: dict[fx.Node, str], holder: Sequence[fx.Node], free: Iterable[fx.Node]
+) -> list[str]:
+    """Return the lines of straight-line code that computes `results`.
+
+    A value takes over the name of an operand that dies there, so memory is freed as early as in the original; `free` are parameters that may die.
+    The device is that of `holder`.
+    """
+    lines, kept = [], {r for r in results if isinstance(r, fx.Node)}
+    inside, mortal = set(nodes), {*nodes, *free}
+    last = {arg: node for node in nodes for arg in node.all_input_nodes if arg in mortal}
+    device = f"{names[holder[0]]}.device" if holder else '"cpu"'
+    for node in ir.graph.nodes:
+        if node.name in ir.constants and any(user in inside for user in node.users):
+            lines.append(f"{names[node]} = {_literal(ir.constants[node.name])}")
+    for node in nodes:
+        shown = expression(node, names.__getitem__, device)
+        dying = [a for a in node.all_input_nodes if last.get(a) is node and a not in kept and a in mortal]
+        if written(node) and not node.users:
+            lines.append(shown)
+            continue
+        names[node] = names[dying[0]] if dying else node.name
+        lines.append(f"{names[node]} = {shown}  # {_comment(node)}")
+        rest = [names[a] for a in dying[1:] if a in inside]
+        lines += [f"del {', '.join(rest)}"] if rest else []
+    return lines
+
+
+def _comment(node: fx.Node) -> str:
+    val = node.meta["val"]
+    return type_text(node) if isinstance(val, torch.Tensor) else f"{len(val)} results" if isinstance(val, tuple | list) else "value"
+
+
+def _literal(tensor: torch.Tensor) -> str:
+    if tensor.numel() > 1024:
+        raise NotApplicable(f"expected a tensor literal of at most 1024 elements, saw {tensor.numel()}")
+    return f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype})".replace("inf", 'float("inf")').replace("nan", 'float("nan")')
+
+
+def tuple_text(items: Iterable[str]) -> str:
+    """Return the text of a tuple."""
+    shown = list(items)
+    return f"({shown[0]},)" if len(shown) == 1 else f"({', '.join(shown)})"
+
+
+def returned(ir: GraphIR, names: dict[fx.Node, str]) -> str:
+    """Return the text of the results, nested as the original's and with its strides; flat where `nested` nests them."""
+    if ir.scheduled("ahead_of_time"):
+        return tuple_text(leaf for leaf, result in zip(leaves(ir, names), ir.results, strict=True) if isinstance(result, fx.Node))
+    return results.text(ir.structure, leaves(ir, names))
+
+
+def nested(ir: GraphIR) -> str:
+    """Return the function that nests flat results as the original's."""
+    shown = [f"result_{number}" if isinstance(result, fx.Node) else repr(result) for number, result in enumerate(ir.results)]
+    flat = [leaf for leaf, result in zip(shown, ir.results, strict=True) if isinstance(result, fx.Node)]
+    doc = '"""Return the results as the original nests them."""'
+    return f"def nested({', '.join(flat)}):\n    {doc}\n    return {results.text(ir.structure, shown)}"
+
+
+def leaves(ir: GraphIR, names: dict[fx.Node, str]) -> list[str]:
+    """Return the texts of the flat results, with the original's strides; those whose nodes have no name yet are left empty."""
+    strides = ir.strides or tuple(() for _ in ir.results)
+    return [
+        repr(result) if not isinstance(result, fx.Node) else _with_stride(ir, result, stride, names[result]) if result in names else ""
+        for result, stride in zip(ir.results, strides, strict=True)
+    ]
+
+
+def _with_stride(ir: GraphIR, result: fx.Node, stride: tuple[int, ...], text: str) -> str:
+    if result.op == "placeholder" or not stride:
+        return text
+    wanted = torch.empty_strided(value(result).shape, stride, device="meta")
+    if wanted.is_contiguous():
+        doubtful = ir.scheduled("channels_last") is not None or not value(result).is_contiguous()
+        return f"{text}.contiguous()" if doubtful else text
+    if value(result).stride() == stride:
+        return text
+    return f"torch.empty_strided({tuple(wanted.shape)}, {stride}, dtype={text}.dtype, device={text}.device).copy_({text})"
+
+
+def function_text(function: Function, names: dict[fx.Node, str], doc: str) -> str:
+    head = f"def {function.name}({', '.join(names[node] for node in function.parameters)}):"
+    return "\n".join([head, f'    """{doc}"""', *(f"    {line}" for line in function.lines)])
+
+
+def decorator(ir: GraphIR, identity: str = "") -> str:
+    """Return the lines over `optimized`; `identity` stands for its text and the forms of its arguments."""
+    if ir.scheduled("ahead_of_time"):
+        return f'@_ahead_of_time("{identity}")\n'
+    outer = "@full_precision\n" if ir.scheduled("full_precision_convolutions") else ""
+    return outer + compile_decorator(ir)
+
+
+def compile_decorator(ir: GraphIR) -> str:
+    action = ir.scheduled("compile")
+    if action is None:
+        return ""
+    mode = dict(action.params).get("mode", "default")
+    return f"@torch.compile(dynamic=False{'' if mode == 'default' else f', mode={mode!r}'})\n"
+
+
+def kernels(ir: GraphIR) -> list[str]:
+    """Return the text of the generated functions that the graph calls, each once: C++ kernels in one source, then Python functions."""
+    targets = {node.target.__name__: node.target for node in ir.graph.nodes if hasattr(node.target, "python_text")}
+    compiled = [target for target in targets.values() if isinstance(target, Kernel)]
+    parts = []
+    if compiled:
+        source = head() + "\n" + "\n".join(kernel.text for kernel in compiled)
+        parts.append(standalone.loader(source, {kernel.__name__: kernel.pointers for kernel in compiled}))
+    on_gpu = [target for target in targets.values() if isinstance(target, CudaKernel)]
+    if on_gpu:
+        parts.append(standalone_cuda.loader(*source_of(on_gpu)))
+    return [*parts, *(target.python_text().strip("\n") + "\n\n" for target in targets.values())]

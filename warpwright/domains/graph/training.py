@@ -1,0 +1,310 @@
+"""Training steps: how a module's forward is captured for one, and how its graph gets the gradients.
+
+    forward graph  ->  rewrites of it  ->  differentiate  ->  one graph of results and gradients  ->  fusion
+
+A rewrite that is exact for all inputs and parameters has the same gradients, so all of them hold before `differentiate`. The derivatives are
+torch's own formulas: the graph is run with autograd, and what runs is recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import fx
+from torch._decomp import get_decompositions
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from warpwright.domains.graph import recurrent
+from warpwright.domains.graph.capture import from_module, unreadable
+from warpwright.domains.graph.cpp.calls import ELEMENTWISE
+from warpwright.domains.graph.ir import (
+    GraphIR,
+    Training,
+    ancestors,
+    aten,
+    edit,
+    has_effect,
+    is_op,
+    is_tensor,
+    remove_dead,
+    shape,
+    sort,
+    value,
+    written,
+)
+from warpwright.domains.graph.meta import on_device, propagate
+from warpwright.domains.graph.training_text import halves, shares_memory
+from warpwright.errors import CaptureError, NotApplicable
+from warpwright.tasks import taskfile
+
+_BACKWARDS = """
+    threshold_backward gelu_backward silu_backward sigmoid_backward tanh_backward hardswish_backward hardsigmoid_backward hardtanh_backward
+    leaky_relu_backward elu_backward softplus_backward mish_backward mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss
+    huber_loss_backward _softmax_backward_data _log_softmax_backward_data select_backward slice_backward masked_fill logit_backward rsub
+    binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits native_dropout_backward addcmul addcdiv
+"""
+_NORMS = """
+    _softmax _log_softmax native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward _fused_rms_norm
+    _fused_rms_norm_backward native_batch_norm_backward
+"""
+"""Written out only where they may join a kernel: torch's own are fast alone."""
+
+
+class StopGradient:
+    """x.detach() as a call that no rewrite takes for one that does nothing."""
+
+    __name__ = "stop_gradient"
+    compilable = True
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x.detach()
+
+    def python_text(self) -> str:
+        """Return the function for a generated file."""
+        return 'def stop_gradient(x):\n    """No gradient flows back from here."""\n    return x.detach()'
+
+
+STOP_GRADIENT = StopGradient()
+
+
+def capture_step(reference: taskfile.Reference) -> GraphIR:
+    """Return the IR of the forward of a task's training step; one that is `unreadable`, with the reason, when it cannot be captured."""
+    model, (*inputs, _) = reference.make_meta_model(), reference.make_inputs(0, "meta")
+    trained: Sequence[str] = model._trained  # type: ignore[assignment]
+    wanted_inputs = reference.namespace._forms()[0]
+    model.__dict__["forward"] = functools.partial(reference.namespace.Model.forward, model)
+    try:
+        ir = from_module(model, inputs, gradients=True)
+        for node in ir.graph.nodes:
+            if is_op(node, aten.detach.default):
+                node.target = STOP_GRADIENT
+        given = [name for name, wanted in zip(ir.inputs, wanted_inputs, strict=True) if wanted]
+        state = [name for name, path in ir.state.items() if path in trained]
+        step = replace(ir, training=Training((*given, *state), len(ir.results)))
+        return replace(step, training=replace(step.training, reached=_reached(step)))  # type: ignore[type-var]
+    except CaptureError as error:
+        made = unreadable(model, inputs, error.message)
+        return replace(made, training=Training((), 0))
+    finally:
+        del model.__dict__["forward"]
+
+
+def _reached(ir: GraphIR) -> tuple[str, ...]:
+    """Return the inputs and parameters to which gradients flow; where the graph cannot be differentiated, all that a result is computed from."""
+    training = ir.training
+    assert training is not None
+    device = torch.device("meta")
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.enable_grad():
+        try:
+            made, sources = _run(ir, [_fake(node, device) for node in _placeholders(ir)], device)
+            ends = [item for item in made if isinstance(item, torch.Tensor) and item.requires_grad]
+            gradients = torch.autograd.grad(ends, sources, [torch.empty_like(end) for end in ends], allow_unused=True)
+        except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+            read = {found.name for node in ir.results if isinstance(node, fx.Node) for found in ancestors(node)}
+            return tuple(name for name in training.wanted if name in read)
+    return tuple(name for name, gradient in zip(training.wanted, gradients, strict=True) if gradient is not None)
+
+
+# --- gradients -------------------------------------------------------------------------------------------------------
+
+
+def differentiate(ir: GraphIR, target: str, norms: bool, again: bool) -> GraphIR:
+    """Return the graph of a forward with its gradients. `norms`: softmax and norms are written out, so that they can join kernels.
+
+    `again`: the backward computes element-wise functions anew from what they were computed from, which is kept in their place.
+    NotApplicable for graphs that torch cannot differentiate, and for results that share memory with what the module is given.
+    """
+    training = ir.training
+    assert training is not None
+    table = get_decompositions([getattr(aten, name) for name in (_BACKWARDS + (_NORMS if norms else "")).split() if hasattr(aten, name)])
+    device = torch.device(target if target == "cpu" or torch.cuda.is_available() else "meta")
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        given = [_fake(node, device) for node in _placeholders(ir)]
+        try:
+            ends = _ends(ir, given, device)
+            tangents = [torch.empty_like(end, memory_format=torch.contiguous_format) for end in ends.values()]
+            if not tangents:
+                raise NotApplicable("expected results that gradients flow from, saw none")
+            traced = make_fx(functools.partial(_step, ir, device, len(given)), decomposition_table=table)(  # type: ignore[arg-type]
+                *given, *tangents
+            )
+        except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
+            raise NotApplicable(f"torch cannot differentiate the graph: {str(error).strip().splitlines()[0][:200]}") from error
+    joined = _joined(ir, traced, tuple(ends), [tuple(t.shape) for t in tangents], [t.dtype for t in tangents])
+    return _computed_again(joined) if again else joined
+
+
+def _placeholders(ir: GraphIR) -> list[fx.Node]:
+    return [node for node in ir.graph.nodes if node.op == "placeholder"]
+
+
+def _fake(node: fx.Node, device: torch.device) -> Any:
+    if not is_tensor(node):
+        return node.meta.get("val")
+    held = value(node)
+    where = torch.device("cpu") if node.meta.get("number") is not None else device
+    return torch.empty_strided(held.shape, held.stride(), dtype=held.dtype, device=where)
+
+
+def _run(ir: GraphIR, values: Sequence[Any], device: torch.device) -> tuple[tuple[Any, ...], list[Any]]:
+    """Run the graph with autograd; return its results and the tensors that gradients are of."""
+    training = ir.training
+    assert training is not None
+    env: dict[fx.Node, Any] = dict(zip(_placeholders(ir), values, strict=True))
+    for node in env:
+        if node.name in training.wanted:
+            env[node] = env[node].detach().requires_grad_()
+    sources = {node.name: env[node] for node in env}
+    for node in ir.graph.nodes:
+        if node.op == "call_function":
+            args, kwargs = fx.map_arg((node.args, node.kwargs), env.__getitem__)
+            if getattr(node.target, "namespace", "") == recurrent.NAMESPACE:
+                raise RuntimeError(f"{node.target} is one call, whose gradient only autograd knows")
+            with torch.set_grad_enabled(not written(node) or bool(node.users)):  # statistics have no gradients
+                env[node] = node.target(*on_device(args, device), **on_device(kwargs, device))
+    return tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results), [sources[name] for name in training.wanted]
+
+
+def _ends(ir: GraphIR, values: Sequence[Any], device: torch.device) -> dict[int, torch.Tensor]:
+    """Return the results that gradients come back to, by their places."""
+    with torch.enable_grad():
+        made, _ = _run(ir, values, device)
+    return {i: item for i, item in enumerate(made) if isinstance(item, torch.Tensor) and item.requires_grad}
+
+
+def _step(ir: GraphIR, device: torch.device, count: int, *values: Any) -> list[Any]:
+    with torch.enable_grad():
+        made, sources = _run(ir, values[:count], device)
+        ends = [item for item in made if isinstance(item, torch.Tensor) and item.requires_grad]
+        found = torch.autograd.grad(ends, sources, values[count:], allow_unused=True)
+    assert ir.training is not None
+    pairs = zip(ir.training.wanted, sources, found, strict=True)  # what a rewrite cut off has a gradient of zeros
+    gradients = [torch.zeros_like(source) if one is None and name in ir.training.reached else one for name, source, one in pairs]
+    return [*(item.detach() if isinstance(item, torch.Tensor) else item for item in made), *gradients]
+
+
+def _joined(ir: GraphIR, traced: fx.GraphModule, ends: tuple[int, ...], shapes: Sequence[tuple[int, ...]], kinds: Sequence[torch.dtype]) -> GraphIR:
+    """Return the IR of a recorded step."""
+    training = ir.training
+    assert training is not None
+    graph = fx.Graph()
+    twin: dict[fx.Node, Any] = {}
+    old = iter(_placeholders(ir))
+    tangents: list[str] = []
+    for node in traced.graph.nodes:
+        if node.op == "placeholder":
+            like = next(old, None)
+            if like is not None:
+                twin[node] = graph.create_node("placeholder", like.name, name=like.name)
+                twin[node].meta = dict(like.meta)
+                assert twin[node].name == like.name, f"fx renamed {like.name} to {twin[node].name}"
+                continue
+            sizes, kind = shapes[len(tangents)], kinds[len(tangents)]
+            twin[node] = graph.create_node("placeholder", f"tangent_{len(tangents)}", name=f"tangent_{len(tangents)}")
+            twin[node].meta.update(role="input", val=torch.empty(sizes, dtype=kind, device="meta"))
+            tangents.append(twin[node].name)
+        elif node.op == "get_attr":
+            raise NotApplicable(f"expected calls only, saw the constant {node.target} in the recorded step")
+        elif node.op == "output":
+            graph.output(tuple(fx.map_arg(node.args[0], twin.__getitem__)))
+        elif is_op(node, aten.detach.default, aten.alias.default):
+            twin[node] = twin[node.args[0]]
+        else:
+            args, kwargs = fx.map_arg((node.args, node.kwargs), twin.__getitem__)
+            meta = torch.device("meta")
+            made = graph.create_node(node.op, node.target, on_device(args, meta), on_device(kwargs, meta), name=node.name)
+            twin[node] = made
+    propagate(graph)
+    tidy(graph)
+    propagate(graph)
+    results: Any = graph.output_node().args[0]
+    strides = tuple(value(node).stride() if is_tensor(node) else () for node in results[training.results :])
+    made_training = replace(training, tangents=tuple(tangents), ends=ends)
+    joined = replace(ir, graph=graph, inputs=(*ir.inputs, *tangents), strides=(*ir.strides, *strides), training=made_training)
+    _check(joined)
+    return joined
+
+
+def _check(ir: GraphIR) -> None:
+    if shares_memory(ir):
+        raise NotApplicable("a result shares memory with what the module is given, or with another result")
+
+
+def _computed_again(ir: GraphIR) -> GraphIR:
+    """y = f(x); z = g(y, dz)  ->  y = f(x); z = g(f(x), dz), for element-wise f: y need not be kept. NotApplicable where there is none."""
+    e = edit(ir)
+    early, late = halves(e.ir)
+    before = set(early)
+    at = e.before(late[0]) if late else None
+    twin: dict[fx.Node, fx.Node] = {}
+
+    def again(node: fx.Node) -> fx.Node:
+        if node not in before or node.target not in ELEMENTWISE or not is_tensor(node) or has_effect(node):
+            return node
+        if node not in twin:
+            assert at is not None
+            args, kwargs = fx.map_arg((node.args, node.kwargs), again)
+            twin[node] = at.call(node.target, *args, **kwargs)
+            twin[node].meta["again"] = True
+        return twin[node]
+
+    for node in late:
+        node.args, node.kwargs = fx.map_arg((node.args, node.kwargs), again)
+    if not twin:
+        raise NotApplicable("expected element-wise calls whose results the backward reads, saw none")
+    sort(e.graph)
+    return e.finish()
+
+
+# --- tidying: forms that kernels are made of ---------------------------------------------------------------------------
+
+_BROADCAST = (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.where.self, aten.mul.Scalar, aten.div.Scalar)
+
+
+def tidy(graph: fx.Graph) -> None:
+    """Replace calls by others that compute the same: variance and mean apart, numbers as numbers, no expansion before what broadcasts."""
+    for node in list(graph.nodes):
+        if node.op != "call_function":
+            continue
+        if is_op(node, aten.var_mean.correction):
+            _apart(graph, node)
+        elif is_op(node, aten.full.default, aten.scalar_tensor.default) and shape(node) == ():
+            node.meta["number"] = node.args[1] if is_op(node, aten.full.default) else node.args[0]
+        elif is_op(node, *_BROADCAST):
+            _unexpanded(node)
+    remove_dead(graph)
+
+
+def _apart(graph: fx.Graph, node: fx.Node) -> None:
+    """var_mean(x)  ->  var(x), mean(x)."""
+    x, dims = node.args[0], node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    keep = bool(node.kwargs.get("keepdim", False))
+    for user in list(node.users):
+        if user.target is not operator.getitem:
+            return
+    with graph.inserting_before(node):
+        first = graph.call_function(aten.var.correction, (x, dims), {"correction": node.kwargs.get("correction"), "keepdim": keep})
+        second = graph.call_function(aten.mean.dim, (x, dims, keep))
+    for user in list(node.users):
+        new = (first, second)[user.args[1]]  # type: ignore[index]
+        new.meta["val"] = user.meta["val"]
+        user.replace_all_uses_with(new)
+        graph.erase_node(user)
+
+
+def _unexpanded(node: fx.Node) -> None:
+    """add(expand(x), y)  ->  add(x, y), where the result has its shape from y."""
+    for position, arg in enumerate(node.args):
+        if not is_op(arg, aten.expand.default):
+            continue
+        inner: Any = arg.args[0]  # type: ignore[union-attr]
+        others = [a for i, a in enumerate(node.args) if i != position and is_tensor(a)]
+        sizes = [shape(inner), *(shape(other) for other in others)]  # type: ignore[arg-type]
+        if torch.broadcast_shapes(*sizes) == torch.Size(shape(node)):
+            node.update_arg(position, inner)

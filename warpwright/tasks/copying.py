@@ -1,0 +1,17 @@
+"""Copies of modules: also of those that hold tensors with a history, which torch does not copy."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+def copied(model: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy of a module. What a part computed from its parameters and keeps (torch.nn.utils.weight_norm) loses its history."""
+    import torch
+
+    held = [item for part in model.modules() for item in vars(part).values() if isinstance(item, torch.Tensor) and not item.is_leaf]
+    return copy.deepcopy(model, {id(item): item.detach().clone() for item in held})
