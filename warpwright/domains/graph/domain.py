@@ -36,11 +36,12 @@ def space(task: Task, target: str = "cpu") -> Space[GraphIR]:
     from warpwright.domains.graph.capture import capture
     from warpwright.domains.graph.lower import Original, lower
     from warpwright.domains.graph.techniques import techniques
+    from warpwright.domains.graph.words import words
 
     reference = taskfile.load(task)
     original = Original(task.name, reference.source_text, tuple(reference.init_inputs), taskfile.Form.of(task).mode, target)
     start = capture(reference)
     return Space(
         start, techniques(target), lambda ir, actions: lower(ir, actions, original),
-        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable,
+        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words,
     )  # fmt: skip
