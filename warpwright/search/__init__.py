@@ -17,7 +17,7 @@ SEARCHES: dict[str, Search] = {
 }
 
 
-MODEL_SEARCHES = ("fsr",)
+MODEL_SEARCHES = ("fsr", "policy")
 """Searches that ask a model (`run.py` makes them)."""
 
 
