@@ -19,7 +19,7 @@ from rich.text import Text
 
 import warpwright
 from warpwright import api, doctor
-from warpwright.cli import agents, bench_transpile, compare, mpi, pairs, programs, records, sass, serving, transpile, unlearnable, usage, watch
+from warpwright.cli import agents, bench_transpile, compare, mpi, pairs, programs, records, sass, serving, train, transpile, unlearnable, usage, watch
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
@@ -144,6 +144,7 @@ def parser() -> argparse.ArgumentParser:
     watch.register(verb)
     serving.register(verb)
     agents.register(verb)
+    train.register(verb)
     verb("doctor", doctor_verb)
     verb("completion", completion).add_argument("shell", choices=usage.SHELLS, help="whose")
     transpile.register(verb)
