@@ -97,8 +97,8 @@ def table(seeds: Mapping[int, Mapping[str, Mapping[str, Mapping[str, float]]]], 
     for name in proposers:
         row: dict[str, Any] = {"proposer": name}
         for k in evaluations:
-            means = [_mean(by[name], str(k)) for by in seeds.values()]
-            gains = [_mean(by[name], str(k)) - _mean(by[over], str(k)) for by in seeds.values()]
+            means = [mean_of(by[name], str(k)) for by in seeds.values()]
+            gains = [mean_of(by[name], str(k)) - mean_of(by[over], str(k)) for by in seeds.values()]
             mean, low, high = interval(gains)
             row[f"best of {k}"] = round(math.exp(sum(means) / len(means)), 3)
             if name != over:
@@ -107,5 +107,6 @@ def table(seeds: Mapping[int, Mapping[str, Mapping[str, Mapping[str, float]]]], 
     return rows
 
 
-def _mean(tasks: Mapping[str, Mapping[str, float]], k: str) -> float:
+def mean_of(tasks: Mapping[str, Mapping[str, float]], k: str) -> float:
+    """Return the mean log share over tasks after `k` evaluations."""
     return sum(one[k] for one in tasks.values()) / len(tasks)

@@ -19,7 +19,7 @@ from warpwright.errors import MissingExtra
 from warpwright.learn.policy import rewards
 from warpwright.learn.policy.config import Config
 from warpwright.learn.policy.log import Log, callback, last_whole
-from warpwright.policy.model import Policy, rng_of
+from warpwright.policy.model import NOTES, Policy, rng_of
 from warpwright.policy.prompt import Exemplars
 from warpwright.policy.search import Asking
 from warpwright.policy.writing import END
@@ -27,6 +27,13 @@ from warpwright.search.moves import Recipe, distinct
 
 WRITTEN_AT_ONCE = 128
 """Answers in one call of the model."""
+
+
+ADVANTAGES: Mapping[str, Mapping[str, str]] = {
+    "leave_one_out": {"scale_rewards": "none", "loss_type": "dr_grpo"},
+    "group": {"scale_rewards": "group", "loss_type": "grpo"},
+}
+"""What the trainer is told. Over the group's own mean, an advantage is the leave-one-out advantage times (group - 1) / group: a part of the rate."""
 
 
 class Answering(Protocol):
@@ -185,14 +192,16 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
     batch = stage.groups * stage.group
     rows = [{"prompt": task.name} for task in tasks for _ in range(stage.groups)]
     how = GRPOConfig(
-        **_common(folder, seed, stage.rate), max_steps=stage.steps, per_device_train_batch_size=batch, num_generations=stage.group,
+        **_common(folder, seed, stage.rate), **ADVANTAGES[stage.baseline], max_steps=stage.steps, per_device_train_batch_size=batch, num_generations=stage.group,
         steps_per_generation=1, max_completion_length=None, temperature=stage.temperature, beta=stage.beta, epsilon=stage.clip,
-        scale_rewards="group" if stage.baseline == "group" else "none", loss_type="dr_grpo" if stage.baseline == "leave_one_out" else "grpo",
         save_strategy="steps", save_steps=stage.checkpoint,
     )  # fmt: skip
+    reference = folder / "reference"  # the trainer reads from a folder what the policy is not to leave too far
+    if not (reference / NOTES).is_file():
+        policy.save(reference)
     with _Quiet():
         trainer = GRPOTrainer(
-            model=policy.model, reward_funcs=reward, args=how, train_dataset=Dataset.from_list(rows), processing_class=policy.tokenizer,
+            model=Policy.load(reference).model, reward_funcs=reward, args=how, train_dataset=Dataset.from_list(rows), processing_class=policy.tokenizer,
             callbacks=[callback(log, folder)], rollout_func=rollout,
         )  # fmt: skip
         trainer.train(resume_from_checkpoint=log.resumed(folder, last_whole(folder)))
