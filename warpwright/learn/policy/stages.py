@@ -192,8 +192,9 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
     batch = stage.groups * stage.group
     rows = [{"prompt": task.name} for task in tasks for _ in range(stage.groups)]
     how = GRPOConfig(
-        **_common(folder, seed, stage.rate), **ADVANTAGES[stage.baseline], max_steps=stage.steps, per_device_train_batch_size=batch, num_generations=stage.group,
-        steps_per_generation=1, max_completion_length=None, temperature=stage.temperature, beta=stage.beta, epsilon=stage.clip,
+        **_common(folder, seed, stage.rate), **ADVANTAGES[stage.baseline], max_steps=stage.steps, per_device_train_batch_size=batch,
+        num_generations=stage.group, steps_per_generation=1, max_completion_length=None, temperature=stage.temperature, beta=stage.beta,
+        epsilon=stage.clip,
         save_strategy="steps", save_steps=stage.checkpoint,
     )  # fmt: skip
     reference = folder / "reference"  # the trainer reads from a folder what the policy is not to leave too far
@@ -201,8 +202,8 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
         policy.save(reference)
     with _Quiet():
         trainer = GRPOTrainer(
-            model=Policy.load(reference).model, reward_funcs=reward, args=how, train_dataset=Dataset.from_list(rows), processing_class=policy.tokenizer,
-            callbacks=[callback(log, folder)], rollout_func=rollout,
+            model=Policy.load(reference).model, reward_funcs=reward, args=how, train_dataset=Dataset.from_list(rows),
+            processing_class=policy.tokenizer, callbacks=[callback(log, folder)], rollout_func=rollout,
         )  # fmt: skip
         trainer.train(resume_from_checkpoint=log.resumed(folder, last_whole(folder)))
     policy.model = trainer.model
