@@ -11,7 +11,8 @@ from seed, stage and step alone, so that a stage that was killed ends as one tha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,6 +35,10 @@ ADVANTAGES: Mapping[str, Mapping[str, str]] = {
     "group": {"scale_rewards": "group", "loss_type": "grpo"},
 }
 """What the trainer is told. Over the group's own mean, an advantage is the leave-one-out advantage times (group - 1) / group: a part of the rate."""
+
+
+TYPICAL = 16
+"""Words of a recipe: a constant that the loss `dr_grpo` is divided by; no answer is cut at it."""
 
 
 class Answering(Protocol):
@@ -137,20 +142,22 @@ def _fine_tune(
 ) -> None:
     try:
         from datasets import Dataset
+        from transformers import PrinterCallback
         from trl import SFTConfig, SFTTrainer
     except ImportError as error:
         raise MissingExtra(error.name or "trl", "learn", "training the policy") from error
     if not examples:
         return
-    how = SFTConfig(
-        **_common(folder, seed, rate), num_train_epochs=epochs, per_device_train_batch_size=config.supervised.batch,
-        max_length=config.model.context, completion_only_loss=True, save_strategy="epoch",
-    )  # fmt: skip
-    with _Quiet():
+    with _quiet():
+        how = SFTConfig(
+            **_common(folder, seed, rate), num_train_epochs=epochs, per_device_train_batch_size=config.supervised.batch,
+            max_length=config.model.context, completion_only_loss=True, save_strategy="epoch",
+        )  # fmt: skip
         trainer = SFTTrainer(
             model=policy.model, args=how, train_dataset=Dataset.from_list(list(examples)), processing_class=policy.tokenizer,
             callbacks=[callback(log, folder)],
         )  # fmt: skip
+        trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=log.resumed(folder, last_whole(folder)))
     policy.model = trainer.model
 
@@ -159,6 +166,7 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
     """Reinforce what is fast. A prompt's group of answers is compared with itself."""
     try:
         from datasets import Dataset
+        from transformers import PrinterCallback
         from trl import GRPOConfig, GRPOTrainer
     except ImportError as error:
         raise MissingExtra(error.name or "trl", "learn", "training the policy") from error
@@ -191,20 +199,20 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
 
     batch = stage.groups * stage.group
     rows = [{"prompt": task.name} for task in tasks for _ in range(stage.groups)]
-    how = GRPOConfig(
-        **_common(folder, seed, stage.rate), **ADVANTAGES[stage.baseline], max_steps=stage.steps, per_device_train_batch_size=batch,
-        num_generations=stage.group, steps_per_generation=1, max_completion_length=None, temperature=stage.temperature, beta=stage.beta,
-        epsilon=stage.clip,
-        save_strategy="steps", save_steps=stage.checkpoint,
-    )  # fmt: skip
     reference = folder / "reference"  # the trainer reads from a folder what the policy is not to leave too far
     if not (reference / NOTES).is_file():
         policy.save(reference)
-    with _Quiet():
+    with _quiet():
+        how = GRPOConfig(
+            **_common(folder, seed, stage.rate), **ADVANTAGES[stage.baseline], max_steps=stage.steps, per_device_train_batch_size=batch,
+            num_generations=stage.group, steps_per_generation=1, max_completion_length=TYPICAL, temperature=stage.temperature, beta=stage.beta,
+            epsilon=stage.clip, save_strategy="steps", save_steps=stage.checkpoint,
+        )  # fmt: skip
         trainer = GRPOTrainer(
             model=Policy.load(reference).model, reward_funcs=reward, args=how, train_dataset=Dataset.from_list(rows),
             processing_class=policy.tokenizer, callbacks=[callback(log, folder)], rollout_func=rollout,
         )  # fmt: skip
+        trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=log.resumed(folder, last_whole(folder)))
     policy.model = trainer.model
 
@@ -218,10 +226,13 @@ def _common(folder: Path, seed: int, rate: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class _Quiet(warnings.catch_warnings):
-    """Silence what the trainers say of features that we chose on purpose."""
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what the trainers say of features that we chose on purpose, and their bars: the log says how far a stage is."""
+    from transformers.utils import logging
 
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return entered
+        yield

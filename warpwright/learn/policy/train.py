@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.archive import Archive
-from warpwright.errors import UsageError
+from warpwright.errors import MissingExtra, UsageError
 from warpwright.learn.policy import compare, rows, stages
 from warpwright.learn.policy.config import Config
 from warpwright.learn.policy.live import LiveTask
@@ -59,10 +59,12 @@ def one_seed(config: Config, tasks: Sequence[RecordedTask], seed: int, folder: P
     """Train and compare one seed, from where it was left."""
     if (folder / DONE).is_file():
         return dict(json.loads((folder / DONE).read_text()))
-    import torch
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
+    try:
+        import torch
+        from transformers.utils import logging
+    except ImportError as error:
+        raise MissingExtra(error.name or "transformers", "learn", "training a policy") from error
+    logging.disable_progress_bar()
     torch.set_num_threads(config.threads)
     torch.use_deterministic_algorithms(True)
     folder.mkdir(parents=True, exist_ok=True)
