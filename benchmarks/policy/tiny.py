@@ -17,7 +17,9 @@ from typing import Any
 from benchmarks.search.compare import TRAITS
 from warpwright.learn.policy import compare, config, rows
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
+from warpwright.learn.policy.stages import sampled
 from warpwright.learn.policy.train import DONE, split, train
+from warpwright.policy.model import Policy
 
 CONFIG = Path(__file__).parents[2] / "configs" / "tiny.toml"
 
@@ -30,6 +32,9 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "milestones": ("contrastive.reward='milestones'",),
     "divided by the group's deviation": ("contrastive.baseline='group'",),
 }
+
+FIRST_ANSWERS = 50
+"""Answers to a held-out kernel, with no exemplar but the original, from which habits are told."""
 
 LONG = ("ladder", "bandit")
 """Searches of the house that are shown beside those of the config; the ladder is told which rewrites are tried first, as in the cuda domain."""
@@ -58,6 +63,29 @@ def stages(seeds: Mapping[int, Shares], read: config.Config, tasks: Sequence[Rec
             if name not in ("contrastive",):
                 row[f"over {name}"] = _cell(_gain(whole, "contrastive", name, k))
         yield row
+
+
+def habits(out: Path, read: config.Config, tasks: Sequence[RecordedTask]) -> Iterator[dict[str, Any]]:
+    """Yield, for each technique, in what share of first answers to held-out kernels it stands where it is to be had at all."""
+    used: dict[str, dict[str, list[float]]] = {}
+    for seed in read.seeds:
+        _, held = split(tasks, read, seed)
+        for stage in ("supervised", "contrastive"):
+            policy = Policy.load(out / f"seed_{seed}" / stage)
+            for task in held:
+                answers = sampled(policy, [task] * FIRST_ANSWERS, 0, f"{seed} habits")
+                for name in {action.technique for recipe in task.speedups for action in recipe}:
+                    share = sum(any(action.technique == name for action in recipe) for recipe in answers) / FIRST_ANSWERS
+                    used.setdefault(name, {}).setdefault(stage, []).append(share)
+                    if stage == "supervised":
+                        winner = max(task.speedups, key=lambda recipe: task.speedups[recipe])
+                        used[name].setdefault("winner", []).append(float(any(action.technique == name for action in winner)))
+    for name, those in sorted(used.items(), key=lambda pair: -len(pair[1]["winner"])):
+        shares_ = {what: f"{sum(values) / len(values):.2f}" for what, values in those.items()}
+        yield {
+            "table": "habits", "technique": name, "held-out kernels that have it": len(those["winner"]),
+            "in answers after stage 1": shares_["supervised"], "after stage 3": shares_["contrastive"], "in the best recipe": shares_["winner"],
+        }  # fmt: skip
 
 
 def _gain(seeds: Mapping[int, Shares], name: str, over: str, k: int) -> list[float]:
@@ -101,6 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name == "tiny":
             tasks = tasks_of(row for file in read.data.rows for row in rows.read(Path(read.folder) / file))
             found += stages(seeds, read, tasks)
+            found += habits(out, read, tasks)
             found += [{"row": "seed", "seed": seed, "shares": those} for seed, those in seeds.items()]
         (options.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
     for row in found:

@@ -229,10 +229,12 @@ def _common(folder: Path, seed: int, rate: float) -> dict[str, Any]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence what the trainers say of features that we chose on purpose, and their bars: the log says how far a stage is."""
+    from datasets import disable_progress_bars
     from transformers.utils import logging
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    disable_progress_bars()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
