@@ -97,7 +97,10 @@ class Config:
     folder: str = "."
     """The config's own folder."""
     seeds: tuple[int, ...] = (0,)
-    threads: int = 2
+    threads: int = 1
+    """Of a seed's training. Weights are the same again only for the same number."""
+    jobs: int = 1
+    """Seeds that are trained at once, each in a process of its own."""
     data: Data = field(default_factory=Data)
     model: Shape = field(default_factory=Shape)
     supervised: Supervised = field(default_factory=Supervised)
@@ -106,8 +109,8 @@ class Config:
     comparing: Comparing = field(default_factory=Comparing)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings that decide the result; where the file lies does not."""
-        return {name: value for name, value in asdict(self).items() if name != "folder"}
+        """Return the settings that decide the result; where the file lies, and how many seeds are trained at once, do not."""
+        return {name: value for name, value in asdict(self).items() if name not in ("folder", "jobs")}
 
 
 _TABLES: Mapping[str, type[Any]] = {

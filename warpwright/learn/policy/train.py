@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +41,12 @@ def train(config: Config, out: Path, tell: Tell) -> dict[str, Any]:
     tasks = tasks_of(rows.merged(row for name in config.data.rows for row in rows.read(Path(config.folder) / name)))
     if len(tasks) < config.data.parts:
         raise UsageError(f"expected recorded tasks for {config.data.parts} parts, saw {len(tasks)}", "collect more, or lower data.parts")
-    results = {seed: one_seed(config, tasks, seed, out / f"seed_{seed}", tell) for seed in config.seeds}
+    if config.jobs > 1:
+        with ProcessPoolExecutor(config.jobs, get_context("spawn")) as pool:
+            ordered = pool.map(one_seed, *zip(*((config, tasks, seed, out / f"seed_{seed}", aloud) for seed in config.seeds), strict=True))
+            results = dict(zip(config.seeds, ordered, strict=True))
+    else:
+        results = {seed: one_seed(config, tasks, seed, out / f"seed_{seed}", tell) for seed in config.seeds}
     report = {
         "name": config.name, "tasks": len(tasks), "recipes": sum(len(task.speedups) - 1 for task in tasks),
         "held_out": {str(seed): sorted(one["shares"]["random"]) for seed, one in results.items() if "random" in one["shares"]},
@@ -46,6 +55,11 @@ def train(config: Config, out: Path, tell: Tell) -> dict[str, Any]:
     }  # fmt: skip
     _write(out / "report.json", report)
     return report
+
+
+def aloud(text: str) -> None:
+    """Tell standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def split(tasks: Sequence[RecordedTask], config: Config, seed: int) -> tuple[list[RecordedTask], list[RecordedTask]]:
@@ -68,6 +82,22 @@ def one_seed(config: Config, tasks: Sequence[RecordedTask], seed: int, folder: P
     torch.set_num_threads(config.threads)
     torch.use_deterministic_algorithms(True)
     folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        return _trained(config, tasks, seed, folder, tell)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a seed's folder; raise UsageError where another process does. The kernel lets go of it when a process dies."""
+    with open(folder / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"expected {folder} to be free, saw another process that trains there", "wait for it, or give another --out") from error
+        yield
+
+
+def _trained(config: Config, tasks: Sequence[RecordedTask], seed: int, folder: Path, tell: Tell) -> Mapping[str, Any]:
     log = Log(folder / "log.jsonl", seed=seed)
     training, held = split(tasks, config, seed)
     for name in STAGES:
