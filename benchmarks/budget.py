@@ -42,12 +42,12 @@ def timed(task: Path, budget: int, device: str, folder: Path) -> dict[str, Any]:
     try:
         line = json.loads(done.stdout)
     except ValueError:
-        line = {"error": (done.stderr.strip().splitlines() or ["nothing was printed"])[-1]}
+        line = {"reason": (done.stderr.strip().splitlines() or ["nothing was printed"])[-1]}
     gain = (line.get("speedup") or {}).get("best")
     return {
         "task": task.stem, "budget": budget, "seconds": round(seconds, 2), "exit": done.returncode, "status": line.get("status") or "error",
         "verdict": line.get("verdict") or "", "speedup": f"{gain:.2f}" if gain else "", "load": round(os.getloadavg()[0], 1),
-        "said": str(line.get("error") or line.get("reason") or "; ".join(line.get("left_out") or ()))[:160],
+        "said": str(line.get("reason") or "; ".join(line.get("left_out") or ()))[:160], "error": line.get("error"),
     }  # fmt: skip
 
 
