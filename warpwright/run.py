@@ -20,6 +20,8 @@ from warpwright.deadline import Deadline, out_of_time
 from warpwright.errors import OutOfTime, UsageError
 from warpwright.llm import open_chat
 from warpwright.loop import Outcome, ablate, optimize
+from warpwright.policy.model import Policy
+from warpwright.policy.search import PolicySearch
 from warpwright.search import MODEL_SEARCHES, fsr, islands
 from warpwright.search.conversation import Asking
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
@@ -61,7 +63,7 @@ class Settings:
     options: Options = ()
     """What the task's domain is told besides."""
     model: str = ""
-    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py)."""
+    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one."""
     model_options: str = ""
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
     budget_of: BudgetOf = "search"
@@ -169,8 +171,13 @@ def _ablate(
             on_record(ablation.without)
 
 
-def model_search(settings: Settings, archive: Archive) -> Asking:
-    """Return the search that asks the model of the settings. Its questions and answers are logged beside the archive, and none is asked again."""
+def model_search(settings: Settings, archive: Archive) -> Asking | PolicySearch:
+    """Return the search that asks the model of the settings. A language model's questions and answers are logged beside the archive, and none is
+    asked again."""
+    if settings.search == "policy":
+        if not settings.model:
+            raise UsageError("expected a policy for --search policy, saw none", "give --model FOLDER, as `warpwright train` makes one")
+        return PolicySearch(Policy.load(Path(settings.model)))
     if not settings.model:
         raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
     log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")

@@ -138,6 +138,9 @@ class Space(Generic[IR]):
     draw: Callable[[IR, Random], Action | None] | None = None
     """Draws one legal action, None where it finds none soon: for spaces whose legal actions are too many to list at each step."""
 
+    words: Callable[[IR], tuple[str, ...]] | None = None
+    """Says an IR in words, for a policy that reads it (policy/words.py): operators, sizes, and the names of places, each after an @."""
+
     resolution: float = 1.01
     """Ratio of two times from which they can be told apart."""
 

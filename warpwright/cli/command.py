@@ -30,6 +30,7 @@ from warpwright.cli import (
     records,
     sass,
     serving,
+    train,
     transpile,
     unlearnable,
     usage,
@@ -160,6 +161,7 @@ def parser() -> argparse.ArgumentParser:
     watch.register(verb)
     serving.register(verb)
     agents.register(verb)
+    train.register(verb)
     verb("doctor", doctor_verb)
     verb("completion", completion).add_argument("shell", choices=usage.SHELLS, help="whose")
     transpile.register(verb)

@@ -17,7 +17,7 @@ SEARCHES: dict[str, Search] = {
 }
 
 
-MODEL_SEARCHES = ("fsr", "islands")
+MODEL_SEARCHES = ("fsr", "islands", "policy")
 """Searches that ask a model (`run.py` makes them)."""
 
 

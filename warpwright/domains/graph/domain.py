@@ -37,6 +37,7 @@ def space(task: Task, target: str = "cpu") -> Space[GraphIR]:
     from warpwright.domains.graph.lower import Original, lower
     from warpwright.domains.graph.techniques import techniques
     from warpwright.domains.graph.training import capture_step
+    from warpwright.domains.graph.words import words
 
     reference = taskfile.load(task)
     form = taskfile.Form.of(task)
@@ -44,5 +45,5 @@ def space(task: Task, target: str = "cpu") -> Space[GraphIR]:
     start = capture_step(reference) if form.backward else capture(reference)
     return Space(
         start, techniques(target, form.backward), lambda ir, actions: lower(ir, actions, original),
-        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable,
+        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words,
     )  # fmt: skip

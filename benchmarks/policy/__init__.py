@@ -1,0 +1,1 @@
+"""The policy that writes recipes: its data, its comparison, its red team."""

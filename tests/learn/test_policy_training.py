@@ -1,0 +1,79 @@
+"""Training end to end, where the extra learn is installed: three stages, the same for a seed, resumed after kill -9, and better than without."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from drawn_rows import CONFIG, write_config
+
+from warpwright import cli
+from warpwright.learn.policy import config
+from warpwright.learn.policy.train import STAGES, train
+
+pytest.importorskip("trl", reason="training a policy needs trl (extra learn)")
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "seed_0" / "contrastive" / "model.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole training, through the command."""
+    folder = tmp_path_factory.mktemp("trained")
+    assert cli.main(["train", "--config", str(write_config(folder)), "--out", str(folder / "out")]) == 0
+    return folder
+
+
+def test_the_report_and_the_log(trained: Path) -> None:
+    report = json.loads((trained / "out" / "report.json").read_text())
+    assert [row["proposer"] for row in report["table"]] == [*STAGES, "random", "greedy", "evolve"]
+    lines = [json.loads(line) for line in (trained / "out" / "seed_0" / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if "reward" in line] == [1, 2, 3, 4, 5, 6]
+    assert [line["stage"] for line in lines if line.get("finished")] == list(STAGES)
+    [sampled] = [line for line in lines if "sampled" in line]
+    assert 0 < sampled["passed"] <= sampled["sampled"]
+
+
+def test_a_finished_training_is_not_done_again(trained: Path) -> None:
+    began = time.monotonic()
+    train(config.load(trained / "small.toml"), trained / "out", print)
+    assert time.monotonic() - began < 2
+
+
+def test_a_folder_of_another_config_is_refused(trained: Path) -> None:
+    changed = ["train", "--config", str(trained / "small.toml"), "--set", "contrastive.steps=7"]
+    assert cli.main([*changed, "--out", str(trained / "out")]) == cli.WRONG_USE
+
+
+def test_killed_and_resumed_it_ends_as_it_would_have(trained: Path, tmp_path: Path) -> None:
+    path = write_config(tmp_path)
+    command = [sys.executable, "-m", "warpwright", "train", "--config", str(path), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    steps = tmp_path / "out" / "seed_0" / "contrastive.steps"
+    limit = time.monotonic() + 200
+    while not (steps / "checkpoint-2" / "whole").exists() and time.monotonic() < limit and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(10)
+    assert (steps / "checkpoint-2" / "whole").exists() and not (steps.parent / "contrastive").exists()
+    train(config.load(path), tmp_path / "out", print)
+    assert weights(tmp_path / "out") == weights(trained / "out")
+    logged = [json.loads(line) for line in (tmp_path / "out" / "seed_0" / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in logged if "reward" in line] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.slow
+def test_reinforcement_learns_what_pays_on_tasks_held_out(tmp_path: Path) -> None:
+    text = CONFIG.replace("steps = 6", "steps = 60").replace("groups = 2", "groups = 6").replace("seeds = [0]", "seeds = [0, 1, 2]")
+    report = train(config.load(write_config(tmp_path, text)), tmp_path / "out", print)
+    [row] = [row for row in report["table"] if row["proposer"] == "contrastive"]
+    mean, low, _ = row["over supervised, best of 1"]
+    assert low > 1.0 and mean > 1.5

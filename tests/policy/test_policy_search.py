@@ -1,0 +1,84 @@
+"""The search that asks a policy: legal, new, and its answers go into the next prompt."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pytest
+from toy_space import BEST, STEPS, TASK, Toy, program
+
+from warpwright.errors import UsageError
+from warpwright.loop import optimize
+from warpwright.policy.model import Notes, Policy, Shape, Written, make
+from warpwright.policy.search import PolicySearch
+from warpwright.policy.words import STOP, Places
+from warpwright.policy.writing import END, Writing
+from warpwright.search.moves import Moves, Recipe
+from warpwright.space import Space
+
+SPACE = Space(frozenset(), STEPS, lambda ir, actions: program(ir, actions))
+
+
+@dataclass
+class Guessing:
+    """Writes at random what it may, as a model without any knowledge does."""
+
+    notes: Notes = field(default_factory=Notes)
+    prompts: list[str] = field(default_factory=list)
+
+    def write(self, prompts: Sequence[str], writings: Sequence[Writing], known: Sequence[Iterable[Recipe]], seed: int) -> list[Written]:
+        rng, answers = Random(seed), []
+        for prompt, writing, one in zip(prompts, writings, known, strict=True):
+            words: list[str] = []
+            while not words or words[-1] != END:
+                words.append(rng.choice(writing.allowed(words, frozenset(one))))
+            answers.append(Written(writing.read(words)[0], [], [], [], words))
+            self.prompts.append(prompt)
+        return answers
+
+
+def test_it_proposes_legal_new_recipes_and_shows_what_it_was_answered() -> None:
+    policy = Guessing()
+    proposer = PolicySearch(policy)(SPACE, Random(0), 2)  # type: ignore[arg-type]
+    evaluator = Toy()
+    asked, seen = next(proposer), set[Recipe]()
+    for _ in range(15):
+        assert all(Moves(SPACE).legal(recipe) for recipe in asked) and not seen & set(asked)
+        seen.update(asked)
+        asked = proposer.send(list(evaluator.evaluate([SPACE.candidate(recipe) for recipe in asked])))
+    assert all(prompt.startswith("program roof? ") and prompt.endswith(" write") for prompt in policy.prompts)
+    assert "try" not in policy.prompts[0].replace("try x+0", "") and policy.prompts[-1].count("try") == 2
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of random weights."""
+    pytest.importorskip("transformers", reason="the policy's model needs transformers (extra learn)")
+    folder = tmp_path_factory.mktemp("policy")
+    Policy(*make([step.name for step in STEPS], Shape(32, 1, 2, 128), 0)).save(folder)
+    return folder
+
+
+def test_a_model_of_random_weights_finds_the_best_recipe_of_a_toy_space(trained: Path) -> None:
+    outcome = optimize(TASK, SPACE, Toy(), PolicySearch(Policy.load(trained)), seed=3)
+    assert outcome.best is not None and {action.technique for action in outcome.best.candidate.actions} == BEST
+
+
+def test_what_a_model_writes_depends_on_its_seed_alone(trained: Path) -> None:
+    policy = Policy.load(trained)
+    writing = Writing(Moves(SPACE), Places())
+    texts = ["program roof? collapse write", "program roof1 sum e20 prune try x+2 collapse ; write"]
+    one, again, other = (policy.write(texts, [writing] * 2, [[()]] * 2, seed) for seed in (1, 1, 2))
+    assert one == again and one != other
+    for answer in itertools.chain(one, other):
+        assert answer.words[-1] == END and answer.words[-2] == STOP and len(answer.tokens) == len(answer.choices) == len(answer.words)
+
+
+def test_a_folder_without_a_policy_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="the policy's model needs transformers (extra learn)")
+    with pytest.raises(UsageError, match=r"policy\.json"):
+        Policy.load(tmp_path)

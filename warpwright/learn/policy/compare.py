@@ -1,0 +1,112 @@
+"""How good a policy is on tasks that it was not trained on: the best of k, beside other searches at equal evaluations.
+
+Everything is answered from recorded tasks. A recipe that was only passed through on the way to recorded ones costs no evaluation, whoever asks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from warpwright.learn.policy.recorded import RecordedTask
+from warpwright.learn.policy.stages import WRITTEN_AT_ONCE
+from warpwright.policy.model import Policy, rng_of
+from warpwright.search import SEARCHES
+from warpwright.search.moves import Recipe
+from warpwright.space import Traits
+
+_T = (0.0, 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086)
+"""0.975 quantile of Student's t by degrees of freedom; 1.96 beyond them is too small by 6 % at most."""
+
+Line = list[float]
+"""The best speed-up after 0, 1, 2 ... evaluations."""
+
+
+def policy_lines(policy: Policy, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int) -> dict[str, list[Line]]:
+    """Return `runs` lines for each task; all runs write side by side."""
+    askings = {task.name: task.asking() for task in tasks}
+    asked = [task for task in tasks for _ in range(runs)]
+    known: list[dict[Recipe, float]] = [{(): 1.0} for _ in asked]
+    lines: list[Line] = [[1.0] for _ in asked]
+    for turn in range(count):
+        for start in range(0, len(asked), WRITTEN_AT_ONCE):
+            part = range(start, min(len(asked), start + WRITTEN_AT_ONCE))
+            rng = rng_of(seed, "compare", turn, start)
+            prompts = [askings[asked[i].name].prompt(known[i], rng, asked[i].roof, policy.notes.exemplars) for i in part]
+            written = policy.write(prompts, [askings[asked[i].name].writing for i in part], [known[i] for i in part], rng.getrandbits(32))
+            for i, one in zip(part, written, strict=True):
+                known[i][one.recipe] = speedup = asked[i].speedups.get(one.recipe, 1.0)
+                lines[i].append(max(lines[i][-1], speedup))
+    return {task.name: lines[number * runs : (number + 1) * runs] for number, task in enumerate(tasks)}
+
+
+def search_lines(
+    name: str, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int, traits: Mapping[str, Traits] | None = None
+) -> dict[str, list[Line]]:
+    """Return the lines of a search of the house, each run over the space in an order of its own."""
+    return {task.name: [_followed(name, task, count, rng_of(seed, name, task.name, run), traits) for run in range(runs)] for task in tasks}
+
+
+def _followed(name: str, task: RecordedTask, count: int, rng: Random, traits: Mapping[str, Traits] | None) -> Line:
+    proposer = SEARCHES[name](task.space(rng, traits), rng, 1)
+    line, idle = [1.0], 0
+    try:
+        asked = next(proposer)
+        while len(line) <= count and idle < 1000:
+            for recipe in asked:
+                if task.answered(recipe):
+                    line.append(max(line[-1], task.speedups[recipe]))
+                    idle = 0
+                else:
+                    idle += 1
+            asked = proposer.send([task.record(recipe) for recipe in asked])
+    except StopIteration:
+        pass
+    finally:
+        proposer.close()
+    return [*line, *[line[-1]] * count][: count + 1]
+
+
+def shares(lines: Mapping[str, Sequence[Line]], tasks: Iterable[RecordedTask], evaluations: Sequence[int]) -> dict[str, dict[str, float]]:
+    """Return task -> evaluations -> the mean over runs of log(best so far over the best there is)."""
+    return {
+        task.name: {str(k): sum(math.log(line[k] / task.best) for line in lines[task.name]) / len(lines[task.name]) for k in evaluations}
+        for task in tasks
+    }
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean of some values and its 95 % interval (Student's t); an endless one for a single value."""
+    mean = sum(values) / len(values)
+    if len(values) < 2:
+        return mean, -math.inf, math.inf
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+    half = (_T[len(values) - 1] if len(values) <= len(_T) else 1.96) * deviation
+    return mean, mean - half, mean + half
+
+
+def table(seeds: Mapping[int, Mapping[str, Mapping[str, Mapping[str, float]]]], evaluations: Sequence[int], over: str) -> list[dict[str, Any]]:
+    """Return a row for each proposer: its share of the best there is, and by what factor it is above `over`, over the seeds.
+
+    `seeds`: seed -> proposer -> task -> evaluations -> log share.
+    """
+    proposers = list(next(iter(seeds.values())))
+    rows = []
+    for name in proposers:
+        row: dict[str, Any] = {"proposer": name}
+        for k in evaluations:
+            means = [mean_of(by[name], str(k)) for by in seeds.values()]
+            gains = [mean_of(by[name], str(k)) - mean_of(by[over], str(k)) for by in seeds.values()]
+            mean, low, high = interval(gains)
+            row[f"best of {k}"] = round(math.exp(sum(means) / len(means)), 3)
+            if name != over:
+                row[f"over {over}, best of {k}"] = [round(math.exp(one), 3) if math.isfinite(one) else None for one in (mean, low, high)]
+        rows.append(row)
+    return rows
+
+
+def mean_of(tasks: Mapping[str, Mapping[str, float]], k: str) -> float:
+    """Return the mean log share over tasks after `k` evaluations."""
+    return sum(one[k] for one in tasks.values()) / len(tasks)

@@ -1,0 +1,154 @@
+"""What `warpwright train` reads: a TOML file with a table for each stage."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from warpwright.errors import UsageError
+from warpwright.policy.model import Shape
+from warpwright.policy.prompt import Exemplars
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is learnt from."""
+
+    rows: tuple[str, ...] = ()
+    """Files of rows (.jsonl or .parquet), relative to the config's folder."""
+    tasks: tuple[str, ...] = ()
+    """Task files, relative to the config's folder, whose answers stage 3 has evaluated; all others are answered from the rows. Each needs rows."""
+    device: str = "cpu"
+    """Of those."""
+    parts: int = 5
+    """The tasks are dealt to this many parts; a seed holds out one of them, a different one for each of the first seeds."""
+    deal: int = 0
+    """Seed of the deal."""
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """Stage 1: fine-tuning on verified variants; and what stage 2 uses too."""
+
+    epochs: float = 3.0
+    rate: float = 2e-3
+    batch: int = 16
+    prompts: int = 2
+    """Prompts, with different exemplars, for each verified variant."""
+
+
+@dataclass(frozen=True)
+class SelfSupervised:
+    """Stage 2: sample, evaluate, keep what is correct, train again."""
+
+    rounds: int = 1
+    """0: the stage is left out."""
+    samples: int = 8
+    """Answers for each training task and round."""
+    epochs: float = 1.0
+    rate: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Contrastive:
+    """Stage 3: reinforcement learning (GRPO) with scored exemplars in the prompt."""
+
+    steps: int = 100
+    groups: int = 8
+    """Prompts in a step."""
+    group: int = 8
+    """Answers to a prompt."""
+    rate: float = 1e-3
+    beta: float = 0.02
+    """Weight of the divergence from the policy of stage 2."""
+    clip: float = 0.2
+    """Of the probability ratio."""
+    temperature: float = 1.0
+    exemplars: Exemplars = "contrast"
+    known: int = 6
+    """Recipes that are known when a prompt is made: 0 to this many, drawn. None of them may be written again."""
+    reward: Literal["log", "raw", "milestones"] = "log"
+    most: float = 4.0
+    """Rewards of the kind `log` are clipped to this many powers of two either way."""
+    baseline: Literal["leave_one_out", "group"] = "leave_one_out"
+    """`group`: divided by the group's deviation as well (GRPO as published)."""
+    checkpoint: int = 25
+    """Steps between checkpoints."""
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """The comparison on the tasks held out."""
+
+    evaluations: tuple[int, ...] = (1, 2, 4, 8)
+    runs: int = 20
+    """Of each search on each task."""
+    searches: tuple[str, ...] = ("random", "greedy", "evolve")
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole training."""
+
+    name: str
+    folder: str = "."
+    """The config's own folder."""
+    seeds: tuple[int, ...] = (0,)
+    threads: int = 1
+    """Of a seed's training. Weights are the same again only for the same number."""
+    jobs: int = 1
+    """Seeds that are trained at once, each in a process of its own."""
+    data: Data = field(default_factory=Data)
+    model: Shape = field(default_factory=Shape)
+    supervised: Supervised = field(default_factory=Supervised)
+    self_supervised: SelfSupervised = field(default_factory=SelfSupervised)
+    contrastive: Contrastive = field(default_factory=Contrastive)
+    comparing: Comparing = field(default_factory=Comparing)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings that decide the result; where the file lies, and how many seeds are trained at once, do not."""
+        return {name: value for name, value in asdict(self).items() if name not in ("folder", "jobs")}
+
+
+_TABLES: Mapping[str, type[Any]] = {
+    "data": Data, "model": Shape, "supervised": Supervised, "self_supervised": SelfSupervised, "contrastive": Contrastive, "comparing": Comparing,
+}  # fmt: skip
+
+
+def load(path: Path, changes: tuple[str, ...] = ()) -> Config:
+    """Return the config of a TOML file; `changes` such as contrastive.steps=10 come on top. Raise UsageError for what it does not know."""
+    try:
+        said = tomllib.loads(path.read_text())
+        for change in changes:
+            _set(said, change)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"expected a config in {path}: {error}", "see configs/tiny.toml") from error
+    tables = {name: _filled(kind, said.pop(name, {}), name) for name, kind in _TABLES.items()}
+    plain = _known(Config, {"name": path.stem, **said}, "")
+    return Config(**{**plain, **tables, "folder": str(path.parent)})
+
+
+def _set(said: dict[str, Any], change: str) -> None:
+    name, equals, value = change.partition("=")
+    if not equals:
+        raise UsageError(f"expected --set TABLE.NAME=VALUE, saw {change!r}", "as in --set contrastive.steps=10")
+    *tables, last = name.strip().split(".")
+    for table in tables:
+        said = said.setdefault(table, {})
+    said[last] = tomllib.loads(f"value = {value}")["value"]
+
+
+def _filled(kind: type[Any], said: Mapping[str, Any], table: str) -> Any:
+    return kind(**_known(kind, said, table))
+
+
+def _known(kind: type[Any], said: Mapping[str, Any], table: str) -> dict[str, Any]:
+    names = {one.name for one in fields(kind)}
+    unknown = sorted(set(said) - names)
+    if unknown:
+        where = f"[{table}]" if table else "the top"
+        raise UsageError(f"expected at {where} some of {', '.join(sorted(names))}, saw {unknown[0]!r}", "see configs/tiny.toml")
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}

@@ -1,0 +1,71 @@
+"""Tasks that are answered by the evaluator itself, through the loop and its archive: what a policy writes is built, verified and timed.
+
+A speed-up above STRIKING, or above twice the best so far, is measured again in fresh processes, and the lower one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from warpwright import loop
+from warpwright.archive import Archive
+from warpwright.base import Budget, Record, Task
+from warpwright.learn.policy import rows
+from warpwright.learn.policy.collect import rows_of
+from warpwright.learn.policy.recorded import task_of
+from warpwright.policy.search import Asking
+from warpwright.run import Evaluators, Settings, kind_of_machine, open_evaluator, open_space
+from warpwright.search.moves import Proposer, Recipe, ask, distinct
+from warpwright.space import Space
+
+STRIKING = 3.0
+
+
+class LiveTask:
+    """One task under some settings. `speedups` holds what its archive knows, over the original, and grows."""
+
+    def __init__(self, path: Path, settings: Settings, archive: Archive, evaluators: Evaluators | None = None) -> None:
+        self.task: Task = settings.describe(path)
+        self.settings, self.archive, self.evaluators = settings, archive, evaluators or open_evaluator
+        self.space = open_space(self.task, settings.device)
+        known = task_of(rows_of(self.task, settings.device, archive, kind_of_machine(settings.device)))
+        self.name, self.roof = self.task.name, known.roof if known else None
+        self.speedups: dict[Recipe, float] = dict(known.speedups) if known else {(): 1.0}
+        self.program = self.asking().program
+
+    def asking(self) -> Asking:
+        """Return the task as the policy is asked about it: every legal recipe may be proposed."""
+        return Asking(self.space)
+
+    def answers(self, recipes: Sequence[Recipe]) -> list[float]:
+        """Return the speed-up of each recipe over the original, 0 for what did not pass; what is known is not measured again."""
+        fresh = distinct(recipe for recipe in recipes if recipe and recipe not in self.speedups)
+        if fresh:
+            measured = self._measured(fresh)
+            best = max(self.speedups.values())
+            striking = [recipe for recipe in fresh if measured.get(recipe, 0.0) > min(STRIKING, 2 * best)]
+            for recipe, again in self._measured(striking, remember=False).items():
+                measured[recipe] = min(measured[recipe], again)
+            self.speedups.update({recipe: measured.get(recipe, 0.0) for recipe in fresh})
+        return [self.speedups.get(recipe, 0.0) for recipe in recipes]
+
+    def _measured(self, recipes: Sequence[Recipe], remember: bool = True) -> dict[Recipe, float]:
+        if not recipes:
+            return {}
+
+        def listed(space: Space[Any], rng: Random, batch: int) -> Proposer:
+            yield from ask(recipes, 1)
+
+        with self.evaluators(self.settings, self.task) as evaluator:
+            kept = self.archive if remember else None
+            outcome = loop.optimize(self.task, self.space, evaluator, listed, Budget(None, len(recipes)), kept)
+        return {recipe: _speedup(outcome.records, recipe) for recipe in recipes}
+
+
+def _speedup(records: Sequence[Record], recipe: Recipe) -> float:
+    own = [record for record in records if record.candidate.actions == recipe]
+    made = rows.of_records(own, ())
+    return made[-1].speedup if made else 0.0

@@ -1,0 +1,130 @@
+"""Recorded tasks: a closed space of the recipes that were measured, which answers as the evaluator did. A policy trains so on any machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from warpwright.base import Action, Candidate, Comparison, Measurement, Record, Source, Status, Task, Timing, Verdict
+from warpwright.errors import NotApplicable
+from warpwright.learn.policy.rows import Row
+from warpwright.policy.search import Asking
+from warpwright.search.moves import Recipe
+from warpwright.space import Space, Traits
+
+PLAIN = Traits("S")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A technique that is legal where a recorded recipe goes on with it. Its IR is the recipe so far."""
+
+    name: str
+    after: Mapping[Recipe, Sequence[Action]]
+    traits: Traits = PLAIN
+
+    def sites(self, ir: Recipe) -> Iterator[Action]:
+        """Yield what recorded recipes go on with."""
+        return (action for action in self.after.get(ir, ()) if action.technique == self.name)
+
+    def apply(self, ir: Recipe, action: Action) -> Recipe:
+        """Return the longer recipe."""
+        if action not in self.after.get(ir, ()):
+            raise NotApplicable(f"expected a recorded recipe, saw {[*map(str, ir), str(action)]}", "take actions from sites(ir)")
+        return (*ir, action)
+
+
+@dataclass(frozen=True)
+class RecordedTask:
+    """One task's recipes and what was measured of each."""
+
+    name: str
+    program: tuple[str, ...]
+    roof: float | None
+    speedups: Mapping[Recipe, float]
+    """Over the original; 0 for what did not pass. The original's own recipe is () and is always there."""
+    failures: Mapping[Recipe, str] = field(default_factory=dict)
+    """Recipe -> status, for what did not pass."""
+
+    @property
+    def best(self) -> float:
+        """The greatest speed-up there is to be found."""
+        return max(self.speedups.values())
+
+    def answered(self, recipe: Recipe) -> bool:
+        """Was this very recipe measured?"""
+        return recipe in self.speedups and bool(recipe)
+
+    def answers(self, recipes: Sequence[Recipe]) -> list[float]:
+        """Return the speed-up of each recipe as it was measured; 0 for one that was not."""
+        return [self.speedups.get(recipe, 0.0) for recipe in recipes]
+
+    def space(self, rng: Random | None = None, traits: Mapping[str, Traits] | None = None) -> Space[Recipe]:
+        """Return the closed space; with `rng`, in an order that says nothing."""
+        after: dict[Recipe, dict[Action, None]] = {}
+        recipes = sorted(self.speedups, key=lambda recipe: [*map(str, recipe)])
+        for recipe in rng.sample(recipes, len(recipes)) if rng else recipes:
+            for length in range(len(recipe)):
+                after.setdefault(recipe[:length], {})[recipe[length]] = None
+        names = dict.fromkeys(action.technique for following in after.values() for action in following)
+        following = {recipe: tuple(actions) for recipe, actions in after.items()}
+        techniques = [Listed(name, following, (traits or {}).get(name, PLAIN)) for name in names]
+        return Space((), techniques, _lower, words=lambda ir: self.program)
+
+    def asking(self) -> Asking:
+        """Return the task as the policy is asked about it: only what was measured may be proposed."""
+        return Asking(self.space(), self.answered, {action.at for recipe in self.speedups for action in recipe})
+
+    def record(self, recipe: Recipe) -> Record:
+        """Answer a proposal as the evaluator did. What was only passed through on the way to measured recipes is as the original."""
+        task = Task(self.name, f"/recorded/{self.name}")
+        candidate = _lower(recipe, recipe)
+        speedup = self.speedups.get(recipe, 1.0)
+        if speedup <= 0:
+            status: Status = self.failures.get(recipe, "wrong")  # type: ignore[assignment]
+            return Record(task, candidate, "recorded", status, Verdict(False, status, "as recorded"))
+        ours, original = (Timing((seconds,), seconds, seconds, seconds) for seconds in (1.0 / speedup, 1.0))
+        said: Comparison = "FASTER" if speedup > 1 else "SAME"
+        measured = Measurement("time", "s", "lower", ours, {"eager": original}, "eager", speedup, (speedup, speedup), said)
+        return Record(task, candidate, "recorded", "ok", Verdict(True, "ok"), measured)
+
+
+def _lower(ir: Recipe, actions: Recipe) -> Candidate:
+    text = "# " + ", ".join(map(str, ir)) + "\n"
+    return Candidate(Source("python", (("recorded.py", text),)), "recorded", tuple(actions))
+
+
+def tasks_of(rows: Iterable[Row], least: int = 3) -> list[RecordedTask]:
+    """Return the recorded tasks with at least `least` recipes, by task and device, in order of first mention."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.task_key, row.device), []).append(row)
+    made = [task_of(group) for group in groups.values()]
+    return [task for task in made if task is not None and len(task.speedups) >= least]
+
+
+def task_of(rows: Sequence[Row]) -> RecordedTask | None:
+    """Return the recorded task of one task's rows; None where there is no row."""
+    if not rows:
+        return None
+    speedups: dict[Recipe, float] = {(): 1.0}
+    failures: dict[Recipe, str] = {}
+    for row in rows:
+        recipe = tuple(map(Action.parse, row.recipe))
+        if recipe:
+            speedups[recipe] = row.speedup
+            if row.status != "ok":
+                failures[recipe] = row.status
+    return RecordedTask(rows[0].task, rows[0].program, rows[0].roof, speedups, failures)
+
+
+def words_of(tasks: Iterable[RecordedTask]) -> set[str]:
+    """Return every word of the tasks' programs and recipes: the vocabulary. No speed is in it."""
+    words: set[str] = set()
+    for task in tasks:
+        asking = task.asking()
+        words.update(asking.program)
+        for recipe in task.speedups:
+            words.update(asking.places.recipe(recipe))
+    return words

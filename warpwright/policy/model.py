@@ -1,0 +1,155 @@
+"""The policy's model: a causal transformer of a few hundred thousand parameters over words, kept in a folder as transformers keeps one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from warpwright.errors import MissingExtra, UsageError
+from warpwright.policy import prompt
+from warpwright.policy.words import fixed_words
+from warpwright.policy.writing import END, Writing
+from warpwright.search.moves import Recipe
+
+PAD, UNKNOWN = "<pad>", "<unknown>"
+
+NOTES = "policy.json"
+"""File of a checkpoint's folder that says how it is to be asked."""
+
+MOST_WORDS = 120
+"""Words of a recipe at most."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large a model is."""
+
+    width: int = 96
+    layers: int = 3
+    heads: int = 4
+    context: int = 512
+    """Words of prompt and recipe together at most."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """How a checkpoint was trained to be asked."""
+
+    exemplars: prompt.Exemplars = "contrast"
+    temperature: float = 1.0
+
+
+def make(words: Iterable[str], shape: Shape, seed: int) -> tuple[Any, Any]:
+    """Return a model of random weights, and a tokenizer whose vocabulary is the fixed words and `words`."""
+    try:
+        import torch
+        from tokenizers import Tokenizer, models, pre_tokenizers
+        from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    except ImportError as error:
+        raise MissingExtra(error.name or "transformers", "learn", "the policy") from error
+    vocabulary = dict.fromkeys([PAD, UNKNOWN, END, *fixed_words(), *sorted(set(words))])
+    plain = Tokenizer(models.WordLevel({word: number for number, word in enumerate(vocabulary)}, unk_token=UNKNOWN))
+    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=plain, pad_token=PAD, unk_token=UNKNOWN, eos_token=END, padding_side="left", model_max_length=shape.context
+    )
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary), hidden_size=shape.width, intermediate_size=3 * shape.width, num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads, num_key_value_heads=shape.heads, max_position_embeddings=shape.context, tie_word_embeddings=True,
+        pad_token_id=0, eos_token_id=2, bos_token_id=None,
+    )  # fmt: skip
+    return LlamaForCausalLM(config), tokenizer
+
+
+@dataclass
+class Policy:
+    """A model with its tokenizer, and how it is asked."""
+
+    model: Any
+    tokenizer: Any
+    notes: Notes = Notes()
+
+    @classmethod
+    def load(cls, folder: Path) -> Policy:
+        """Return the policy of a checkpoint's folder; raise UsageError where there is none."""
+        try:
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+        except ImportError as error:
+            raise MissingExtra(error.name or "transformers", "learn", "the policy") from error
+        if not (folder / NOTES).is_file():
+            raise UsageError(f"expected a policy in {folder}, saw no {NOTES}", "make one with `warpwright train`")
+        notes = Notes(**json.loads((folder / NOTES).read_text()))
+        return cls(AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder), notes)
+
+    def save(self, folder: Path) -> None:
+        """Write the policy to a folder; what says that it is complete comes last."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        (folder / NOTES).write_text(json.dumps(asdict(self.notes), indent=1) + "\n")
+
+    def write(self, prompts: Sequence[str], writings: Sequence[Writing], known: Sequence[Iterable[Recipe]], seed: int) -> list[Written]:
+        """Return a recipe for each prompt, drawn from the model among what `writings` allow and `known` has not."""
+        import torch
+
+        excluded = [frozenset(one) for one in known]
+        batch = self.tokenizer(list(prompts), return_tensors="pt", padding=True)
+        start = batch["input_ids"].shape[1]
+        number = self.tokenizer.get_vocab()
+        words_of = self.tokenizer.convert_ids_to_tokens
+        spelt: list[dict[tuple[int, ...], tuple[str, ...]]] = [{(): ()} for _ in prompts]
+        """Of each answer: the tokens so far -> the words that they stand for, which differ where the vocabulary lacks a word."""
+
+        def allowed(index: int, ids: Any) -> list[int]:
+            tokens = tuple(ids[start:].tolist())
+            if tokens and tokens[-1] in (number[END], number[PAD]):
+                return [number[PAD]]
+            words = spelt[index][tokens]
+            if len(words) >= MOST_WORDS:
+                return [number[END]]
+            following: dict[int, str] = {}
+            for word in writings[index].allowed(words, excluded[index]):
+                following.setdefault(number.get(word, number[UNKNOWN]), word)
+            for token, word in following.items():
+                spelt[index][(*tokens, token)] = (*words, word)
+            choices[index].append(len(following))
+            return list(following)
+
+        choices: list[list[int]] = [[] for _ in prompts]
+        was_training = self.model.training
+        self.model.eval()
+        with torch.no_grad(), torch.random.fork_rng():
+            torch.manual_seed(seed)
+            ids = self.model.generate(
+                **batch, do_sample=True, temperature=self.notes.temperature, top_k=0, top_p=1.0, max_new_tokens=MOST_WORDS + 1,
+                prefix_allowed_tokens_fn=allowed, pad_token_id=number[PAD], eos_token_id=number[END],
+            )  # fmt: skip
+        self.model.train(was_training)
+        answers = []
+        for index, row in enumerate(ids[:, start:].tolist()):
+            tokens = row[: row.index(number[END]) + 1] if number[END] in row else row
+            words = spelt[index][tuple(tokens)]
+            prompt_ids = batch["input_ids"][index][batch["attention_mask"][index].bool()].tolist()
+            answers.append(Written(writings[index].read(words)[0], prompt_ids, tokens, choices[index][: len(tokens)], words_of(tokens)))
+        return answers
+
+
+@dataclass(frozen=True)
+class Written:
+    """One answer of the model."""
+
+    recipe: Recipe
+    prompt_tokens: list[int]
+    tokens: list[int]
+    choices: list[int]
+    """At each token, how many were allowed: where it is 1 the model decided nothing."""
+    words: list[str]
+
+
+def rng_of(*parts: object) -> Random:
+    """Return random numbers that depend on `parts` alone, so that what is resumed goes on as it would have."""
+    return Random(" ".join(map(str, parts)))

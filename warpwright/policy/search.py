@@ -1,0 +1,62 @@
+"""`--search policy`: the model proposes recipes, and is shown two of the answers so far in each prompt. What it cannot do is drawn at random.
+
+Every recipe that the model writes is legal (`writing.py`) and new. Where it finds none, a random walk stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+from warpwright import loop
+from warpwright.policy import prompt
+from warpwright.policy.model import Policy
+from warpwright.policy.words import Places, program_words
+from warpwright.policy.writing import MayEnd, Writing, anywhere
+from warpwright.search.moves import Moves, Proposer, Recipe
+from warpwright.space import Space
+
+MOST_STEPS = 8
+"""Of a random walk."""
+
+
+class PolicySearch:
+    """A search over one space that asks a policy. `may_end` limits what is proposed, for spaces in which not all that is legal was recorded."""
+
+    __name__ = "policy"
+
+    def __init__(self, policy: Policy, roof: float | None = None, may_end: MayEnd = anywhere) -> None:
+        self.policy, self.roof, self.may_end = policy, roof, may_end
+
+    def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
+        """Propose the original, then what the model writes, for ever."""
+        asking = Asking(space, self.may_end)
+        [first] = yield [()]
+        roof = self.roof if self.roof is not None else loop.bandwidth_share(first) or None
+        known: dict[Recipe, float] = {(): first.speedup or 1.0}
+        while True:
+            prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(batch)]
+            written = self.policy.write(prompts, [asking.writing] * batch, [known] * batch, rng.getrandbits(32))
+            recipes = [one.recipe if one.recipe not in known else asking.moves.walk(rng, rng.randint(1, MOST_STEPS)) for one in written]
+            records = yield recipes
+            known.update(zip(recipes, (record.speedup for record in records), strict=True))
+
+
+class Asking:
+    """A space as the policy is asked about it."""
+
+    def __init__(self, space: Space[Any], may_end: MayEnd = anywhere, later: Iterable[str] = ()) -> None:
+        """`later`: places of actions that are legal after others only."""
+        self.moves, self.places = Moves(space), Places()
+        first = space.actions(space.start)
+        raw = program_words(space, first)
+        sites = sorted({*(action.at for action in first), *later} - {""})
+        for name in [*(word[1:] for word in raw if word[1:] in sites and word[0] == "@"), *sites]:
+            self.places.word(name)
+        self.program = self.places.program(raw)
+        self.writing = Writing(self.moves, self.places, may_end)
+
+    def prompt(self, known: dict[Recipe, float], rng: Random, roof: float | None, how: prompt.Exemplars) -> str:
+        """Return a prompt with exemplars drawn from `known`."""
+        return prompt.text(self.program, roof, prompt.draw(known, rng, how), self.places)
