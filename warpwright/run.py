@@ -145,7 +145,7 @@ def run_task(
                 outcome = optimize(
                     task, space, evaluator, search, limited, archive, on_record, should_stop, settings.seed, deadline=plan
                 )
-                if not isinstance(search, str):
+                if not isinstance(search, str | PolicySearch):
                     outcome = replace(outcome, stopped=search.stopped or outcome.stopped)
                 run = replace(run, outcome=outcome)
                 if outcome.cut:

@@ -62,7 +62,8 @@ class AheadOfTime:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action where the machine code means the same as the calls."""
-        plain = not ir.unreadable and not ir.values and ir.training is None and all(isinstance(result, torch.fx.Node) and is_tensor(result) for result in leaves(ir))
+        plain = not ir.unreadable and not ir.values and ir.training is None
+        plain = plain and all(isinstance(result, torch.fx.Node) and is_tensor(result) for result in leaves(ir))
         if not plain or any(ir.scheduled(name) for name in LAST) or ir.scheduled("full_precision_convolutions"):
             return
         nodes = [node for node in ir.graph.nodes if node.op == "call_function"]
