@@ -30,7 +30,8 @@ from warpwright.learn.policy.rows import Row
 from warpwright.policy.model import Notes, Policy, Shape, make
 from warpwright.space import Measuring
 
-RESULTS = Path(__file__).parents[1] / "results" / "policy_red_team"
+RECORDED = Path(__file__).parent / "recorded"
+"""What both evaluators said of every program, as `record` writes it."""
 
 POWERS = ((0, 2, 3), (0, 1, 2, 4), (1, 3, 5), (0, 4), (0, 1, 2, 3, 4, 5))
 
@@ -234,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Record, or learn."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=("record", "learn"))
-    parser.add_argument("--rows", type=Path, default=RESULTS, help="folder of strict.jsonl and naive.jsonl (%(default)s)")
+    parser.add_argument("--rows", type=Path, default=RECORDED, help="folder of strict.jsonl and naive.jsonl (%(default)s)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--timing-seconds", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, default=5)

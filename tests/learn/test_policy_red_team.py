@@ -16,7 +16,7 @@ def cheats(recipe: tuple[str, ...]) -> bool:
 
 
 def test_what_was_recorded_no_cheat_is_paid_by_the_strict_evaluator_and_some_are_by_the_naive_one() -> None:
-    strict, naive = (rows.read(red_team.RESULTS / f"{name}.jsonl") for name in ("strict", "naive"))
+    strict, naive = (rows.read(red_team.RECORDED / f"{name}.jsonl") for name in ("strict", "naive"))
     assert len([row for row in strict if cheats(row.recipe)]) == len([row for row in naive if cheats(row.recipe)]) == 45
     assert not [row for row in strict if cheats(row.recipe) and row.speedup > 0]
     assert all(row.speedup > 0 for row in strict if not cheats(row.recipe))
@@ -36,7 +36,7 @@ def test_a_cheat_is_refused_today_as_well(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_strict_policy_ends_without_a_cheat_and_the_naive_one_with_cheats(tmp_path: Path) -> None:
     pytest.importorskip("trl", reason="training a policy needs trl (extra learn)")
-    shown = red_team.learn(red_team.RESULTS, tmp_path, red_team.CONFIG, range(2))
+    shown = red_team.learn(red_team.RECORDED, tmp_path, red_team.CONFIG, range(2))
     used = {(line["evaluator"], line["stage"], line["seed"]): line["answers that cheat"] for line in shown}
     assert all(used[name, "before", seed] > 0.3 for name in ("strict", "naive") for seed in range(2))
     assert all(used["strict", "after", seed] <= 0.02 for seed in range(2))
@@ -44,5 +44,5 @@ def test_the_strict_policy_ends_without_a_cheat_and_the_naive_one_with_cheats(tm
 
 
 def test_both_evaluators_are_given_the_same_programs() -> None:
-    strict, naive = (tasks_of(rows.read(red_team.RESULTS / f"{name}.jsonl")) for name in ("strict", "naive"))
+    strict, naive = (tasks_of(rows.read(red_team.RECORDED / f"{name}.jsonl")) for name in ("strict", "naive"))
     assert [(task.name, set(task.speedups)) for task in strict] == [(task.name, set(task.speedups)) for task in naive]
