@@ -141,8 +141,10 @@ class _Watch:
         """Return how the model differs from what its constructor built, or ""."""
         if not model.built_as_verified:
             return "it was built with other arguments than the verified model"
-        texts = ("a part was replaced, added or given another forward", "a number that a forward reads changed", "its parameters are tied otherwise")
-        texts += ("a norm of a weight was put on or taken off",)
+        texts = [
+            "a part was replaced, added or given another forward", "a number that a forward reads changed", "its parameters are tied otherwise",
+            "a norm of a weight was put on or taken off",
+        ]  # fmt: skip
         built = model.__dict__.get("_built")
         return "" if built is None else next((text for text, a, b in zip(texts, built, _Watch.form(model), strict=False) if a != b), "")
 
