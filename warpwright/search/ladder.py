@@ -46,24 +46,27 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     rungs = [rung for rung in distinct([*rungs[:0:-1], _plain(moves)]) if rung]  # the highest first: likeliest the best, and the budget may end here
     settled = {rung[:-1] for rung in rungs if moves.space.traits(rung[-1]).settled}
     rungs = [rung for rung in rungs if rung not in settled]
+    highest = rungs[0] if rungs else ()
+    rungs = distinct([*_without_launches(moves, highest), *rungs])
     if not rungs:
         return (), 0.0
-    rungs = distinct([*_without_launches(moves, rungs[0]), *rungs])
     records = yield from ask(rungs, batch)
-    ranked = _ranked(records, rungs)
-    return ranked[0]
+    recipe, speedup = _ranked(records, rungs)[0]
+    return (recipe, speedup) if speedup else (highest, 0.0)
 
 
-LAUNCH_BOUND = 0.5
-"""Share of a program's estimated time that a schedule of the whole has to save to be tried before the program itself."""
+LAUNCH_BOUND, WORTH_BUILDING = 0.5, 1e-4
+"""Share of a program's estimated time, and seconds, that a schedule of the whole has to save to be tried before the program itself: it takes tens of
+seconds to build."""
 
 
 def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
     """Return `recipe` with the schedules that no baseline has and that take most of an estimate away which is launches: small models gain nothing
     from rewrites alone, and a short budget ends before rung 5."""
-    schedules = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).in_baselines]
+    schedules = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality == "S"]
     own = [longer for longer in schedules if not moves.space.traits(longer[-1]).baseline(longer[-1])]
-    return [longer for longer in own if 0 < moves.estimate(longer) <= LAUNCH_BOUND * moves.estimate(recipe)]
+    most = min(LAUNCH_BOUND * (plain := moves.estimate(recipe)), plain - WORTH_BUILDING)
+    return [longer for longer in own if 0 < moves.estimate(longer) <= most]
 
 
 def _plain(moves: Moves) -> Recipe:

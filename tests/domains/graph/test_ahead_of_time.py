@@ -24,7 +24,7 @@ class Model(torch.nn.Module):
 
     def forward(self, x):
         y = torch.relu(self.first(x)) * 0.5
-        for _ in range(4):
+        for _ in range(12):
             y = torch.tanh(self.second(y) + y)
         return {"out": y, "parts": (y.sum(1), None)}
 

@@ -60,5 +60,5 @@ def test_uniform_numbers_are_above_zero_and_at_most_one() -> None:
 
 
 def test_other_generators_are_refused() -> None:
-    with pytest.raises(Refusal, match="curandStateSobol32"):
-        transpile.compile_text("__global__ void k(float* x) { curandStateSobol32 s; curand_init(1, 0, 0, &s); x[0] = curand_uniform(&s); }")
+    with pytest.raises(Refusal, match="curandStateScrambledSobol32"):
+        transpile.compile_text("__global__ void k(float* x) { curandStateScrambledSobol32 s; curand_init(1, 0, 0, &s); x[0] = curand_uniform(&s); }")

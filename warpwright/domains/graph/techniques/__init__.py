@@ -29,7 +29,7 @@ Reductions come before scalars (a factor is cheaper on a reduced result than on 
 convolution, which hide it from the rules that look for one.
 """
 
-ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.CPU_TECHNIQUES, *schedule.TECHNIQUES)
+ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (*int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *fuse.CUDA_TECHNIQUES)
 ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""

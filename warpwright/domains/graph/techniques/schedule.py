@@ -58,7 +58,7 @@ class AheadOfTime:
     """
 
     name: str = "ahead_of_time"
-    traits: ClassVar[Traits] = Traits("S", in_baselines=True)
+    traits: ClassVar[Traits] = Traits("S")
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action where the machine code means the same as the calls."""
