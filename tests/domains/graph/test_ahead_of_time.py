@@ -72,7 +72,7 @@ def test_it_is_the_last_of_its_kind(tmp_path: Path) -> None:
 @pytest.mark.compiler
 def test_it_computes_the_same_with_the_state_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
-    space = space_of(tmp_path, SMALL)
+    space = space_of(tmp_path, SMALL.replace("range(12)", "range(1)"))
     text = space.candidate((AHEAD,)).source.text
     (tmp_path / "optimized.py").write_text(text)
     new = taskfile.run_text(text, str(tmp_path / "optimized.py"), "ahead_of_time_test")
