@@ -23,7 +23,7 @@ from warpwright.loop import Outcome, ablate, optimize
 from warpwright.policy.model import Policy
 from warpwright.policy.search import PolicySearch
 from warpwright.search import MODEL_SEARCHES, fsr, islands
-from warpwright.search.conversation import Asking
+from warpwright.search.conversation import ModelSearch
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
 from warpwright.timing import counters, facts
 from warpwright.timing.device_lock import DeviceLock
@@ -171,7 +171,7 @@ def _ablate(
             on_record(ablation.without)
 
 
-def model_search(settings: Settings, archive: Archive) -> Asking | PolicySearch:
+def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch:
     """Return the search that asks the model of the settings. A language model's questions and answers are logged beside the archive, and none is
     asked again."""
     if settings.search == "policy":
@@ -184,7 +184,7 @@ def model_search(settings: Settings, archive: Archive) -> Asking | PolicySearch:
     on_cpu = target_of(settings.device) == "cpu"
     words = "a CPU: the text is translated to loops over threads" if on_cpu else facts.machine_name("cuda:0")
     chat = open_chat(settings.model)
-    made: fsr.Fsr | islands.Islands
+    made: ModelSearch
     if settings.search == "islands":
         made = islands.Islands(chat, islands.Options.parse(settings.model_options), log, words)
     else:

@@ -19,8 +19,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from warpwright.base import Action, Candidate, Comparison, Measurement, Record, Source, Task, Timing, Verdict, digest
-from warpwright.errors import NotApplicable
+from warpwright.base import Action, Candidate, Record, Source, Task, Verdict, digest
+from warpwright.learn.policy.recorded import PLAIN, Listed, following, measured
 from warpwright.llm import Message
 from warpwright.search import SEARCHES, fsr
 from warpwright.search.moves import Proposer, Recipe
@@ -41,26 +41,6 @@ TRAITS = {"restrict": Traits("E"), "swap_axes": Traits("S", tried_first=True), "
           "gather_atomics": Traits("S", tried_first=True), "privatise": Traits("S", tried_first=True),
           "shuffle_tree": Traits("S", tried_first=True), "fast_math": Traits("N")}  # fmt: skip
 """What the ladder may know; every other technique is a plain schedule."""
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A technique that is legal where a measured program goes on with it."""
-
-    name: str
-    programs: tuple[Recipe, ...]
-    traits: Traits
-
-    def sites(self, ir: Recipe) -> Iterator[Action]:
-        """Yield what measured programs go on with."""
-        after = (one[len(ir)] for one in self.programs if len(one) > len(ir) and one[: len(ir)] == ir)
-        yield from dict.fromkeys(action for action in after if action.technique == self.name)
-
-    def apply(self, ir: Recipe, action: Action) -> Recipe:
-        """Return the longer recipe."""
-        if action not in self.sites(ir):
-            raise NotApplicable(f"expected a measured program, saw {[*map(str, ir), str(action)]}")
-        return (*ir, action)
 
 
 class Write:
@@ -96,7 +76,8 @@ class Kernel:
         """Return the closed space of the measured programs, in an order that says nothing: the rows have the likeliest first."""
         programs = tuple(rng.sample(list(self.speedups), len(self.speedups)))
         names = dict.fromkeys(action.technique for recipe in programs for action in recipe)
-        listed = [Listed(name, programs, TRAITS.get(name, Traits("S"))) for name in names]
+        after = following(programs)
+        listed = [Listed(name, after, TRAITS.get(name, PLAIN)) for name in names]
 
         def lower(ir: Recipe, actions: Recipe) -> Candidate:
             return Candidate(Source("python", (("optimized.py", text_of(ir)),)), "cuda", actions)
@@ -115,10 +96,7 @@ class Kernel:
         speedup = self.speedups.get(ir, 1.0)
         if speedup == 0.0:
             return Record(task, candidate, "cuda:0", "wrong", Verdict(False, "wrong", "the error is above the original's"))
-        ours, eager = (Timing((seconds,), seconds, seconds, seconds) for seconds in (1.0 / speedup, 1.0))
-        said: Comparison = "FASTER" if speedup > 1 else "SAME"
-        measured = Measurement("time", "s", "lower", ours, {"eager": eager}, "eager", speedup, (speedup, speedup), said)
-        return Record(task, candidate, "cuda:0", "ok", Verdict(True, "ok"), measured)
+        return Record(task, candidate, "cuda:0", "ok", Verdict(True, "ok"), measured(speedup))
 
 
 def text_of(ir: Recipe) -> str:

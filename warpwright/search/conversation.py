@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from random import Random
-from typing import Any, Protocol
+from typing import Any, ClassVar, Self
 
 from warpwright.base import Candidate, Record
 from warpwright.errors import UsageError
-from warpwright.llm import ChatError, LimitReached, Message, Metered, program_of
+from warpwright.llm import Chat, ChatError, LimitReached, Limits, Message, Metered, program_of
 from warpwright.search.feedback import changes, profile
 from warpwright.search.moves import Proposer
 from warpwright.space import Facts, Space, Writing
@@ -28,17 +29,70 @@ HISTORY = 6
 """Lines of history in a question: the latest ones."""
 
 
-class Asking(Protocol):
-    """A search that asks a model."""
+@dataclass(frozen=True)
+class ModelOptions:
+    """What the model of a search may cost, and what its questions hold."""
 
-    __name__: str
-    stopped: str
+    EXAMPLE: ClassVar[str] = "tokens=200000"
+    """What an error shows."""
+
+    counters: int = 0
+    """1: the profiler is asked about programs that passed, where it is permitted."""
+    tokens: int | None = None
+    dollars: float | None = None
+    questions: int | None = None
+    price_asked: float = 0.0
+    """Dollars for a million tokens."""
+    price_answered: float = 0.0
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the options that `name=value,...` says; raise UsageError for others."""
+        shared = {f.name for f in fields(ModelOptions)}
+        known = sorted((f.name for f in fields(cls)), key=lambda name: name in shared)  # a search's own first
+        given: dict[str, Any] = {}
+        for piece in filter(None, (piece.strip() for piece in text.split(","))):
+            name, _, value = piece.partition("=")
+            try:
+                given[name] = float(value) if name in ("dollars", "price_asked", "price_answered") else int(value)
+            except ValueError:
+                name = ""
+            if name not in known or not 0 <= given[name] < math.inf:
+                raise UsageError(f"expected options such as {cls.EXAMPLE}, saw {piece!r}", f"known: {', '.join(known)}")
+        return cls(**given)
+
+    @property
+    def limits(self) -> Limits:
+        """What the model may cost in all."""
+        return Limits(self.tokens, self.dollars, self.questions, self.price_asked, self.price_answered)
+
+
+@dataclass
+class ModelSearch(ABC):
+    """A search that asks a model: `search(space, rng, batch)` proposes what it writes."""
+
+    chat: Chat
+    options: ModelOptions
+    log: Path | None = None
+    """File that gets every question and answer."""
+    device: str = "one GPU"
+    """What the programs run on, in words."""
+    stopped: str = ""
     """Why no more was asked, where that was not for the search's own end."""
-    meter: Metered | None
+    meter: Metered | None = field(default=None, repr=False)
+    counted: Callable[[Record], str] | None = field(default=None, repr=False)
+    """Gives what a profiler counted of a program, in words."""
 
+    __name__ = ""
+
+    @abstractmethod
     def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
         """Propose what the model writes."""
-        ...
+
+    def conversation(self, space: Space[Any]) -> Conversation:
+        """Begin to ask about programs of a space; raise UsageError where a model may not write them."""
+        self.meter = Metered(self.chat, self.options.limits, self.log)
+        return Conversation(writing_of(space), self.meter, self.device, space.facts, self.counted)
 
 
 @dataclass(frozen=True)
@@ -133,21 +187,6 @@ def writing_of(space: Space[Any]) -> Writing:
     if space.writing is None:
         raise UsageError("expected a task that a model can write programs for, saw one of rewrites alone", "give a .cu file (docs/cuda.md)")
     return space.writing
-
-
-def parsed(kind: type[Any], text: str, example: str) -> Any:
-    """Return the options that `name=value,...` says, of a dataclass of numbers; raise UsageError for others."""
-    known = {f.name: f for f in fields(kind)}
-    given: dict[str, Any] = {}
-    for piece in filter(None, (piece.strip() for piece in text.split(","))):
-        name, _, value = piece.partition("=")
-        try:
-            given[name] = float(value) if name in ("dollars", "price_asked", "price_answered") else int(value)
-        except ValueError:
-            name = ""
-        if name not in known or not 0 <= given[name] < math.inf:
-            raise UsageError(f"expected options such as {example}, saw {piece!r}", f"known: {', '.join(known)}")
-    return kind(**given)
 
 
 def filled(template: str, values: Mapping[str, Any]) -> str:

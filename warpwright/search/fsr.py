@@ -10,23 +10,23 @@ The publication bounds neither its repair rounds nor its history. Here both are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from warpwright.base import Record
-from warpwright.llm import Chat, Limits, Metered
-from warpwright.search.conversation import CONTRAST, Conversation, Tried, best_of, history_of, parsed, writing_of
+from warpwright.search.conversation import CONTRAST, Conversation, ModelOptions, ModelSearch, Tried, best_of, history_of
 from warpwright.search.feedback import changes, errors_of
 from warpwright.search.moves import Proposer, Recipe, ask
 from warpwright.space import Space
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ModelOptions):
     """How far the search goes, and what it may spend."""
+
+    EXAMPLE = "candidates=4,depth=3"
 
     candidates: int = 4
     """Of a level, and of a repair round."""
@@ -35,50 +35,19 @@ class Options:
     """Repair rounds of a level."""
     contrast: int = 0
     """1: from the second level on, questions show two programs of clearly different speed, and ask what makes the difference."""
-    counters: int = 0
-    """1: the profiler is asked about programs that passed, where it is permitted."""
-    tokens: int | None = None
-    dollars: float | None = None
-    questions: int | None = None
-    price_asked: float = 0.0
-    """Dollars for a million tokens."""
-    price_answered: float = 0.0
-
-    @classmethod
-    def parse(cls, text: str) -> Options:
-        """Read `candidates=4,depth=3,tokens=200000`."""
-        made: Options = parsed(cls, text, "candidates=4,depth=3")
-        return made
-
-    @property
-    def limits(self) -> Limits:
-        """What the model may cost."""
-        return Limits(self.tokens, self.dollars, self.questions, self.price_asked, self.price_answered)
 
 
 @dataclass
-class Fsr:
+class Fsr(ModelSearch):
     """The search, with a model: `fsr(space, rng, batch)` proposes."""
 
-    chat: Chat
     options: Options = Options()
-    log: Path | None = None
-    """File that gets every question and answer."""
-    device: str = "one GPU"
-    """What the programs run on, in words."""
-    stopped: str = ""
-    """Why no more was asked, where that was not for the depth."""
-    meter: Metered | None = field(default=None, repr=False)
-    counted: Callable[[Record], str] | None = field(default=None, repr=False)
-    """Gives what a profiler counted of a program, in words."""
 
     __name__ = "fsr"
 
     def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
         """Propose what the model writes, level by level."""
-        self.meter = Metered(self.chat, self.options.limits, self.log)
-        talk = Conversation(writing_of(space), self.meter, self.device, space.facts, self.counted)
-        return _Run(talk, self.options, self).levels(batch)
+        return _Run(self.conversation(space), self.options, self).levels(batch)
 
 
 @dataclass

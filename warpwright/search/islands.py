@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from warpwright.base import Record
-from warpwright.llm import Chat, Limits, Metered
 from warpwright.search.bandit import Arms
-from warpwright.search.conversation import CONTRAST, Conversation, Tried, best_of, history_of, parsed, writing_of
+from warpwright.search.conversation import CONTRAST, Conversation, ModelOptions, ModelSearch, Tried, best_of, history_of
 from warpwright.search.feedback import errors_of
 from warpwright.search.moves import Proposer, Recipe, ask
 from warpwright.space import Space
@@ -56,8 +54,10 @@ _TUNE = re.compile(r"^(?P<head>[ \t]*(?:#define\s+(?P<macro>\w+)\s+|(?:static\s+
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ModelOptions):
     """How far the search goes, and what it may spend."""
+
+    EXAMPLE = "islands=3,rounds=8"
 
     islands: int = 3
     rounds: int = 8
@@ -70,50 +70,19 @@ class Options:
     """Questions in a turn that repair a program which did not pass, where none did."""
     tunes: int = 6
     """Evaluations that tuning a program's own constants may take; 0: none."""
-    counters: int = 0
-    """1: the profiler is asked about programs that passed, where it is permitted."""
-    tokens: int | None = None
-    dollars: float | None = None
-    questions: int | None = None
-    price_asked: float = 0.0
-    """Dollars for a million tokens."""
-    price_answered: float = 0.0
-
-    @classmethod
-    def parse(cls, text: str) -> Options:
-        """Read `islands=3,rounds=8,dollars=0.5`."""
-        made: Options = parsed(cls, text, "islands=3,rounds=8")
-        return made
-
-    @property
-    def limits(self) -> Limits:
-        """What the model may cost, all islands together."""
-        return Limits(self.tokens, self.dollars, self.questions, self.price_asked, self.price_answered)
 
 
 @dataclass
-class Islands:
+class Islands(ModelSearch):
     """The search, with a model: `islands(space, rng, batch)` proposes."""
 
-    chat: Chat
     options: Options = Options()
-    log: Path | None = None
-    """File that gets every question and answer."""
-    device: str = "one GPU"
-    """What the programs run on, in words."""
-    stopped: str = ""
-    """Why no more was asked, where that was not for the rounds."""
-    meter: Metered | None = field(default=None, repr=False)
-    counted: Callable[[Record], str] | None = field(default=None, repr=False)
-    """Gives what a profiler counted of a program, in words."""
 
     __name__ = "islands"
 
     def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
         """Propose what the model writes, island by island."""
-        self.meter = Metered(self.chat, self.options.limits, self.log)
-        talk = Conversation(writing_of(space), self.meter, self.device, space.facts, self.counted)
-        return _Run(talk, self.options, self, rng).turns(batch)
+        return _Run(self.conversation(space), self.options, self, rng).turns(batch)
 
 
 @dataclass

@@ -58,8 +58,8 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
     """Return the kernels, the straight-line functions and the class."""
     if ir.training is not None and ir.training.tangents:
         return _training_parts(ir, original)
-    if ir.training is not None and training_text.cut_off(ir):
-        raise NotApplicable(f"{training_text.cut_off(ir)[0]} has no gradient any more, where it was zero", "differentiate() gives it zeros")
+    if ir.training is not None and (cut_off := training_text.cut_off(ir)):
+        raise NotApplicable(f"{cut_off[0]} has no gradient any more, where it was zero", "differentiate() gives it zeros")
     names = straight.names_of(ir)
     folded, rest = straight.split(ir)
     front = straight.frontier(folded)

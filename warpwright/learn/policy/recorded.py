@@ -35,6 +35,22 @@ class Listed:
         return (*ir, action)
 
 
+def following(recipes: Iterable[Recipe]) -> dict[Recipe, tuple[Action, ...]]:
+    """Return what the recipes go on with, after each of their beginnings, in order of first mention."""
+    after: dict[Recipe, dict[Action, None]] = {}
+    for recipe in recipes:
+        for length in range(len(recipe)):
+            after.setdefault(recipe[:length], {})[recipe[length]] = None
+    return {recipe: tuple(actions) for recipe, actions in after.items()}
+
+
+def measured(speedup: float) -> Measurement:
+    """Return the measurement of a program that is so many times as fast as the original, as an evaluator records it."""
+    ours, original = (Timing((seconds,), seconds, seconds, seconds) for seconds in (1.0 / speedup, 1.0))
+    said: Comparison = "FASTER" if speedup > 1 else "SAME"
+    return Measurement("time", "s", "lower", ours, {"eager": original}, "eager", speedup, (speedup, speedup), said)
+
+
 @dataclass(frozen=True)
 class RecordedTask:
     """One task's recipes and what was measured of each."""
@@ -62,14 +78,10 @@ class RecordedTask:
 
     def space(self, rng: Random | None = None, traits: Mapping[str, Traits] | None = None) -> Space[Recipe]:
         """Return the closed space; with `rng`, in an order that says nothing."""
-        after: dict[Recipe, dict[Action, None]] = {}
         recipes = sorted(self.speedups, key=lambda recipe: [*map(str, recipe)])
-        for recipe in rng.sample(recipes, len(recipes)) if rng else recipes:
-            for length in range(len(recipe)):
-                after.setdefault(recipe[:length], {})[recipe[length]] = None
-        names = dict.fromkeys(action.technique for following in after.values() for action in following)
-        following = {recipe: tuple(actions) for recipe, actions in after.items()}
-        techniques = [Listed(name, following, (traits or {}).get(name, PLAIN)) for name in names]
+        after = following(rng.sample(recipes, len(recipes)) if rng else recipes)
+        names = dict.fromkeys(action.technique for actions in after.values() for action in actions)
+        techniques = [Listed(name, after, (traits or {}).get(name, PLAIN)) for name in names]
         return Space((), techniques, _lower, words=lambda ir: self.program)
 
     def asking(self) -> Asking:
@@ -84,10 +96,7 @@ class RecordedTask:
         if speedup <= 0:
             status: Status = self.failures.get(recipe, "wrong")  # type: ignore[assignment]
             return Record(task, candidate, "recorded", status, Verdict(False, status, "as recorded"))
-        ours, original = (Timing((seconds,), seconds, seconds, seconds) for seconds in (1.0 / speedup, 1.0))
-        said: Comparison = "FASTER" if speedup > 1 else "SAME"
-        measured = Measurement("time", "s", "lower", ours, {"eager": original}, "eager", speedup, (speedup, speedup), said)
-        return Record(task, candidate, "recorded", "ok", Verdict(True, "ok"), measured)
+        return Record(task, candidate, "recorded", "ok", Verdict(True, "ok"), measured(speedup))
 
 
 def _lower(ir: Recipe, actions: Recipe) -> Candidate:

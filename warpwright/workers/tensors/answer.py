@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from warpwright.errors import WorkerProtocol
-from warpwright.workers.tensors.objects import taker
+from warpwright.workers.tensors.objects import apart
 
 ITEM_BYTES = {
     "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
@@ -71,7 +71,7 @@ def describer() -> Callable[[Any], bytes]:
     address, size, stride, offset, width = base.data_ptr, base.size, base.stride, base.storage_offset, base.element_size
     storage, held = base.untyped_storage, torch.UntypedStorage.nbytes
     codes = {getattr(torch, name): code for code, name in enumerate(NAMES) if hasattr(torch, name)}
-    returned, take = torch_results(), taker()
+    returned, take_apart = torch_results(), apart
     items, pairs = tuple.__iter__, dict.items
     dtype_of = base.dtype.__get__  # type: ignore[attr-defined]
 
@@ -108,7 +108,7 @@ def describer() -> Callable[[Any], bytes]:
             return b"i" + pack("=q", value)
         if found is float:
             return b"f" + pack("=d", value)
-        taken = take(value)
+        taken = take_apart(value)
         if type(taken) is str:
             return other(taken)
         name = taken[0].encode()[:1000]

@@ -18,8 +18,8 @@ from typing import Any
 
 from warpwright.errors import WorkerProtocol
 from warpwright.workers.tensors import cuda_ipc
-from warpwright.workers.tensors.answer import ITEM_BYTES, is_named_tuple, torch_results
-from warpwright.workers.tensors.objects import Named, taker
+from warpwright.workers.tensors.answer import DEEPEST, ITEM_BYTES, is_named_tuple, torch_results
+from warpwright.workers.tensors.objects import Named, apart
 
 INLINE_BYTES = 2048
 PAGE = 4096
@@ -220,12 +220,11 @@ def descriptors(tree: Any) -> Iterator[Descriptor]:
                 yield from descriptors(item)
 
 
-DEEPEST = 64
-"""Containers within one another; an encoded value is not believed to be well formed."""
-
-
 def foreign(tree: Any) -> str:
-    """Return what an encoded value holds that is neither a plain tensor nor a number, or "". What is garbled is for `decode` to refuse."""
+    """Return what an encoded value holds that is neither a plain tensor nor a number, or "". What is garbled is for `decode` to refuse.
+
+    It is not believed to be well formed: containers may be within one another without end.
+    """
     waiting = [(tree, 0)]
     while waiting:
         item, depth = waiting.pop()
@@ -329,13 +328,10 @@ def encode(value: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> A
         return {"dict": {key: encode(item, tensor, trusted) for key, item in value.items()}}
     if trusted:
         return {"pickle": base64.b64encode(pickle.dumps(value)).decode()}
-    taken = _take(value)
+    taken = apart(value)
     if isinstance(taken, str):
         return {"other": taken.removeprefix("a ")}
     return {"object": {"kind": taken[0], "items": encode(taken[1], tensor)}}
-
-
-_take = taker()
 
 
 def decode(data: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> Any:

@@ -38,10 +38,7 @@ def installed_folders() -> tuple[str, ...]:
 
 
 def taker() -> Callable[[Any], Taken | str]:
-    """Return the function that takes an object apart: the name of its class and its items, or why it cannot be read.
-
-    Make it before a candidate is imported: what it needs of Python is taken now.
-    """
+    """Return the function that takes an object apart: the name of its class and its items, or why it cannot be read."""
     forms: dict[type, tuple[str, tuple[str, ...]]] = {}
     folders, modules, attributes, items = installed_folders(), sys.modules, object.__getattribute__, dict.items
     bases_of, namespace_of = type.mro, type.__dict__["__dict__"].__get__
@@ -84,6 +81,10 @@ def taker() -> Callable[[Any], Taken | str]:
         return kind.__qualname__, found
 
     return take
+
+
+apart = taker()
+"""Takes an object apart. Made before any candidate is imported: what it needs of Python is taken now."""
 
 
 def _held(value: Any, names: tuple[str, ...], attributes: Callable[[Any, str], Any], inside: Any) -> dict[str, Any] | None:

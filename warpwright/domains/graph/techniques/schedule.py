@@ -103,7 +103,7 @@ class CudaGraph:
         """Yield the action where a recording means the same as the calls."""
         if ir.scheduled(self.name) or any(is_random(node) for node in ir.graph.nodes):
             return
-        if not ir.scheduled("ahead_of_time") and _owns_its_results(ir):
+        if _owns_its_results(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
