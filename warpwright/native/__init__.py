@@ -1,6 +1,9 @@
-"""Build C++ and CUDA text into shared libraries: `libraries` for the package itself, `standalone` for generated files."""
+"""Build C++ and CUDA text into shared libraries: `libraries` for the package itself, `standalone` for generated files.
+
+`headers`: what many texts begin with is parsed once.
+"""
 
 from warpwright.native.errors import BuildError
-from warpwright.native.libraries import FLAGS, build, build_cuda, cache_folder, compiler, load
+from warpwright.native.libraries import FLAGS, build, build_cuda, cache_folder, compiler, load, syntax_errors
 
-__all__ = ["FLAGS", "BuildError", "build", "build_cuda", "cache_folder", "compiler", "load"]
+__all__ = ["FLAGS", "BuildError", "build", "build_cuda", "cache_folder", "compiler", "load", "syntax_errors"]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from warpwright.base import digest
 from warpwright.errors import UsageError
+from warpwright.native import headers
 from warpwright.native.errors import BuildError
 
 FLAGS = ("-O3", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
@@ -43,6 +44,14 @@ def build(text: str, defines: Sequence[str] = (), flags: Sequence[str] = FLAGS) 
     return _build(path, identity, "source.cpp", text, [*flags, *(f"-D{define}" for define in defines)])
 
 
+def syntax_errors(text: str, name: str, flags: Sequence[str] = FLAGS) -> str:
+    """Return what the compiler says of C++ `text`, called `name`, that it refuses; empty for one that it takes."""
+    path, identity = compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        process = headers.run_compiler((path, *flags), ("-fsyntax-only",), identity, Path(folder, name), text, cache_folder())
+    return process.stderr if process.returncode else ""
+
+
 def build_cuda(text: str, arch: str, defines: Sequence[str] = ()) -> Path:
     """Return the shared library compiled from CUDA `text` by nvcc for `arch`, such as "90a". Raises BuildError."""
     path = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
@@ -55,13 +64,13 @@ def build_cuda(text: str, arch: str, defines: Sequence[str] = ()) -> Path:
 
 
 def _build(path: str, identity: str, name: str, text: str, options: Sequence[str]) -> Path:
-    library = cache_folder() / f"{digest(identity, text, *options)}.so"
+    cache = cache_folder()
+    library = cache / f"{digest(identity, text, *options)}.so"
     if library.exists():
         return library
-    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-        source, built = Path(folder, name), Path(folder, "built.so")
-        source.write_text(text)
-        process = subprocess.run([path, *options, str(source), "-o", str(built)], capture_output=True, text=True, timeout=600)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        built = Path(folder, "built.so")
+        process = headers.run_compiler((path, *options), ("-o", str(built)), identity, Path(folder, name), text, cache)
         if process.returncode:
             raise BuildError(f"{path} refused generated {name}:\n{(process.stderr or process.stdout)[-2000:]}", "report this with the text above")
         os.replace(built, library)  # atomic: two builders of the same text are no race

@@ -56,11 +56,12 @@ def load(name: str, sources: str | Sequence[str], extra_include_paths: Sequence[
 def library(text: str, name: str) -> Any:
     """Build a CUDA source with host entries of C linkage for the CPU and load it; `ww_last_error()` tells of launches that failed."""
     from warpwright import native
+    from warpwright.domains.transpile.launch.library import built
     from warpwright.domains.transpile.program import compile_text
 
     program = compile_text(text + _LAST_ERROR, name, host=True)
     try:
-        return native.load(native.build(program.source, flags=[*native.FLAGS, "-fno-strict-aliasing", "-w"]))
+        return native.load(built(program.source))
     except native.BuildError:
         program.check()  # raises with the place in the CUDA text, where that is what the compiler refuses
         raise

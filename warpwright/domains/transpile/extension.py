@@ -20,6 +20,7 @@ import torch
 
 from warpwright import native
 from warpwright.domains.transpile.errors import LaunchFailed, Refusal
+from warpwright.domains.transpile.launch.library import built
 from warpwright.domains.transpile.launch.runtime_text import runtime
 from warpwright.domains.transpile.program import Program, compile_text
 from warpwright.errors import UsageError
@@ -74,7 +75,7 @@ def compile_extension(text: str, functions: Sequence[str] = (), name: str = "ext
     """Translate, build (cached) and load an extension. Refusal when a construct, or a part of torch's interface, is not translated."""
     program = translate_extension(text, functions, name, **options)
     try:
-        path = native.build(program.source, flags=[*native.FLAGS, "-fno-strict-aliasing", "-w"])
+        path = built(program.source)
     except native.BuildError as error:
         located = re.search(r":(\d+):\d+: error: (.*)", str(error))
         what = located[2] if located else str(error)[-300:]

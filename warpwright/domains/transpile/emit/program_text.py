@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
-from warpwright.domains.transpile.launch.runtime_text import runtime
+from warpwright.domains.transpile.launch.runtime_text import ALWAYS, runtime
+from warpwright.native.headers import MARK
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,15 @@ def assemble(
     body = re.sub(r"\b__shared__\s+(alignas\s*\((?:[^()]|\([^()]*\))*\))", r"\1 __shared__", body)  # C++ has it in front of `thread_local`
     head = [
         f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing",  # noqa: E501
-        *_ASKED,
     ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
     if re.search(r"(?<!static_)\bassert\s*\(", body):  # the program's own macro would be expanded by now; NVRTC has it without its header
         includes += _ASSERT
-    parts = ("base", "vmath", "half", "atomics", "launch", "fibers", *(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
+    parts = (*(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
     body = tidy(body) if tidied else body
-    return "\n".join([*head, runtime(parts), *includes, f"\n// ---- {source.name} ----", body, *entries(exports, source.kernels), ""])
+    translated = [f"\n// ---- {source.name} ----", body, *entries(exports, source.kernels), ""]
+    return "\n".join([*head, *_ASKED, runtime(ALWAYS), MARK, runtime(parts), *includes, *translated])
 
 
 _ASKED = (

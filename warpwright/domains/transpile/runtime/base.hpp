@@ -5,6 +5,7 @@
 #include <climits>
 #include <cfloat>
 #include <cmath>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

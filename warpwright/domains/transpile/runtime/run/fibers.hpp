@@ -260,8 +260,8 @@ static void start_block(Block& b, uint3 index) {
 static void report_stuck(const Block& b) {
   int at_block = 0, at_warp = 0, line = 0;
   for (const Fiber& f : b.fibers) if (!f.done) { (f.wait == Wait::block ? at_block : at_warp)++; if (f.line) line = f.line; }
-  fail("barrier that not all threads reach: " + std::to_string(at_block) + " threads wait at __syncthreads() (line " + std::to_string(line) + "), " +
-       std::to_string(at_warp) + " in a warp operation, in block (" + std::to_string(b.index.x) + ", " + std::to_string(b.index.y) + ", " + std::to_string(b.index.z) + ")");
+  fail(formatted("barrier that not all threads reach: %d threads wait at __syncthreads() (line %d), %d in a warp operation, in block (%u, %u, %u)", at_block, line, at_warp,
+                 b.index.x, b.index.y, b.index.z));
 }
 // Lockstep: when no thread can go on otherwise, those that wait at the earliest place step together; threads that are ahead wait for them there.
 static bool release_steps(Block& b) {

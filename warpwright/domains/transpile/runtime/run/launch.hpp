@@ -19,9 +19,18 @@ struct Launch {
 
 inline std::string error_store;
 inline std::string& error_text() { return error_store; }
-static inline void fail(const std::string& text) {
+inline __attribute__((noinline, cold)) void fail(const std::string& text) {
 #pragma omp critical(ww_error)
   if (error_text().empty()) error_text() = text;
+}
+// A formatted text: one call where it is used; a sum of strings there would be 300 instructions in every kernel, which takes 0.1 s to compile.
+inline __attribute__((noinline, cold, format(printf, 1, 2))) std::string formatted(const char* format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  return text;
 }
 // Dynamic shared memory: one buffer for each thread of the machine, since a block runs on one.
 inline std::vector<char>& dynamic_store() { static thread_local std::vector<char> store; return store; }
@@ -48,25 +57,24 @@ struct Inside {
 static inline void asserted(const char* what, const char* file, int line) {
   std::fprintf(stderr, "%s:%d: Assertion `%s' failed.\n", file, line, what);
   if (!inside()) std::abort();
-  fail("assertion `" + std::string(what) + "' (line " + std::to_string(line) + ")");
+  fail(formatted("assertion `%.400s' (line %d)", what, line));
 }
 static inline bool failed() { return !error_text().empty(); }
 // Bytes of dynamic shared memory that a launch may ask for: 48 KiB unless cudaFuncSetAttribute allows more; at most what a block has on compute capability 9.0.
 constexpr size_t most_shared = 232448;
 inline size_t& shared_limit() { static size_t limit = 49152; return limit; }
 inline bool& being_captured() { static bool is = false; return is; }  // into a graph: launches that can be kept do not come here
-static inline bool acceptable(const Launch& launch) {
+inline __attribute__((noinline)) bool acceptable(const Launch& launch) {
   if (being_captured()) {
     fail("a launch in a source that does not capture streams itself cannot be captured into a graph");
     return false;
   }
   if (launch.threads() < 1 || launch.threads() > 1024 || launch.blocks() < 1) {
-    fail("expected 1 to 1024 threads a block and at least one block, saw " + std::to_string(launch.threads()) + " and " + std::to_string(launch.blocks()));
+    fail(formatted("expected 1 to 1024 threads a block and at least one block, saw %d and %ld", launch.threads(), launch.blocks()));
     return false;
   }
   if (launch.shared > shared_limit()) {
-    fail("expected at most " + std::to_string(shared_limit()) + " bytes of dynamic shared memory, saw " + std::to_string(launch.shared) +
-         "; cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) allows up to " + std::to_string(most_shared));
+    fail(formatted("expected at most %zu bytes of dynamic shared memory, saw %zu; cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) allows up to %zu", shared_limit(), launch.shared, most_shared));
     return false;
   }
   return true;
@@ -122,30 +130,38 @@ template <class F> static void each_stretch(const Launch& launch, F run, int wei
 constexpr int threads_together(size_t bytes_of_thread, int most) { const int fit = 16384 / (int)std::max(bytes_of_thread, (size_t)4); return std::max(most, fit); }
 constexpr int blocks_together(size_t bytes_of_block) { return (int)std::clamp(16384 / std::max(bytes_of_block, (size_t)1), (size_t)1, (size_t)64); }
 
-// What Python asks: one code for each parameter, "p" + element or the scalar itself, then the size in bytes.
-template <class T> static std::string type_code() {
+// What Python asks of each parameter. Tables and one function that reads them: texts put together by templates took 0.2 s of each compilation.
+struct Parameter { int pointers; char kind; size_t bytes, size, alignment; };
+template <class T> constexpr Parameter element_of() {
   using V = std::remove_cv_t<T>;
-  if constexpr (std::is_pointer_v<V>) {
-    using E = std::remove_cv_t<std::remove_pointer_t<V>>;
-    if constexpr (std::is_void_v<E>) return "pv1"; else return "p" + type_code<E>();
-  }
-  else if constexpr (std::is_same_v<V, bool>) return "b1";
-  else if constexpr (std::is_enum_v<V>) return "i" + std::to_string(sizeof(V));
-  else if constexpr (std::is_integral_v<V>) return (std::is_signed_v<V> ? "i" : "u") + std::to_string(sizeof(V));
-  else if constexpr (std::is_floating_point_v<V>) return "f" + std::to_string(sizeof(V));
-  else return "s" + std::to_string(sizeof(V));
+  if constexpr (std::is_pointer_v<V>) { Parameter p = element_of<std::remove_pointer_t<V>>(); ++p.pointers; return p; }
+  else if constexpr (std::is_void_v<V>) return {0, 'v', 1, 0, 0};
+  else return {0, std::is_same_v<V, bool> ? 'b' : std::is_enum_v<V> || (std::is_integral_v<V> && std::is_signed_v<V>) ? 'i' : std::is_integral_v<V> ? 'u' : std::is_floating_point_v<V> ? 'f' : 's', sizeof(V), 0, 0};
 }
-template <class... P> static const char* signature(void (*)(const Launch&, P...)) {
-  static const std::string text = [] { std::string r; ((r += type_code<std::remove_reference_t<P>>() + " "), ...); return r; }();
+template <class T> constexpr Parameter parameter_of() { Parameter p = element_of<T>(); p.size = sizeof(T); p.alignment = alignof(T); return p; }
+inline __attribute__((noinline)) const char* words_of(const Parameter* all, size_t count, bool sizes) {
+  std::string& text = *new std::string;  // lives as long as the library
+  for (const Parameter* p = all; p != all + count; ++p) {
+    char word[64];
+    if (sizes) std::snprintf(word, sizeof(word), "%zu %zu ", p->size, p->alignment); else std::snprintf(word, sizeof(word), "%c%zu ", p->kind, p->bytes);
+    if (!sizes) text.append(p->pointers, 'p');
+    text += word;
+  }
   return text.c_str();
 }
-template <class... P, size_t... I> static void enter_with(void (*f)(const Launch&, P...), const Launch& launch, void** a, std::index_sequence<I...>) {
-  f(launch, *static_cast<std::remove_cv_t<std::remove_reference_t<P>>*>(a[I])...);
+template <class... P> constexpr Parameter parameters[sizeof...(P) + 1] = {parameter_of<std::remove_reference_t<P>>()..., Parameter{}};
+// One code for each parameter: a 'p' for each pointer, the kind, the size in bytes, as in "pf4 i4 ".
+template <class... P> static const char* signature(void (*)(const Launch&, P...)) {
+  static const char* const text = words_of(parameters<P...>, sizeof...(P), false);
+  return text;
 }
 // Sizes and alignments of the parameters, for arguments that lie one after the other in a buffer: "8 8 4 4 ".
 template <class... P> static const char* layout(void (*)(const Launch&, P...)) {
-  static const std::string text = [] { std::string r; ((r += std::to_string(sizeof(std::remove_reference_t<P>)) + " " + std::to_string(alignof(std::remove_reference_t<P>)) + " "), ...); return r; }();
-  return text.c_str();
+  static const char* const text = words_of(parameters<P...>, sizeof...(P), true);
+  return text;
+}
+template <class... P, size_t... I> static void enter_with(void (*f)(const Launch&, P...), const Launch& launch, void** a, std::index_sequence<I...>) {
+  f(launch, *static_cast<std::remove_cv_t<std::remove_reference_t<P>>*>(a[I])...);
 }
 inline bool entered_from_outside = false;  // a library's caller is told of errors by enter's result
 template <class... P> static int enter(void (*f)(const Launch&, P...), const unsigned* shape, size_t shared, void** a) {
