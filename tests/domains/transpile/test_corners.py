@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from executables import executable
 
-from warpwright import native
 from warpwright.domains import transpile
 
 TEXT = r"""
@@ -160,11 +159,9 @@ int main() {
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("tier", ["fibers", "vectors"])
-def test_assert_in_a_kernel_and_copies_of_nothing(tmp_path: Path, tier: str) -> None:
-    (tmp_path / "app.cpp").write_text(transpile.compile_text(PROGRAM, "app.cu", tier=tier, host=True).source)
-    compiler, _ = native.compiler()
-    subprocess.run([compiler, "-O1", "-std=c++17", "-fopenmp", "-w", "app.cpp", "-o", "app"], cwd=tmp_path, check=True, timeout=100)
-    done = subprocess.run(["./app"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+def test_assert_in_a_kernel_and_copies_of_nothing(tier: str) -> None:
+    program = executable(transpile.compile_text(PROGRAM, "app.cu", tier=tier, host=True).source)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.returncode) == ("2 1 1 29\n", 0)
     assert "Assertion `i < n' failed" in done.stderr
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from executables import executable
 
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
 
@@ -62,15 +62,12 @@ int main() {
 """
 
 
-def test_a_program_whose_kernels_launch_kernels(tmp_path: Path) -> None:
+def test_a_program_whose_kernels_launch_kernels() -> None:
     program = transpile.compile_text(PROGRAM, "nested.cu", host=True)
     tiers = {name: info.tier for name, info in program.kernels.items()}
     assert tiers["parent"] == tiers["deep"] == tiers["sort"] == "fibers"
     assert "fibers" not in (tiers["add"], tiers["times"])
-    (tmp_path / "nested.cpp").write_text(program.source)
-    command = [str(shutil.which("c++")), "-O0", "-std=c++17", "-fopenmp", "-w", str(tmp_path / "nested.cpp"), "-o", str(tmp_path / "nested")]
-    subprocess.run(command, check=True, timeout=200)
-    done = subprocess.run([str(tmp_path / "nested")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([executable(program.source)], capture_output=True, text=True, timeout=60)
     # A block ends before what it launches begins: level 2 sees what levels 4 and 3 added, and level 1, which it waits for.
     levels = 32 * (4 + 3 + 2 + 1)
     assert done.stdout.splitlines() == ["204 8", f"{levels} {32 * (4 + 3 + 1)}", "0 cudaSuccess"], done.stdout + done.stderr

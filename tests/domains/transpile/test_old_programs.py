@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from executables import executable, unit
 
 from warpwright import cli, native
 
@@ -112,9 +113,8 @@ def test_a_program_with_a_source_in_c(tmp_path: Path, tier: str) -> None:
     out = tmp_path / "kernels.cpp"
     assert cli.main(["transpile", str(tmp_path / "kernels.cu"), "-o", str(out), "--tier", tier]) == cli.DONE
     compiler, _ = native.compiler()
-    subprocess.run([compiler, "-O0", "-std=c++17", "-fopenmp", "-w", "-c", str(out), "-o", str(tmp_path / "kernels.o")], check=True, timeout=200)
     subprocess.run([compiler, "-x", "c", "-w", "-c", str(tmp_path / "main.c"), "-o", str(tmp_path / "main.o")], check=True, timeout=60)
-    subprocess.run([compiler, "-fopenmp", str(tmp_path / "kernels.o"), str(tmp_path / "main.o"), "-o", str(tmp_path / "app")], check=True, timeout=60)
+    subprocess.run([compiler, "-fopenmp", unit(out.read_text()), str(tmp_path / "main.o"), "-o", str(tmp_path / "app")], check=True, timeout=60)
     first, second = subprocess.run([str(tmp_path / "app")], capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
     assert first == "1 0: 21 18 15 12 9 6 3 0"
     scale, values = (1, 2, 3, 4), [i * i for i in range(12)]
@@ -129,6 +129,5 @@ def test_a_name_in_quotes_that_is_no_symbol_is_refused_by_the_call(tmp_path: Pat
     source = '#include <cstdio>\nint main() { float v = 1; printf("%d", cudaMemcpyToSymbol("absent", &v, 4)); }\n'
     (tmp_path / "app.cu").write_text(source)
     assert cli.main(["transpile", str(tmp_path / "app.cu"), "-o", str(tmp_path / "app.cpp")]) == cli.DONE
-    compiler, _ = native.compiler()
-    subprocess.run([compiler, "-std=c++17", "-fopenmp", "-w", str(tmp_path / "app.cpp"), "-o", str(tmp_path / "app")], check=True, timeout=200)
-    assert subprocess.run([str(tmp_path / "app")], capture_output=True, text=True, timeout=60, check=True).stdout == "13"
+    program = executable((tmp_path / "app.cpp").read_text())
+    assert subprocess.run([program], capture_output=True, text=True, timeout=60, check=True).stdout == "13"

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from executables import unit
 
 from warpwright import cli, native
 
@@ -161,15 +162,13 @@ int helper(int v) { void* p; return cudaMalloc(&p, 16) == cudaSuccess && cudaFre
 @pytest.mark.parametrize("tier", ["fibers", "vectors"])
 def test_a_program_of_several_sources(tmp_path: Path, tier: str) -> None:
     (tmp_path / "shared.h").write_text(HEADER)
-    compiler, _ = native.compiler()
-    objects = []
+    units = []
     for name, text in (("kernels.cu", KERNELS), ("main.cu", MAIN), ("host.cu", HOST)):
         (tmp_path / name).write_text(text)
         out = (tmp_path / name).with_suffix(".cpp")
         assert cli.main(["transpile", str(tmp_path / name), "-o", str(out), "--tier", tier]) == cli.DONE
-        objects.append(str(out.with_suffix(".o")))
-        subprocess.run([compiler, "-O2", "-std=c++17", "-fopenmp", "-w", "-c", str(out), "-o", objects[-1]], check=True, timeout=200)
-    subprocess.run([compiler, "-fopenmp", *objects, "-o", str(tmp_path / "app")], check=True, timeout=100)
+        units.append(unit(out.read_text(), "-O2"))
+    subprocess.run([native.compiler()[0], "-fopenmp", *units, "-o", str(tmp_path / "app")], check=True, timeout=100)
     done = subprocess.run([str(tmp_path / "app")], capture_output=True, text=True, timeout=60)
     x = [2 * i + 7 for i in range(256)]
     mixed = [x[4 * (i // 4) + i % 4] + 3 - i % 4 for i in range(256)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from executables import executable
 
 from warpwright.domains import transpile
 
@@ -133,16 +133,12 @@ def expected() -> list[float]:
     return out
 
 
-def test_a_program_with_groups_values_graphs_and_libraries(tmp_path: Path) -> None:
+def test_a_program_with_groups_values_graphs_and_libraries() -> None:
     program = transpile.compile_text(PROGRAM, "all.cu", host=True)
     tiers = {name: info.tier for name, info in program.kernels.items()}
     assert {tiers[name] for name in ("whole", "active")} == {"fibers"}
     assert {tiers[name] for name in ("grouped", "add", "twice", "overloaded", "through_rows")} <= {"loops", "vectors"}
-    (tmp_path / "all.cpp").write_text(program.source)
-    compiler = str(shutil.which("c++"))
-    command = [compiler, "-O0", "-std=c++17", "-fopenmp", "-w", str(tmp_path / "all.cpp"), "-o", str(tmp_path / "all")]
-    subprocess.run(command, check=True, timeout=200)
-    done = subprocess.run([str(tmp_path / "all")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([executable(program.source)], capture_output=True, text=True, timeout=60)
     grouped, whole, *rest = done.stdout.splitlines()
     assert [float(word) for word in grouped.split()] == expected(), done.stderr
     assert whole == "cudaSuccess"

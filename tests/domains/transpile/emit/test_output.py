@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from executables import executable
 
-from warpwright import cli, native
+from warpwright import cli
 from warpwright.domains import transpile
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "transpile"
@@ -77,9 +78,7 @@ def test_a_whole_program_runs_unmodified(tmp_path: Path, capfd: pytest.CaptureFi
     assert cli.main(["transpile", str(tmp_path / "app.cu"), "-o", str(out), "--json"]) == cli.DONE
     told = json.loads(capfd.readouterr().out)
     assert [(k["kernel"], k["tier"]) for k in told["kernels"]] == [("add", "vectors"), ("last", "vectors")]
-    compiler, _ = native.compiler()
-    subprocess.run([compiler, "-O1", "-std=c++17", "-fopenmp", "-w", str(out), "-o", str(tmp_path / "app")], check=True, timeout=200)
-    done = subprocess.run([str(tmp_path / "app")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([executable(out.read_text())], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, f"{2 * 999 + 10} 1\n")
 
 

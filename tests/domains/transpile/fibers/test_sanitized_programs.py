@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
+from executables import executable
 
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
 
@@ -37,9 +37,7 @@ __global__ void product(const float* a, float* c) {
 """
 
 
-def test_a_row_too_far_is_told_with_its_line(tmp_path: Path) -> None:
-    (tmp_path / "all.cpp").write_text(transpile.compile_text(PROGRAM, "all.cu", host=True, sanitize=True).source)
-    command = [str(shutil.which("c++")), "-O0", "-std=c++17", "-fopenmp", "-w", str(tmp_path / "all.cpp"), "-o", str(tmp_path / "all")]
-    subprocess.run(command, check=True, timeout=200)
-    done = subprocess.run([str(tmp_path / "all")], capture_output=True, text=True, timeout=60)
+def test_a_row_too_far_is_told_with_its_line() -> None:
+    program = executable(transpile.compile_text(PROGRAM, "all.cu", host=True, sanitize=True).source)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert "line 18" in done.stdout + done.stderr, done.stdout + done.stderr

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from executables import executable
 
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
 
@@ -115,11 +115,9 @@ def test_cub_in_kernels() -> None:
     assert (a[0], b[0]) == (120, 39)
 
 
-def test_cub_for_a_device(tmp_path: Path) -> None:
-    (tmp_path / "all.cpp").write_text(transpile.compile_text("#include <cub/cub.cuh>\n" + HOST, "all.cu", host=True).source)
-    command = [str(shutil.which("c++")), "-O0", "-std=c++17", "-fopenmp", "-w", str(tmp_path / "all.cpp"), "-o", str(tmp_path / "all")]
-    subprocess.run(command, check=True, timeout=200)
-    said = subprocess.run([str(tmp_path / "all")], capture_output=True, text=True, timeout=60, check=True).stdout
+def test_cub_for_a_device() -> None:
+    program = executable(transpile.compile_text("#include <cub/cub.cuh>\n" + HOST, "all.cu", host=True).source)
+    said = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True).stdout
     lines = [np.array(line.split(), float) for line in said.splitlines()]
     x, f = np.arange(50) * 37 % 50 - 20, np.arange(50) * 13 % 7 - 3.5
     order = np.argsort(-x, kind="stable")

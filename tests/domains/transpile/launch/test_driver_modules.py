@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from executables import executable
 
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
 
@@ -85,11 +86,9 @@ int main(int argc, char** argv) {
 def test_modules_and_code_made_at_run_time(tmp_path: Path) -> None:
     module = tmp_path / "kernels.fatbin"
     shutil.copyfile(transpile.compile_text(KERNELS, instances=["twice<float>"]).build(), module)
-    (tmp_path / "host.cpp").write_text(transpile.compile_text(HOST, "host.cpp", host=True).source)
-    command = [str(shutil.which("c++")), "-O0", "-std=c++17", "-fopenmp", "-w", str(tmp_path / "host.cpp"), "-o", str(tmp_path / "host"), "-ldl"]
-    subprocess.run(command, check=True, timeout=200)
+    program = executable(transpile.compile_text(HOST, "host.cpp", host=True).source, "-Wl,--no-as-needed,-ldl")
     environment = {**os.environ, "WARPWRIGHT": f"{sys.executable} -m warpwright"}
-    done = subprocess.run([str(tmp_path / "host"), str(module)], capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run([program, str(module)], capture_output=True, text=True, timeout=120, env=environment)
     assert not done.returncode, done.stdout + done.stderr
     scaled = ["500 16", "100.5 202.5 304.5 406.5 108.5 5", "107 207 304.5 406.5 108.5 5", "1"]
     assert [line.strip() for line in done.stdout.splitlines()] == ["1", *scaled, "200", "7 8 9 10 11 12", "NVRTC_ERROR_COMPILATION"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
+from executables import executable
 
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
 
@@ -28,11 +28,9 @@ int main(int argc, char** argv) {
 """
 
 
-def test_failures_that_nobody_asks_for(tmp_path: Path) -> None:
-    (tmp_path / "all.cpp").write_text(transpile.compile_text(PROGRAM, "all.cu", host=True).source)
-    command = [str(shutil.which("c++")), "-O0", "-std=c++17", "-fopenmp", "-w", str(tmp_path / "all.cpp"), "-o", str(tmp_path / "all")]
-    subprocess.run(command, check=True, timeout=200)
-    seen = [subprocess.run([str(tmp_path / "all"), str(how)], capture_output=True, text=True, timeout=60) for how in range(4)]
+def test_failures_that_nobody_asks_for() -> None:
+    program = executable(transpile.compile_text(PROGRAM, "all.cu", host=True).source)
+    seen = [subprocess.run([program, str(how)], capture_output=True, text=True, timeout=60) for how in range(4)]
     assert [done.returncode for done in seen] == [0, 1, 1, 0]
     assert all(done.stdout == "done\n" for done in seen[:3])
     assert "1 to 1024 threads" in seen[1].stderr

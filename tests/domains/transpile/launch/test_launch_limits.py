@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from executables import executable
 
-from warpwright import cli, native
+from warpwright import cli
 from warpwright.domains import transpile
 
 pytestmark = [pytest.mark.compiler, pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")]
@@ -36,11 +37,10 @@ int main(int count, char**) {
 def test_dynamic_shared_memory_beyond_48_kib_must_be_asked_for(tmp_path: Path) -> None:
     (tmp_path / "app.cu").write_text(PROGRAM)
     assert cli.main(["transpile", str(tmp_path / "app.cu"), "-o", str(tmp_path / "app.cpp"), "--tier", "fibers"]) == cli.DONE
-    command = [native.compiler()[0], "-O1", "-std=c++17", "-fopenmp", "-w", str(tmp_path / "app.cpp"), "-o", str(tmp_path / "app")]
-    subprocess.run(command, check=True, timeout=100)
+    program = executable((tmp_path / "app.cpp").read_text())
 
     def said(*arguments: str) -> str:
-        return subprocess.run([str(tmp_path / "app"), *arguments], capture_output=True, text=True, timeout=60).stdout
+        return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60).stdout
 
     assert said() == "0 7 7\n"
     assert said("more") == "1 7 -1\n"

@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 import torch
+from executables import executable
 
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
 
@@ -126,10 +127,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
     (folder / "inner.h").write_text("#include <climits>\n#define FROM_SETTINGS (INT_MAX > 5 ? 42 : 0)\n")
     text = PROGRAM.replace("#include SETTINGS", '#define SETTINGS "settings.h"\n#include SETTINGS')
     program = transpile.compile_text(text, "libraries.cu", host=True, folders=[folder])
-    (folder / "all.cpp").write_text(program.source)
-    subprocess.run([str(shutil.which("c++")), "-O0", "-std=c++17", "-fopenmp", "-w", str(folder / "all.cpp"), "-o", str(folder / "all")],
-    check=True, timeout=200)
-    done = subprocess.run([str(folder / "all")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([executable(program.source)], capture_output=True, text=True, timeout=60)
     assert not done.returncode, done.stdout + done.stderr
     return [line.split() for line in done.stdout.splitlines()]
 

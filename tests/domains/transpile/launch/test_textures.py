@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from executables import executable
 
 from warpwright.domains import transpile
 
@@ -118,12 +118,10 @@ def read(volume: np.ndarray, at: list[float], linear: bool, mode: str) -> float:
     return total
 
 
-def test_textures_of_a_whole_program(tmp_path: Path) -> None:
+def test_textures_of_a_whole_program() -> None:
     program = transpile.compile_text(PROGRAM, name="textures.cu", host=True)
-    source, binary = tmp_path / "textures.cpp", tmp_path / "textures"
-    source.write_text(program.source)
-    subprocess.run(["c++", "-O1", "-std=c++17", "-fopenmp", str(source), "-o", str(binary)], check=True, capture_output=True)
-    rows = [np.array(line.split(), float) for line in subprocess.run([str(binary)], capture_output=True, text=True, check=True).stdout.splitlines()]
+    done = subprocess.run([executable(program.source)], capture_output=True, text=True, check=True, timeout=60)
+    rows = [np.array(line.split(), float) for line in done.stdout.splitlines()]
     plane = DATA.reshape(5, 6)
     for number, (linear, mode) in enumerate([(False, "clamp"), (False, "border"), (True, "clamp"), (True, "border")]):
         wanted = [read(plane, [x * 0.75 - 1.0, y * 0.75 - 0.5], linear, mode) for y in range(8) for x in range(8)]
