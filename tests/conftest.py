@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,20 @@ def command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
         return code, json.loads(out), err
 
     return run
+
+
+@pytest.fixture(autouse=True, scope="session")
+def locks_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep no test waiting for the timing of another process's tests, or of whoever else uses this machine: none rests on how fast something is.
+
+    Commands in processes of their own use the common lock.
+    """
+    from warpwright.timing import device_lock
+
+    folder = tmp_path_factory.mktemp("locks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device_lock, "common_folder", lambda: folder)
+        yield
 
 
 @pytest.fixture

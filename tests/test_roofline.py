@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,18 @@ def test_an_unknown_type_is_charged_at_the_best_rate() -> None:
 def test_work_is_counted_in_another_process() -> None:
     work = roofline.work(taskfile.describe(TASKS / "softmax.py"))
     assert work == Work(256 * 2048 * 4, 256 * 2048 * 4)
+
+
+def test_an_answer_is_kept_for_the_task_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(roofline, "_ask", lambda question, timeout: asked.append(question) or {"bytes_read": len(asked), "bytes_written": 0})
+    task = taskfile.describe(TASKS / "softmax.py")
+    first = roofline.work(task, folder=tmp_path)
+    assert roofline.work(task, folder=tmp_path) == first and len(asked) == 1
+    assert roofline.work(replace(task, source_digest="another text"), folder=tmp_path).bytes_read == 2
+    [kept, _] = sorted(tmp_path.rglob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    kept.write_text("{")
+    assert roofline.work(task, folder=tmp_path).bytes_read == 3
 
 
 def test_a_task_that_cannot_be_counted_has_no_floor(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ class _Counting(threading.Thread):
     def run(self) -> None:
         try:
             with self.bench.lock.host():
-                self.work = roofline.work(self.bench.task, min(300.0, self.bench.left))
+                self.work = roofline.work(self.bench.task, min(300.0, self.bench.left), self.bench.folder)
         except Exception as error:  # whoever waits raises it
             self.failure = error
 

@@ -55,7 +55,7 @@ class DeviceLock:
 
     def __init__(self, device: str, folder: str | os.PathLike[str] | None = None) -> None:
         """Open the lock of `device`, such as cpu or cuda:0, in `folder` (default: one for each user in the temporary folder)."""
-        self._folder = Path(folder) if folder is not None else Path(tempfile.gettempdir()) / f"warpwright-locks-{os.getuid()}"
+        self._folder = Path(folder) if folder is not None else common_folder()
         self._name = physical_name(device)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._folder.stat().st_uid != os.getuid():
@@ -93,6 +93,11 @@ class DeviceLock:
             yield handle
         finally:
             os.close(handle)
+
+
+def common_folder() -> Path:
+    """Return the folder of the locks that all processes of this user share."""
+    return Path(tempfile.gettempdir()) / f"warpwright-locks-{os.getuid()}"
 
 
 def physical_name(device: str) -> str:

@@ -7,18 +7,22 @@ report shows. `work` and `peaks` do their work in a process of their own, so tha
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from warpwright.base import Scalar, Task, from_json, to_json
+from warpwright.base import Scalar, Task, digest, from_json, to_json
 from warpwright.errors import WarpwrightError
 from warpwright.timing.facts import machine_name
 from warpwright.timing.rates import Peaks, Work
@@ -90,12 +94,34 @@ def _kind(device: str) -> str:
 # --- in a process of their own -----------------------------------------------------------------------------------------------------
 
 
-def work(task: Task, timeout: float = 300.0) -> Work:
-    """Return the work of a task at its own sizes. What cannot be counted has zero bytes, so that its floor is 0, and a note."""
+def work(task: Task, timeout: float = 300.0, folder: Path | None = None) -> Work:
+    """Return the work of a task at its own sizes. What cannot be counted has zero bytes, so that its floor is 0, and a note.
+
+    `folder`: where an answer is kept, for it costs an import of torch (3 s of the processor's time), and a task is opened many times.
+    """
+    kept = folder / "work" / f"{digest(task.key, *_counted_by())}.json" if folder is not None and task.source_digest else None
     try:
-        return Work(**_ask({"task": to_json(task)}, timeout))
+        if kept is not None:
+            return Work(**json.loads(kept.read_text()))
+    except (OSError, ValueError, TypeError):  # not there, or cut off
+        pass
+    try:
+        counted = Work(**_ask({"task": to_json(task)}, timeout))
     except (RooflineError, subprocess.TimeoutExpired) as error:
         return Work(0, 0, note=f"not counted: {error}")
+    if kept is not None:
+        with suppress(OSError):  # a folder that cannot be written to keeps nothing
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            partial.write_text(json.dumps(asdict(counted)))
+            partial.replace(kept)
+    return counted
+
+
+@functools.cache
+def _counted_by() -> tuple[str, str]:
+    """Return what an answer depends on beside the task: torch and the rules."""
+    return metadata.version("torch"), Path(__file__).with_name("counting.py").read_text()
 
 
 def peaks(device: str, folder: Path, measure_again: bool = False, seconds: float = math.inf) -> Peaks:
