@@ -249,7 +249,7 @@ print(len(archive.records()))
 
 def test_a_write_that_the_system_cuts_short(tmp_path: Path) -> None:
     assert resource.RLIMIT_FSIZE
-    done = subprocess.run([sys.executable, "-c", FILE_LIMIT, str(tmp_path / "a.db")], capture_output=True, text=True, env=environment())
+    done = subprocess.run([sys.executable, "-c", FILE_LIMIT, str(tmp_path / "a.db")], capture_output=True, text=True, env=environment(), timeout=100)
     assert done.returncode == 0, done.stderr
     assert "refused" in done.stdout and done.stdout.strip().endswith("1")
     with Archive(tmp_path / "a.db") as archive:
@@ -305,7 +305,7 @@ def test_killed_fifty_times(tmp_path: Path) -> None:
             wait_for_growth(log, before + rng.randrange(2000), writer)
         time.sleep(rng.uniform(0.0, 0.02))
         writer.send_signal(signal.SIGKILL)
-        assert writer.wait() == -signal.SIGKILL, writer.stderr and writer.stderr.read().decode()
+        assert writer.wait(60) == -signal.SIGKILL, writer.stderr and writer.stderr.read().decode()
         fresh = log.read_text()[before:].splitlines() if log.exists() else []
         begun = {line.split()[1] for line in fresh if line.startswith("begin ")}
         assert not begun & known, "measured twice"

@@ -47,6 +47,6 @@ def test_the_actions_script_ends_as_the_check_does(code: int, tmp_path: Path) ->
     (tmp_path / "warpwright").chmod(0o755)
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "BASELINE": "a b.jsonl", "MAX_REGRESS": "7%"}
     environment["GITHUB_STEP_SUMMARY"] = str(tmp_path / "s.md")
-    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=250)
     assert done.returncode == code, done.stderr
     assert "asked: check --baseline a b.jsonl --max-regress 7%" in (tmp_path / "s.md").read_text()

@@ -359,10 +359,10 @@ def test_cuda_without_a_gpu_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_command_is_installed_as_a_module(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-m", "warpwright.cli", "--version"], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    how = {"capture_output": True, "text": True, "cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "timeout": 100}
+    done = subprocess.run([sys.executable, "-m", "warpwright.cli", "--version"], **how)  # type: ignore[call-overload]
     assert (done.returncode, done.stdout.strip()) == (0, f"warpwright {warpwright.__version__}")
-    done = subprocess.run([sys.executable, "-m", "warpwright.cli", "optimise"], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    done = subprocess.run([sys.executable, "-m", "warpwright.cli", "optimise"], **how)  # type: ignore[call-overload]
     assert done.returncode == cli.WRONG_USE and "usage" in done.stderr
 
 

@@ -39,7 +39,7 @@ def test_work_is_stopped(work: Callable[[], None]) -> None:
     began = time.monotonic()
     with pytest.raises(OutOfTime), Deadline(0.5, began).enforced():
         work()
-    assert 0.4 < time.monotonic() - began < 3.0  # the machine may be busy
+    assert 0.4 < time.monotonic() - began < 15.0  # what is stopped would take 30 s, or never end
 
 
 def test_in_another_thread_too() -> None:
@@ -89,13 +89,15 @@ def test_imports_are_not_cut_in_two(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_long_import_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "slower_to_import.py").write_text("import time\nfor _ in range(20): time.sleep(0.1)\nready = True\n")
+    go_on = tmp_path / "go_on"
+    waits = f"end = time.monotonic() + 120\nwhile not os.path.exists({str(go_on)!r}) and time.monotonic() < end: time.sleep(0.01)\n"
+    (tmp_path / "slower_to_import.py").write_text(f"import os, time\n{waits}ready = True\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(sys.modules, "torch", sys.modules.get("torch", sys))
-    began = time.monotonic()
-    with pytest.raises(OutOfTime), Deadline(0.3, began).enforced():
+    with pytest.raises(OutOfTime), Deadline(0.3, time.monotonic()).enforced():
         deadline.load("slower_to_import")
-    assert time.monotonic() - began < 1.5
+    assert not hasattr(sys.modules.get("slower_to_import"), "ready")
+    go_on.touch()
     deadline.load("slower_to_import", "no_such_module_at_all")
     assert sys.modules["slower_to_import"].ready  # the import that nobody waited for went on
 
@@ -124,14 +126,14 @@ def test_an_error_while_tidying_up_is_told_apart() -> None:
 
 def test_the_plan_leaves_room_for_the_result() -> None:
     deadline = Deadline(10.0, time.monotonic())
-    assert 9.0 < deadline.left < 9.5 and 8.0 < Deadline(10.0, time.monotonic(), kept=1.0).left < 8.5
+    assert 5.0 < deadline.left < 9.5 and 5.0 < Deadline(10.0, time.monotonic(), kept=1.0).left < 8.5  # the machine may be busy
     assert Deadline(10.0, time.monotonic() - 20).left == 0.0 and Deadline.of(None) is None
 
 
 def test_the_start_of_the_process() -> None:
     code = "import time; time.sleep(0.3); from warpwright.deadline import process_start; print(time.monotonic() - process_start())"
-    age = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-    assert 0.3 <= age < 30
+    age = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout)
+    assert 0.3 <= age < 60
     assert process_start() <= time.monotonic()
 
 

@@ -48,7 +48,7 @@ def write(folder: Path, text: str, name: str = "task.py") -> Path:
 def python(*arguments: str) -> None:
     """Run Python with this package importable, installed or not."""
     environment = {**os.environ, "PYTHONPATH": str(Path(taskfile.__file__).parents[2])}
-    subprocess.run([sys.executable, "-W", "ignore", *arguments], check=True, env=environment)
+    subprocess.run([sys.executable, "-W", "ignore", *arguments], check=True, env=environment, timeout=250)
 
 
 def test_a_kernelbench_file_loads(tmp_path: Path) -> None:

@@ -65,23 +65,23 @@ def test_completion_names_every_verb(shell: str, capsys: pytest.CaptureFixture[s
 def test_bash_completes() -> None:
     script = usage.completion(cli.parser(), "bash")
     asked = 'COMP_WORDS=(warpwright optimize --search lad); COMP_CWORD=3; _warpwright; echo "${COMPREPLY[@]}"'
-    done = subprocess.run(["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=False, timeout=250)
     assert done.stdout.split() == ["ladder"], done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["optimize"], ["optimise"], ["doctor", "--archive", "a.db"]])
 def test_it_answers_at_once(arguments: list[str], tmp_path: Path) -> None:
-    """CPU time, which a busy machine does not change much; torch alone would take 1.5 s."""
+    """CPU time, which a busy machine may double; torch alone would take 1.5 s on an idle one."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-m", "warpwright", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "warpwright", *arguments], cwd=tmp_path, env=environment, capture_output=True, timeout=100)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode in (0, 1, 2)
     seconds = after.ru_utime - before.ru_utime
-    assert seconds < 0.6, f"{seconds:.2f} s"  # 0.25 s on an idle machine
+    assert seconds < 1.2, f"{seconds:.2f} s"  # 0.25 s on an idle machine
 
 
 def test_the_command_line_loads_no_torch() -> None:
     code = "import sys, warpwright.cli as cli; cli.parser(); print({'torch', 'numpy'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=100)
     assert done.stdout.strip() == "set()", done.stderr

@@ -92,12 +92,12 @@ def test_a_run_on_the_cpu_writes_its_results_and_resumes(tmp_path: Path) -> None
     out = tmp_path / "out"
     command = [sys.executable, "-m", "benchmarks.kernelbench.run", "--kernelbench", str(tmp_path), "--levels", "1", "--gpus", "0", "--minutes", "5"]
     command += ["--scale", "0.001", "--budget", "2 proposals", "--baselines", "eager", "--out", str(out)]
-    first = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    first = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=250)
     lines = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert first.returncode == 3 and "1 of 2 tasks finished" in first.stderr, first.stderr
     assert [line["task"] for line in lines] == ["level1_2_relu"] and lines[0]["status"] == "ok"
     assert "| level1_2_relu | ok |" in (out / "results.md").read_text()
-    again = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False, cwd=ROOT)
+    again = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False, cwd=ROOT, timeout=250)
     assert "1 finished before" in again.stderr and "level1_10_broken" in again.stderr
     assert {path.name for path in out.iterdir()} == {"archive.db", "results.jsonl", "results.md"}
 

@@ -96,7 +96,7 @@ def test_a_killed_parent_takes_its_jobs_along(tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", script, str(file)], env=environment())
     wait_until(lambda: file.exists() and len(file.read_text().split()) == 2)
     parent.kill()
-    parent.wait()
+    parent.wait(60)
     wait_until(lambda: not any(running(int(pid)) for pid in file.read_text().split()))
 
 

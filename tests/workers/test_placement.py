@@ -71,7 +71,7 @@ def test_where_one_may_not_be_moved_nobody_is(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_process_that_has_ended_is_left_alone() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait()
+    child.wait(60)
     placement.take(child.pid, 0.0)
     placement.release(child.pid)
 

@@ -86,7 +86,7 @@ def test_after_the_calm_no_thread_runs_or_its_time_is_over(worker: Worker) -> No
         began = time.monotonic()
         worker.calm()
         states = {state_of(f"/proc/{worker.pid}/task/{thread}") for thread in worker.threads()}
-        assert states == {"T"} and time.monotonic() - began < 10 * process.CALM_SECONDS
+        assert states == {"T"} and time.monotonic() - began < 100 * process.CALM_SECONDS
 
 
 def test_it_waits_busily_for_the_word_to_go_and_never_after_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ def test_torch_finds_the_same_by_itself(tmp_path: Path) -> None:
         pytest.skip("this machine is not vouched for")
     text = "from torch._inductor import cpu_vec_isa; print(cpu_vec_isa.pick_vec_isa())"
     given = {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_VEC_ISA_OK"} | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    asked = [subprocess.run([sys.executable, "-c", text], env=given | more, capture_output=True) for more in ({}, vector_code.environment())]
+    both = given, given | vector_code.environment()
+    asked = [subprocess.run([sys.executable, "-c", text], env=one, capture_output=True, timeout=250) for one in both]
     found = [one.stdout for one in asked]
     assert found[0] == found[1] and found[0].strip()

@@ -35,7 +35,8 @@ print(wrong)
 def storm(mode: str, processes: int) -> int:
     """Return in how many processes the first `exp` of some floats differs from the second."""
     environment = {**os.environ, "OMP_WAIT_POLICY": "active"}
-    seen = subprocess.run([sys.executable, "-c", STORM, mode, str(processes)], capture_output=True, text=True, check=True, env=environment)
+    command = [sys.executable, "-c", STORM, mode, str(processes)]
+    seen = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=250)
     return int(seen.stdout)
 
 

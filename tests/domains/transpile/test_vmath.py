@@ -185,7 +185,7 @@ def test_loops_are_vectorised_without_flags(tmp_path: Path) -> None:
     source.write_text(program.source)
     flags = ["-O3", "-march=native", "-std=gnu++17", "-fopenmp", "-w", "-c", "-fopt-info-vec"]
     command = [compiler, *flags, "-o", str(tmp_path / "made.o"), str(source)]
-    report = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    report = subprocess.run(command, check=True, capture_output=True, text=True, timeout=250).stderr
     lines = program.source.splitlines()
     loops = {number for number, line in enumerate(lines, 1) if line.strip().startswith("for (int thread_x")}
     done = {int(line.split(":")[1]) for line in report.splitlines() if "loop vectorized" in line}

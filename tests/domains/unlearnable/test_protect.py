@@ -314,7 +314,7 @@ def test_kill_9_and_resume_give_the_same_bytes(tmp_path: Path, kind: str) -> Non
             break
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
-            process.wait()
+            process.wait(60)
             kills += 1
     if (out / MARK).exists() or not out.exists():
         protect_data_set(sources.open_source(root), out, KEY, Options(resume=out.exists()))

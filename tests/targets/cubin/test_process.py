@@ -29,7 +29,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     library = tmp_path_factory.mktemp("driver") / "libfake.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-w", "-o", str(library), str(HERE / "fake_cuda.c")], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-w", "-o", str(library), str(HERE / "fake_cuda.c")], check=True, timeout=250)
     return library
 
 

@@ -141,4 +141,4 @@ def test_the_kernel_by_the_interpreter(seed: int, tmp_path) -> None:
     path.write_text("import torch\n" + kernels.text("direct_convolution"))
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-W", "ignore", "-c", INTERPRETED, str(path), str(random.Random(seed).randrange(1000))]
-    subprocess.run(command, env=environment, check=True)
+    subprocess.run(command, env=environment, check=True, timeout=250)
