@@ -1,4 +1,4 @@
-"""Executables of translated programs: built once for each text and kept, as kernels are."""
+"""How the tests build translated programs: with few sets of flags, which share precompiled headers; what is built is kept."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from pathlib import Path
 
 from warpwright import native
 
+EXACT = ("-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp", "-fwrapv", "-ffp-contract=off")
+"""Of kernels whose answers are compared to the bit. -fwrapv: CUDA's ints wrap in practice, and random kernels make them."""
+
+OPTIMISED, PLAIN = ("-O1", *EXACT), ("-O0", *EXACT)
+"""The latter for the definition that the former is compared with."""
+
 FLAGS = ("-O0", "-std=c++17", "-fopenmp", "-w")
-"""The same for all, so that they share a precompiled header."""
+"""Of whole programs."""
 
 
 def executable(text: str, *more: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -63,15 +62,6 @@ class Several(nn.Module):
 
     def forward(self, *x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return tuple(function(*x) for function in self.functions)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    """Build into a folder of the run's own."""
-    before = os.environ.get("WARPWRIGHT_CACHE")
-    os.environ["WARPWRIGHT_CACHE"] = str(tmp_path_factory.mktemp("built"))
-    yield
-    os.environ.pop("WARPWRIGHT_CACHE") if before is None else os.environ.update(WARPWRIGHT_CACHE=before)
 
 
 TEXT = "import torch\n\nclass Model(torch.nn.Module):\n    pass\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,3 +21,9 @@ def quick_builds(request: pytest.FixtureRequest) -> Iterator[None]:
         if not request.config.getoption("--as-shipped"):
             patch.setattr(native, "build", quick)
         yield
+
+
+@pytest.fixture
+def many(request: pytest.FixtureRequest) -> Callable[[int], int]:
+    """Return how many of so many random kernels are tried: two in five, and all with --as-shipped, as `make test-slow` runs them."""
+    return lambda count: count if request.config.getoption("--as-shipped") else count * 2 // 5

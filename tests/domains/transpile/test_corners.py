@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from executables import executable
+from executables import OPTIMISED, executable
 
 from warpwright.domains import transpile
 
@@ -104,7 +104,7 @@ __global__ void centred(const float* x, float* y) {
 
 @pytest.fixture(scope="module", params=["fibers", "vectors"])
 def kernels(request: pytest.FixtureRequest) -> dict[str, transpile.LoadedKernel]:
-    return transpile.compile_text(TEXT, tier=request.param, instances=["leaves<int>"]).load(("-O1", "-std=c++17", "-shared", "-fPIC", "-fopenmp"))
+    return transpile.compile_text(TEXT, tier=request.param, instances=["leaves<int>"]).load(OPTIMISED)
 
 
 @pytest.mark.compiler

@@ -7,11 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from domains.transpile.grammar import RandomKernel, program
+from executables import EXACT
 
 from warpwright.domains import transpile
-
-FLAGS = ("-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp", "-fwrapv")
-"""-fwrapv: CUDA's ints wrap in practice, and the kernels make them."""
 
 PER_FILE = 75
 
@@ -30,7 +28,7 @@ def compare(seeds: range, tiers: tuple[str, ...], level: str) -> dict[str, int]:
     programs = {tier: transpile.compile_text(text, tier=tier, blocks=blocks) for tier in ("fibers", *tiers)}
     with ThreadPoolExecutor(2) as pool:
         levels = {"fibers": "-O0"} | dict.fromkeys(tiers, level)
-        loaded = dict(zip(programs, pool.map(lambda tier: programs[tier].load((levels[tier], *FLAGS)), programs), strict=True))
+        loaded = dict(zip(programs, pool.map(lambda tier: programs[tier].load((levels[tier], *EXACT)), programs), strict=True))
     for made in kernels:
         for n in (5, 12):
             expected = run(loaded["fibers"][made.name], made, n)
@@ -55,8 +53,8 @@ def test_a_wrong_translation_would_be_seen() -> None:
     """The comparison is able to fail: a kernel whose barrier is taken out gives another answer."""
     text, kernels = program(range(40))
     broken = {k.name: k for k in kernels}
-    whole = transpile.compile_text(text, tier="fibers").load(("-O0", *FLAGS))
-    without = transpile.compile_text(text.replace("s[tid] = tid;", "s[tid] = tid + 1;"), tier="vectors").load(("-O0", *FLAGS))
+    whole = transpile.compile_text(text, tier="fibers").load(("-O0", *EXACT))
+    without = transpile.compile_text(text.replace("s[tid] = tid;", "s[tid] = tid + 1;"), tier="vectors").load(("-O0", *EXACT))
     different = [name for name, made in broken.items() if not np.array_equal(run(whole[name], made, 5), run(without[name], made, 5))]
     assert different
 

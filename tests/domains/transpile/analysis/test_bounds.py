@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
 import pytest
+from executables import PLAIN
 
 from warpwright.domains import transpile
 
@@ -60,12 +62,12 @@ def random_condition(random: Random) -> str:
 
 
 @pytest.mark.compiler
-def test_random_guards_agree_with_fibers() -> None:
+def test_random_guards_agree_with_fibers(many: Callable[[int], int]) -> None:
     random = Random(11)
-    conditions = [" && ".join(random_condition(random) for _ in range(random.randint(1, 3))) for _ in range(120)]
+    conditions = [" && ".join(random_condition(random) for _ in range(random.randint(1, 3))) for _ in range(many(120))]
     bodies = {f"k{i}": f"if ({condition}) out[{PLACE}] = a[{PLACE} % 64] + 1;" for i, condition in enumerate(conditions)}
     bodies["counter"] = f"for (int i = 2; i < 9; i += 3) if (i * 4 + threadIdx.x < n * 4 - 3) out[{PLACE}] = a[i];"
-    vectors, fibers = program(bodies, "vectors").load(), program(bodies, "fibers").load(("-O0", "-std=c++17", "-shared", "-fPIC", "-fopenmp"))
+    vectors, fibers = program(bodies, "vectors").load(), program(bodies, "fibers").load(PLAIN)
     a = np.arange(64, dtype=np.int32)
     for name, body in bodies.items():
         for block in BLOCKS:

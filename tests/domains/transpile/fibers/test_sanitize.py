@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from domains.transpile.grammar import program
+from executables import PLAIN
 
 from warpwright import native
 from warpwright.domains import transpile
@@ -201,7 +203,6 @@ __global__ void clean_last_block(float* x, int n) {
 }
 """
 
-FLAGS = ("-O0", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
 
 
 def planted() -> dict[str, set[tuple[str, int]]]:
@@ -224,7 +225,7 @@ def planted() -> dict[str, set[tuple[str, int]]]:
 
 @pytest.fixture(scope="module")
 def checked() -> dict[str, transpile.LoadedKernel]:
-    return transpile.compile_text(PLANTED + CLEAN, "planted.cu", sanitize=True).load(FLAGS)
+    return transpile.compile_text(PLANTED + CLEAN, "planted.cu", sanitize=True).load(PLAIN)
 
 
 def test_there_are_thirty() -> None:
@@ -255,9 +256,9 @@ def test_clean_kernels_are_left_alone(checked: dict[str, transpile.LoadedKernel]
     assert checked[name].findings() == []
 
 
-def test_a_hundred_random_kernels_without_races() -> None:
-    text, kernels = program(range(100))
-    loaded = transpile.compile_text(text, sanitize=True).load(FLAGS)
+def test_random_kernels_without_races(many: Callable[[int], int]) -> None:
+    text, kernels = program(range(many(100)))
+    loaded = transpile.compile_text(text, sanitize=True).load(PLAIN)
     for made in kernels:
         loaded[made.name][made.grid, made.block](np.zeros(64, np.int32), np.zeros(3 * made.threads + 8, np.int32), 5)
         assert loaded[made.name].findings() == [], made.text
@@ -296,8 +297,8 @@ def test_a_whole_program_says_at_its_end_what_was_found_each_line_once(tmp_path:
     source.write_text(transpile.compile_text(WHOLE, sanitize=True, host=True).source)
     compiler, _ = native.compiler()
     command = [compiler, "-O1", "-std=c++17", "-fopenmp", "-fno-strict-aliasing", str(source), "-o", str(tmp_path / "race")]
-    subprocess.run(command, check=True, capture_output=True)
-    done = subprocess.run([str(tmp_path / "race")], capture_output=True, text=True, check=True)
+    subprocess.run(command, check=True, capture_output=True, timeout=250)
+    done = subprocess.run([str(tmp_path / "race")], capture_output=True, text=True, check=True, timeout=250)
     said = done.stderr.splitlines()
     assert any(re.match(r"sanitizer: line 5: race: .* \(\d+ times\)$", line) for line in said), done.stderr
     assert len(said) == len({tuple(line.split(": ")[1:3]) for line in said}) <= 4

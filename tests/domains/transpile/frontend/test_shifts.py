@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from executables import EXACT
 
 from warpwright.domains import transpile
 from warpwright.domains.transpile.frontend import shifts, source
 
-FLAGS = ("-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
 AMOUNTS = np.array([*range(70), -1, -31, -32, 255, 1 << 30, -(1 << 31)], np.int32)
 TYPES = {"int": np.int32, "unsigned": np.uint32, "long long": np.int64, "unsigned long": np.uint64, "short": np.int16, "unsigned char": np.uint8}
 
@@ -42,7 +42,7 @@ def shifted(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.compiler
 @pytest.mark.parametrize("options", [*({"tier": tier} for tier in transpile.TIERS), {"sanitize": True}, {"lockstep": True}])
 def test_amounts_of_every_size(options: dict[str, Any]) -> None:
-    loaded = transpile.compile_text(VALUES, instances=[f"values<{kind}>" for kind in TYPES], **options).load(("-O1", *FLAGS))
+    loaded = transpile.compile_text(VALUES, instances=[f"values<{kind}>" for kind in TYPES], **options).load(("-O1", *EXACT))
     for kind, dtype in TYPES.items():
         info = np.iinfo(dtype)
         for x in (info.max, info.min, 1, 77):
@@ -84,7 +84,7 @@ __global__ void others(unsigned* out, int n, unsigned char narrow, long long wid
 @pytest.mark.parametrize("tier", transpile.TIERS)
 def test_classes_enums_and_constants(tier: str) -> None:
     out = np.zeros(9, np.uint32)
-    transpile.compile_text(OTHERS, tier=tier).load(("-O0", *FLAGS))["others"][1, 1](out, 40, 255, (1 << 32) + 3, 40)
+    transpile.compile_text(OTHERS, tier=tier).load(("-O0", *EXACT))["others"][1, 1](out, 40, 255, (1 << 32) + 3, 40)
     assert out.tolist() == [47, 0, 0, 5 + 24, 0, 8, 4, 0, 0]
 
 
@@ -101,7 +101,7 @@ __global__ void far(const int* __restrict__ a, int* out) {
 def test_numbers_beyond_the_width_are_no_quotients(tier: str) -> None:
     """Of which rows of threads are cut into stretches."""
     out = np.zeros(192, np.int32)
-    transpile.compile_text(FAR, tier=tier).load(("-O0", *FLAGS))["far"][3, 64](np.array([5, 7, 9, 11], np.int32), out)
+    transpile.compile_text(FAR, tier=tier).load(("-O0", *EXACT))["far"][3, 64](np.array([5, 7, 9, 11], np.int32), out)
     assert np.array_equal(out, 17 + np.array([5, 7, 9, 11])[np.arange(192) % 64 // 16])
 
 

@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from executables import OPTIMISED, PLAIN
 
 from warpwright.domains import transpile
 
@@ -102,7 +103,7 @@ def random_body(random: Random) -> str:
 @pytest.mark.compiler
 def test_each_core_has_the_dynamic_shared_memory_that_the_launch_asks_for() -> None:
     name = "dynamic shared memory behind the loop"
-    kernel = program({"k": TAKEN[name]}).load(("-O1", "-std=c++17", "-shared", "-fPIC", "-fopenmp"))["k"]  # a library that launched nothing yet
+    kernel = program({"k": TAKEN[name]}).load(OPTIMISED)["k"]  # a library that launched nothing yet
     out = np.zeros(512, np.float32)
     kernel[512, 128, 512](np.ones(1 << 20, np.float32), out, 1 << 20)
     assert out.sum() == 1 << 20
@@ -116,8 +117,7 @@ def test_answers_are_those_of_fibers_to_the_bit() -> None:
     known = {name: (size, 1, 1) for name, size in sizes.items() if random.random() < 0.5}
     made = program(bodies, blocks=known)
     assert made.source.count("blocks_at_once = ") > 0.8 * len(bodies)
-    exact = ("-O1", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno")
-    vectors, fibers = made.load(exact), program(bodies, "fibers").load(("-O0", *exact[1:]))
+    vectors, fibers = made.load(OPTIMISED), program(bodies, "fibers").load(PLAIN)
     a = np.random.default_rng(0).normal(0, 9, 50_000).astype(np.float32)
     for name, size in sizes.items():
         for blocks, n in ((1, 1), (3, 5), (7, 9 * size + 1), (4096 // size, 20_000), (90 * 32 // size, 50_000)):

@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from executables import OPTIMISED, PLAIN
 
 from warpwright.domains import transpile
 
@@ -96,11 +97,10 @@ def test_answers_are_those_of_fibers_to_the_bit() -> None:
     of = lambda: " ".join(random_loop(random, number) for number in range(random.randint(1, 3)))  # noqa: E731
     bodies = {f"k{k}": f"float v = threadIdx.x; {of()} out[blockIdx.x * blockDim.x + threadIdx.x] = v;" for k in range(40)}
     text = "".join(HEAD.format(name=name) + body + " }\n" for name, body in bodies.items())
-    exact = ("-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp", "-ffp-contract=off")
     made = transpile.compile_text(text)
     assert made.source.count("_step < ") > 40
-    slow = [transpile.compile_text(text, tier=tier).load(("-O0", *exact)) for tier in ("loops", "fibers")]
-    programs = [made.load(("-O1", *exact)), *slow]
+    slow = [transpile.compile_text(text, tier=tier).load(PLAIN) for tier in ("loops", "fibers")]
+    programs = [made.load(OPTIMISED), *slow]
     x = np.random.default_rng(0).normal(0, 9, 5_000).astype(np.float32)
     for name, body in bodies.items():
         for blocks, threads, n in ((1, 32, 1), (3, 33, 500), (4, 64, 5_000)):

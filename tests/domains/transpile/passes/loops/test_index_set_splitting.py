@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from executables import PLAIN
 
 from warpwright.domains import transpile
 
@@ -50,7 +51,7 @@ def test_random_kernels_agree_with_fibers() -> None:
     shared = {name for name, body in bodies.items() if "s[warp] += v" in body}
     for name in shared:  # one thread for each place: no races
         bodies[name] = bodies[name].replace(") s[warp] += v", " && threadIdx.y == 0 && lane == 5) s[warp] += v")
-    vectors, fibers = program(bodies).load(), program(bodies, "fibers").load()
+    vectors, fibers = program(bodies).load(), program(bodies, "fibers").load(PLAIN)
     a = np.random.default_rng(0).integers(-99, 99, 128).astype(np.int32)
     for name in bodies:
         for block in ((128, 1), (48, 1), (32, 4), (20, 3)):

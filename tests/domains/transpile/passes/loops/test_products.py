@@ -10,11 +10,11 @@ from random import Random
 
 import numpy as np
 import pytest
+from executables import OPTIMISED, PLAIN
 
 from warpwright.domains import transpile
 
 HEAD = "__global__ void {name}(const float* a, const float* b, float* out, int n, int m) {{ "
-EXACT = ("-O2", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno")
 KEPT = "if (at < 4096) out[at] = "
 
 
@@ -209,7 +209,7 @@ def agree(makers: list[Callable[[Random], str]], seed: int, count: int) -> None:
     sheets = (64, 1, 1), (128, 1, 1), (256, 1, 1), (16, 16, 1), (8, 12, 1), (32, 4, 1)
     shapes = {name: random.choice(sheets if "threadIdx.y" in body else sheets[:3]) for name, body in bodies.items()}
     known = {name: shape for name, shape in shapes.items() if random.random() < 0.5}
-    vectors, fibers = program(bodies, blocks=known).load(EXACT), program(bodies, "fibers").load(("-O0", *EXACT[1:]))
+    vectors, fibers = program(bodies, blocks=known).load(OPTIMISED), program(bodies, "fibers").load(PLAIN)
     rng = np.random.default_rng(seed)
     a, b = (rng.normal(0, 3, 1 << 14).astype(np.float32) for _ in range(2))
     for name, shape in shapes.items():

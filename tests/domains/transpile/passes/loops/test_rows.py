@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from executables import OPTIMISED, PLAIN
 
 from warpwright.domains import transpile
 
@@ -71,8 +72,7 @@ def test_random_kernels_agree_with_fibers() -> None:
     made = program(bodies, "vectors")
     assert made.source.count("dim_x * dim_y : dim_x") > 20
     assert "stretch_end - 1 - stretch_x" in made.source
-    flags = ("-std=c++17", "-shared", "-fPIC", "-fopenmp", "-fwrapv")
-    vectors, fibers = made.load(("-O1", *flags)), program(bodies, "fibers").load(("-O0", *flags))
+    vectors, fibers = made.load(OPTIMISED), program(bodies, "fibers").load(PLAIN)
     a = np.random.default_rng(0).integers(-99, 99, 64).astype(np.int32)
     for name, body in bodies.items():
         for block in BLOCKS:

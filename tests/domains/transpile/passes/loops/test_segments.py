@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
 import pytest
+from executables import OPTIMISED, PLAIN
 
 from warpwright.domains import transpile
 
@@ -98,8 +100,7 @@ def test_random_guards_and_divisors_agree_with_fibers() -> None:
     bodies = {f"k{i}": random_guarded(random) for i in range(60)}
     made = program(bodies, "vectors")
     assert made.source.count("ww::to_next_of(") > 30 and made.source.count("stretch_end - 1 - stretch_x") > 20
-    flags = ("-std=c++17", "-shared", "-fPIC", "-fopenmp", "-fwrapv")
-    vectors, fibers = made.load(("-O1", *flags)), program(bodies, "fibers").load(("-O0", *flags))
+    vectors, fibers = made.load(OPTIMISED), program(bodies, "fibers").load(PLAIN)
     a = np.random.default_rng(0).integers(-99, 99, 64).astype(np.int32)
     for name, body in bodies.items():
         for block in (*BLOCKS, (256, 1, 1)):
@@ -111,14 +112,13 @@ def test_random_guards_and_divisors_agree_with_fibers() -> None:
 
 
 @pytest.mark.compiler
-def test_random_kernels_kernels_agree_with_fibers() -> None:
+def test_random_kernels_kernels_agree_with_fibers(many: Callable[[int], int]) -> None:
     random = Random(5)
-    bodies = {f"k{i}": random_body(random) for i in range(150)}
+    bodies = {f"k{i}": random_body(random) for i in range(many(150))}
     made = program(bodies, "vectors")
     assert made.source.count("ww::to_next<") > len(bodies)
     assert all(kernel.tier == "vectors" for kernel in made.kernels.values())
-    flags = ("-std=c++17", "-shared", "-fPIC", "-fopenmp", "-fwrapv")
-    vectors, fibers = made.load(("-O1", *flags)), program(bodies, "fibers").load(("-O0", *flags))
+    vectors, fibers = made.load(OPTIMISED), program(bodies, "fibers").load(PLAIN)
     a = np.random.default_rng(0).integers(-99, 99, 64).astype(np.int32)
     for name, body in bodies.items():
         for block in BLOCKS:
