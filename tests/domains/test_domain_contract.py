@@ -159,7 +159,7 @@ def test_from_a_file_to_a_record_that_replays(name: str, tmp_path: Path) -> None
     def propose(space: Space[Any], rng: Random, batch: int) -> Iterator[Any]:
         yield [recipe]
 
-    with targets.evaluator(task, device, Measuring(("eager",), seconds=0.5)) as evaluator, Archive(tmp_path) as archive:
+    with targets.evaluator(task, device, Measuring(("eager",), seconds=0.3)) as evaluator, Archive(tmp_path) as archive:
         outcome = optimize(task, space, evaluator, propose, Budget(None, 1), archive)  # type: ignore[arg-type]
         record = outcome.records[-1]
         assert record.status == "ok" and record.candidate.actions == recipe, record.detail
@@ -176,7 +176,7 @@ def test_from_a_file_to_a_record_that_replays(name: str, tmp_path: Path) -> None
 def test_the_command_line_serves_a_new_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     path, _ = write("toy", tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(programs, "TIMING_SECONDS", 2.0)
+    monkeypatch.setattr(programs, "TIMING_SECONDS", 0.5)
     code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2 proposals", "--json"])
     line = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert code == cli.DONE and line["task"] == "sum" and line["status"] == "ok"

@@ -139,18 +139,21 @@ def test_the_same_on_a_gpu_and_the_next_is_served(name: str) -> None:
         assert verify.audit(RELU, HONEST, "cuda:0", limits, judge)[1].ok
 
 
-SEARCHED = ("kill_itself", "hang_import", "exit_zero", "garbage_in_pipes", "fork_bomb_import", "syntax_error", "memory_hog", "close_everything")
+SEARCHED = ("kill_itself", "exit_zero", "garbage_in_pipes", "syntax_error")
+WAITED_FOR = ("hang_import", "fork_bomb_import", "memory_hog", "close_everything")
+"""Those that end when their time is up, or their memory."""
 
 
 def candidate(source: Source) -> Candidate:
     return Candidate(source, "cpu")
 
 
-def test_records_survive_and_the_search_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [(*SEARCHED, "hang_call"), pytest.param(WAITED_FOR, marks=pytest.mark.slow)], ids=["at_once", "waited_for"])
+def test_records_survive_and_the_search_goes_on(tmp_path: Path, names: tuple[str, ...]) -> None:
     """Hostile programs between two honest ones: one record each, all of them in the archive, which is sound."""
     mark = f"wr{os.getpid() % 10000}"
     honest = [candidate(HONEST), candidate(corpus.read(corpus.HERE / "honest" / "cpp_kernel.py").source)]
-    candidates = [honest[0], *(candidate(source_of(name, mark)) for name in SEARCHED), honest[1]]
+    candidates = [honest[0], *(candidate(source_of(name, mark)) for name in names), honest[1]]
     task: Task = RELU
     with LocalEvaluator(task, "cpu", Measuring(("eager",), 1.0), LIMITS) as evaluator, Archive(tmp_path / "records.db") as archive:
         for number, record in enumerate(evaluator.evaluate(candidates)):
@@ -158,7 +161,7 @@ def test_records_survive_and_the_search_goes_on(tmp_path: Path) -> None:
             assert record.status in STATUSES
             assert len(list(archive.records(task))) == number + 1
             if number not in (0, len(candidates) - 1):
-                assert record.status in SURVIVORS[SEARCHED[number - 1]].status, record.detail
+                assert record.status in SURVIVORS[names[number - 1]].status, record.detail
                 assert record.detail
     assert_gone(mark)
     with Archive(tmp_path / "records.db") as archive:

@@ -20,7 +20,6 @@ from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.fuse import FuseCuda
 
 pytestmark = pytest.mark.compiler
-cache = test_cpp.cache
 
 
 class OnCpu:
