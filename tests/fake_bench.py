@@ -16,7 +16,7 @@ from toy_space import TASK, Toy, program
 
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Candidate, Record
-from warpwright.loop import optimize
+from warpwright.loop import Course, optimize
 from warpwright.space import Space, Traits
 
 
@@ -52,7 +52,7 @@ def main(path: str, log_path: str, count: int) -> None:
         os.write(log, f"recorded {record.candidate.key}\n".encode())
 
     with Archive(path) as archive:
-        optimize(TASK, numbered_space(), Toy(before=begin), numbered, Budget(None, proposals=count), archive, recorded, batch=3)
+        optimize(TASK, numbered_space(), Toy(before=begin), numbered, Budget(None, proposals=count), archive, Course(recorded, batch=3))
         archive.add_outcome(TASK, "cpu", "fake", {"count": count})
 
 

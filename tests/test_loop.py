@@ -14,7 +14,7 @@ from toy_space import BEST, STEPS, TASK, Step, Toy, measured, program, toy
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, FAILED, Action, Budget, Build, Candidate, Record, Source, failed, is_baseline, target_of
 from warpwright.errors import ArchiveError, CaptureError, NotApplicable, UsageError, WorkerDied, WorkerProtocol, WorkerTimeout
-from warpwright.loop import ablate, best, optimize
+from warpwright.loop import Course, ablate, best, optimize
 from warpwright.space import Traits
 
 COLLAPSE, PRUNE, MERGE = Action("collapse"), Action("prune"), Action("merge")
@@ -33,7 +33,7 @@ def batches(*asked: Sequence[tuple[Action, ...]], seen: list[list[Record]] | Non
 
 
 def test_finds_the_best_and_says_why_it_stopped() -> None:
-    outcome = optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=8), batch=2)
+    outcome = optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=8), course=Course(batch=2))
     assert outcome.best is not None and set(outcome.best.candidate.source.text.split()) == BEST
     assert outcome.stopped == "the budget of 8 proposals is spent"
     assert outcome.proposals == 8 and not outcome.interrupted and outcome.failure is None
@@ -120,7 +120,7 @@ class Clock:
 
 def test_seconds_are_counted_between_candidates() -> None:
     clock = Clock()
-    outcome = optimize(TASK, toy(), Toy(before=clock.tick), "random", Budget(seconds=5), batch=10, clock=clock)
+    outcome = optimize(TASK, toy(), Toy(before=clock.tick), "random", Budget(seconds=5), course=Course(batch=10, clock=clock))
     assert outcome.stopped == "the budget of 5 s is spent"
     assert outcome.proposals == 5 or outcome.seconds == 5.0
 
@@ -148,7 +148,7 @@ def test_a_build_that_would_outlast_the_budget_is_not_begun(seconds: float | Non
     answers: list[list[Record]] = []
     asked = batches([(COLLAPSE,)], [recipe, (PRUNE,)], seen=answers)
     with Archive(tmp_path) as archive:
-        outcome = optimize(TASK, space, SlowToBuild(before=clock.tick), asked, Budget(seconds=seconds), archive=archive, clock=clock)
+        outcome = optimize(TASK, space, SlowToBuild(before=clock.tick), asked, Budget(seconds=seconds), archive=archive, course=Course(clock=clock))
         assert [answer.status == "ok" for batch in answers for answer in batch] == evaluated
         assert outcome.proposals == sum(evaluated) == len(archive.records()) - 1
     if not all(evaluated):
@@ -173,7 +173,7 @@ def test_keyboard_interrupt_keeps_the_best_so_far(tmp_path: Path) -> None:
 
 def test_should_stop_is_asked_between_candidates() -> None:
     seen: list[Record] = []
-    outcome = optimize(TASK, toy(), Toy(), "random", Budget(None), None, seen.append, lambda: len(seen) >= 4)
+    outcome = optimize(TASK, toy(), Toy(), "random", Budget(None), None, Course(seen.append, lambda: len(seen) >= 4))
     assert outcome.interrupted and outcome.stopped == "asked to stop" and len(outcome.records) == 4
 
 
@@ -184,7 +184,7 @@ def test_an_archive_that_cannot_be_written_ends_the_run_with_what_is_known(tmp_p
         if candidate.source.text == "prune\n":
             archive.close()
 
-    outcome = optimize(TASK, toy(), Toy(before=close), batches([(COLLAPSE,), (PRUNE,), ()]), archive=archive, on_record=None)
+    outcome = optimize(TASK, toy(), Toy(before=close), batches([(COLLAPSE,), (PRUNE,), ()]), archive=archive)
     assert isinstance(outcome.failure, ArchiveError) and outcome.stopped.startswith("the archive failed")
     assert outcome.best is not None and outcome.best.candidate.source.text == "collapse\n"
 

@@ -45,7 +45,7 @@ class Outcome:
     proposals: int = 0
     seconds: float = 0.0
     interrupted: bool = False
-    """Ctrl-C, or `should_stop` said so."""
+    """Ctrl-C, or `Course.should_stop` said so."""
     failure: WarpwrightError | None = None
     """Our own failure that ended the run (the archive could not be written). What was measured until then is in `records`."""
     left_out: tuple[str, ...] = ()
@@ -56,34 +56,40 @@ class Outcome:
     """The deadline came in the middle of something."""
 
 
+@dataclass(frozen=True)
+class Course:
+    """How a run goes on beside its search: who is told, what ends it early, what it draws."""
+
+    on_record: Callable[[Record], None] | None = None
+    """Called with each record, once it is in the archive."""
+    should_stop: Callable[[], bool] | None = None
+    """Asked before each proposal."""
+    seed: int = 0
+    batch: int = 1
+    """Proposals that a search is asked for at once."""
+    clock: Callable[[], float] = time.monotonic
+    deadline: Deadline | None = None
+    """Stands in for the budget's seconds where all of the run is to fit; whoever gives one enforces it."""
+
+
 def optimize(
-    task: Task,
-    space: Space[Any],
-    evaluator: Evaluator,
-    search: str | Search = "ladder",
-    budget: Budget | None = None,
-    archive: Archive | None = None,
-    on_record: Callable[[Record], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
-    seed: int = 0,
-    batch: int = 1,
-    clock: Callable[[], float] = time.monotonic,
-    deadline: Deadline | None = None,
-) -> Outcome:
+    task: Task, space: Space[Any], evaluator: Evaluator, search: str | Search = "ladder", budget: Budget | None = None,
+    archive: Archive | None = None, course: Course | None = None,
+) -> Outcome:  # fmt: skip
     """Search for a faster program of `task` and return the best one found, whatever ended the run.
 
-    `budget.seconds` counts from the first proposal: preparing the baselines comes before. A `deadline` stands in for it where all of the run is
-    to fit; whoever passes one enforces it. `budget.proposals` counts every proposal, also one that is answered from the archive. Each record
-    is in the archive before `on_record` sees it.
+    `budget.seconds` counts from the first proposal: preparing the baselines comes before. `budget.proposals` counts every proposal, also one that is
+    answered from the archive.
     """
-    run = _Run(task, space, evaluator, archive, on_record, should_stop, budget or Budget(), clock, deadline)
+    course = course or Course()
+    run = _Run(task, space, evaluator, archive, budget or Budget(), course)
     exhausted = cut = False
     failure: WarpwrightError | None = None
     interrupted = False
     try:
         run.baselines()
         chosen, name = (search, search.__name__) if callable(search) else (by_name(search), search)
-        stopped = run.search(chosen, name, Random(seed), batch)
+        stopped = run.search(chosen, name, Random(course.seed), course.batch)
         exhausted = True
     except OutOfTime:
         stopped, cut = run.spent(), True
@@ -96,7 +102,7 @@ def optimize(
     records = tuple(run.records)
     left_out = run.left_out()
     exhausted = exhausted and not left_out
-    return Outcome(task, best(records), records, stopped, run.proposals, clock() - run.began, interrupted, failure, left_out, exhausted, cut)
+    return Outcome(task, best(records), records, stopped, run.proposals, course.clock() - run.began, interrupted, failure, left_out, exhausted, cut)
 
 
 def best(records: Iterable[Record]) -> Record | None:
@@ -134,11 +140,8 @@ class _Run:
     space: Space[Any]
     evaluator: Evaluator
     archive: Archive | None
-    on_record: Callable[[Record], None] | None
-    should_stop: Callable[[], bool] | None
     budget: Budget
-    clock: Callable[[], float]
-    deadline: Deadline | None = None
+    course: Course = field(default_factory=Course)
     records: list[Record] = field(default_factory=list)
     known: dict[str, Record] = field(default_factory=dict)
     made: dict[Recipe, str] = field(default_factory=dict)
@@ -152,7 +155,7 @@ class _Run:
     began: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.began = self.clock()
+        self.began = self.course.clock()
 
     def baselines(self) -> None:
         """Take the baselines' records from the archive if all are there, else have them made; stop when the task gives no score."""
@@ -169,7 +172,7 @@ class _Run:
 
     def search(self, search: Search, name: str, rng: Random, batch: int) -> str:
         """Drive `search` until it ends or the budget does; return why."""
-        self.began, self.proposer = self.clock(), name
+        self.began, self.proposer = self.course.clock(), name
         repeated, size = 0, len(self.known)
         proposer = search(replace(self.space, baselines=frozenset(self.beside)), rng, batch)
         try:
@@ -262,15 +265,15 @@ class _Run:
         self.records.append(record)  # first: should the archive fail, the result is still returned
         if self.archive is not None:
             self.archive.add(record)
-        if self.on_record is not None:
-            self.on_record(record)
+        if self.course.on_record is not None:
+            self.course.on_record(record)
 
     def _take(self, record: Record) -> None:
         """Answer with a record that is in the archive already."""
         self.known[record.candidate.key] = record
         self.records.append(record)
-        if self.on_record is not None:
-            self.on_record(record)
+        if self.course.on_record is not None:
+            self.course.on_record(record)
 
     def _check_headroom(self) -> None:
         """Stop when the best program moves the bytes that every correct one has to move at NO_HEADROOM of the device's rate or more."""
@@ -281,32 +284,34 @@ class _Run:
             raise _Stop(f"no headroom: {name} runs at {100 * share:.0f} % of the measured bandwidth")
 
     def _check_budget(self) -> None:
-        if self.should_stop is not None and self.should_stop():
+        if self.course.should_stop is not None and self.course.should_stop():
             raise _Stop("asked to stop", asked=True)
         if self.budget.proposals is not None and self.proposals >= self.budget.proposals:
             raise _Stop(f"the budget of {self.budget.proposals} proposals is spent")
-        if self.deadline is not None:
-            if self.proposals and self.deadline.left < EXPECTED_SHARE * self.took:
+        if self.course.deadline is not None:
+            if self.proposals and self.course.deadline.left < EXPECTED_SHARE * self.took:
                 raise _Stop(self.spent())
-        elif self.budget.seconds is not None and self.proposals and self.clock() - self.began >= self.budget.seconds:
+        elif self.budget.seconds is not None and self.proposals and self.course.clock() - self.began >= self.budget.seconds:
             raise _Stop(self.spent())
 
     def spent(self) -> str:
         """Say that the budget is."""
-        seconds = self.deadline.seconds if self.deadline is not None else self.budget.seconds
+        seconds = self.course.deadline.seconds if self.course.deadline is not None else self.budget.seconds
         return f"the budget of {seconds:g} s is spent"
 
     def left_out(self) -> tuple[str, ...]:
         """Say what the budget of wall time had no room for."""
         names = {record.candidate.proposer.removeprefix(BASELINE): record.detail for record in self.records if LEFT_OUT in record.versions}
         said = [f"baseline {name}: {why.removeprefix('left out: ')}" for name, why in names.items()]
-        return (*said, f"{self.not_begun} programs that take longer to build than was left") if self.not_begun and self.deadline else tuple(said)
+        if self.not_begun and self.course.deadline:
+            said.append(f"{self.not_begun} programs that take longer to build than was left")
+        return tuple(said)
 
     def _outlasts(self, candidate: Candidate) -> str:
         """Say why a program is not begun: a schedule of its took a baseline longer to build than is left of the budget; "" if it is."""
         if self.budget.seconds is None or not self.proposals or self._lookup(candidate) is not None:
             return ""
-        left = self.deadline.left if self.deadline is not None else self.budget.seconds - (self.clock() - self.began)
+        left = self.course.deadline.left if self.course.deadline is not None else self.budget.seconds - (self.course.clock() - self.began)
         for action in candidate.actions:
             baseline = self.space.traits(action).baseline(action)
             seconds = self._built_in(baseline) if baseline else 0.0
@@ -365,7 +370,7 @@ def ablate(
 ) -> list[Ablation]:  # fmt: skip
     """Take each action out of the recipe of `record` in turn and measure the loss; stop early after `seconds`. What is `known` is not measured."""
     began = time.monotonic()
-    run = _Run(record.task, space, evaluator, archive, None, None, Budget(None), time.monotonic)
+    run = _Run(record.task, space, evaluator, archive, Budget(None))
     run.known.update((other.candidate.key, other) for other in known)
     found: list[Ablation] = []
     for index, action in enumerate(record.candidate.actions):

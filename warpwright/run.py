@@ -19,7 +19,7 @@ from warpwright.base import Budget, Options, Precision, Record, Scalar, Task, di
 from warpwright.deadline import Deadline, out_of_time
 from warpwright.errors import OutOfTime, UsageError
 from warpwright.llm import open_chat
-from warpwright.loop import Outcome, ablate, optimize
+from warpwright.loop import Course, Outcome, ablate, optimize
 from warpwright.policy.model import Policy
 from warpwright.policy.search import PolicySearch
 from warpwright.search import MODEL_SEARCHES, fsr, islands
@@ -143,7 +143,7 @@ def run_task(
                 run = replace(run, limited=space.limited)
                 search = model_search(settings, archive) if settings.search in MODEL_SEARCHES else settings.search
                 outcome = optimize(
-                    task, space, evaluator, search, limited, archive, on_record, should_stop, settings.seed, deadline=plan
+                    task, space, evaluator, search, limited, archive, Course(on_record, should_stop, settings.seed, deadline=plan)
                 )
                 if not isinstance(search, str | PolicySearch):
                     outcome = replace(outcome, stopped=search.stopped or outcome.stopped)

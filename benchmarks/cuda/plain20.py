@@ -30,7 +30,7 @@ from warpwright import bench, domains, jobs
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Candidate, Task, target_of
 from warpwright.domains.cuda import program
-from warpwright.loop import optimize
+from warpwright.loop import Course, optimize
 from warpwright.run import Settings, open_evaluator
 from warpwright.search.moves import Proposer, ask
 from warpwright.space import Space, Traits
@@ -79,7 +79,7 @@ def job(data: dict[str, Any]) -> dict[str, Any]:
         with Archive(given.archive) as archive, open_evaluator(given.settings, task) as evaluator:
             stop = None if given.deadline is None else lambda: time.time() > given.deadline  # type: ignore[operator]
             space = prepared_space(task, json.loads(recipes_file(Path(given.path)).read_text()), given.settings.device)
-            outcome = optimize(task, space, evaluator, in_order, Budget.parse(given.settings.budget), archive, None, stop)
+            outcome = optimize(task, space, evaluator, in_order, Budget.parse(given.settings.budget), archive, Course(should_stop=stop))
             failed = [f"{[str(a) for a in r.candidate.actions]}: {r.detail[-300:]}" for r in outcome.records if r.status not in ("ok", "unscored")]
             return {**bench.outcome_line(outcome), "failed": failed, "seconds": round(time.monotonic() - began, 3)}
     except Exception:

@@ -30,7 +30,7 @@ from warpwright.domains.unlearnable.verification.experiments import Bench
 from warpwright.domains.unlearnable.verification.training import cost
 from warpwright.domains.unlearnable.verification.training.recipe import Recipe
 from warpwright.domains.unlearnable.verification.training.trainer import Training
-from warpwright.loop import optimize
+from warpwright.loop import Course, optimize
 from warpwright.space import Measuring
 
 
@@ -115,7 +115,7 @@ def front(suite: Suite, end: float) -> bool:
     budget = Budget(None, 3) if options.dry else Budget(seconds)
     with targets.evaluator(task, f"training:{options.device}", Measuring()) as evaluator, Archive(options.out / "front.db") as archive:
         earlier = archive.records(task)
-        outcome = optimize(task, domains.space(task, "training"), evaluator, options.search, budget, archive, seed=len(earlier))
+        outcome = optimize(task, domains.space(task, "training"), evaluator, options.search, budget, archive, Course(seed=len(earlier)))
         records = [*earlier, *outcome.records]
     found = pareto.points({record.key: record for record in records}.values())
     best = {point.name for point in pareto.front(found)}

@@ -30,7 +30,7 @@ from benchmarks.sass.build import HERE, KERNELS, build_all
 from warpwright import domains
 from warpwright.base import Budget, Record
 from warpwright.errors import WarpwrightError
-from warpwright.loop import Outcome, optimize
+from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 from warpwright.targets.cubin.process import Child, Job
@@ -84,12 +84,12 @@ def measured(name: str, cubin: Path, search: str, given: argparse.Namespace) -> 
     row: dict[str, Any] = {"row": "kernel", "kernel": name, "search": search, "seed": given.seed, "instructions": len(space.start.order)}
     if given.dry:
         with SimulatedEvaluator(task, "cubin:sim", Measuring()) as simulated:
-            outcome = optimize(task, space, simulated, search, Budget(None, 12), seed=given.seed)
+            outcome = optimize(task, space, simulated, search, Budget(None, 12), course=Course(seed=given.seed))
         return [row | {"device": "simulator"} | counts(outcome), *edit_rows(name, outcome), *failed_rows(name, outcome)]
     with CubinEvaluator(task, "cubin:0", Measuring(seed=given.seed)) as evaluator:
         row["error_float64"] = error_against_float64(evaluator, harness)
         budget = Budget(max(2.0, given.seconds - OVERHEAD - (time.monotonic() - began)))
-        outcome = optimize(task, space, evaluator, search, budget, seed=given.seed)
+        outcome = optimize(task, space, evaluator, search, budget, course=Course(seed=given.seed))
         if outcome.failure is not None:
             raise outcome.failure
         about = evaluator.child.about

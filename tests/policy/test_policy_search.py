@@ -12,7 +12,7 @@ import pytest
 from toy_space import BEST, STEPS, TASK, Toy, program
 
 from warpwright.errors import UsageError
-from warpwright.loop import optimize
+from warpwright.loop import Course, optimize
 from warpwright.policy.model import Notes, Policy, Shape, Written, make
 from warpwright.policy.search import PolicySearch
 from warpwright.policy.words import STOP, Places
@@ -64,7 +64,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_model_of_random_weights_finds_the_best_recipe_of_a_toy_space(trained: Path) -> None:
-    outcome = optimize(TASK, SPACE, Toy(), PolicySearch(Policy.load(trained)), seed=3)
+    outcome = optimize(TASK, SPACE, Toy(), PolicySearch(Policy.load(trained)), course=Course(seed=3))
     assert outcome.best is not None and {action.technique for action in outcome.best.candidate.actions} == BEST
 
 

@@ -10,7 +10,7 @@ from toy_space import BEST, TASK, Step, Toy, measured, program, toy
 
 from warpwright.base import Action, Budget, Record
 from warpwright.errors import UsageError
-from warpwright.loop import optimize
+from warpwright.loop import Course, optimize
 from warpwright.search import SEARCHES, by_name
 from warpwright.search.moves import LONGEST, Moves
 from warpwright.space import Traits
@@ -37,7 +37,7 @@ def proposals(name: str, count: int, batch: int, seed: int) -> list[tuple[Action
 @EVERY
 @pytest.mark.parametrize("seed", range(10))
 def test_finds_the_known_best(name: str, seed: int) -> None:
-    outcome = optimize(TASK, toy(), Toy(), name, Budget(None, proposals=ENOUGH[name]), seed=seed, batch=1 + seed % 4)
+    outcome = optimize(TASK, toy(), Toy(), name, Budget(None, proposals=ENOUGH[name]), course=Course(seed=seed, batch=1 + seed % 4))
     assert outcome.best is not None
     assert set(outcome.best.candidate.source.text.split()) == BEST
     assert outcome.proposals <= ENOUGH[name]
@@ -59,13 +59,13 @@ def test_never_proposes_more_than_asked_and_only_legal_recipes(name: str, batch:
 def test_goes_on_after_a_dead_end(name: str) -> None:
     """After every program of the space was seen, a search proposes on: it is the loop that ends it."""
     assert len(proposals(name, 300, 4, seed=0)) == 300
-    outcome = optimize(TASK, toy(), Toy(), name, Budget(None), batch=4)
+    outcome = optimize(TASK, toy(), Toy(), name, Budget(None), course=Course(batch=4))
     assert "nothing new" in outcome.stopped
 
 
 @EVERY
 def test_a_space_without_actions_ends(name: str) -> None:
-    outcome = optimize(TASK, toy(()), Toy(), name, Budget(None), batch=3)
+    outcome = optimize(TASK, toy(()), Toy(), name, Budget(None), course=Course(batch=3))
     assert outcome.stopped.startswith("the search") and "nothing" in outcome.stopped
     assert outcome.best is not None and outcome.best.speedup == 1.0
 
@@ -89,7 +89,7 @@ def test_ladder_order() -> None:
 
 def test_ladder_joins_schedules_that_gain() -> None:
     steps = (Step("compile", "S", 1.4), Step("cuda_graph", "S", 1.6), Step("channels_last", "S", 0.8))
-    outcome = optimize(TASK, toy(steps), Toy(), "ladder", Budget(None, proposals=5), batch=4)
+    outcome = optimize(TASK, toy(steps), Toy(), "ladder", Budget(None, proposals=5), course=Course(batch=4))
     assert outcome.best is not None
     assert [action.technique for action in outcome.best.candidate.actions] == ["cuda_graph", "compile"]
 

@@ -18,7 +18,7 @@ from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Record, Source
 from warpwright.errors import UsageError
 from warpwright.llm import ChatError, Message
-from warpwright.loop import Outcome, optimize
+from warpwright.loop import Course, Outcome, optimize
 from warpwright.search.conversation import Tried
 from warpwright.search.islands import FEATURES, Island, Islands, Options, _migrate, tunable, with_value
 
@@ -47,7 +47,7 @@ class Model:
 
 def run(chat: Any, options: str, log: Path | None = None, archive: Archive | None = None, seed: int = 0) -> tuple[Outcome, Islands]:
     search = Islands(chat, Options.parse(options), log)
-    return optimize(TASK, space(), Gates(), search, Budget(None), archive, seed=seed), search
+    return optimize(TASK, space(), Gates(), search, Budget(None), archive, Course(seed=seed)), search
 
 
 def test_each_question_brings_a_feature_in_and_programs_become_faster() -> None:

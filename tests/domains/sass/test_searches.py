@@ -12,7 +12,7 @@ from warpwright import domains, targets
 from warpwright.base import Budget
 from warpwright.domains.sass import control
 from warpwright.domains.sass.simulator import cycles, trace
-from warpwright.loop import optimize
+from warpwright.loop import Course, optimize
 from warpwright.space import Measuring
 
 PROPOSALS = 25
@@ -23,7 +23,7 @@ def test_each_search_finds_a_faster_schedule_in_the_simulator(search: str, tmp_p
     task = domains.describe(task_path("rmsnorm_90", tmp_path))
     space = domains.space(task, "cubin")
     with targets.evaluator(task, "cubin:sim", Measuring()) as evaluator:
-        outcome = optimize(task, space, evaluator, search, Budget(None, PROPOSALS), seed=1)
+        outcome = optimize(task, space, evaluator, search, Budget(None, PROPOSALS), course=Course(seed=1))
     assert outcome.proposals == PROPOSALS and {record.status for record in outcome.records} == {"ok"}
     assert outcome.best is not None and outcome.best.speedup > 1.0, json.dumps([record.speedup for record in outcome.records])
 
