@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -44,6 +46,43 @@ def test_the_page_lists_exactly_the_verbs() -> None:
 def test_options_that_a_document_names_exist(path: Path) -> None:
     lines = [line for line in path.read_text().splitlines() if not re.search(r"\b(pip|pytest|mypy|docker|git)\b", line)]
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", "\n".join(lines))) <= options(cli.parser()) | {"--help"}
+
+
+COMMAND = re.compile(r"^    (?:\$ )?warpwright ([a-z].*)$", re.M)
+"""A line of code; docs/cli.md begins with a synopsis instead."""
+
+
+def commands(path: Path) -> list[list[str]]:
+    """Return the words of each command line that a document shows; those with alternatives in brackets are none."""
+    lines = COMMAND.findall(re.sub(r"\\\n\s*", " ", path.read_text()))
+    return [shlex.split(line, comments=True) for line in lines if not re.search(r"[\[{]|\.\.\.", line.partition("#")[0])]
+
+
+SHOWING = [path for path in DOCUMENTS if path.name != "cli.md" and commands(path)]
+
+
+@pytest.mark.parametrize("path", SHOWING, ids=lambda path: path.name)
+def test_commands_that_a_document_shows_are_understood(path: Path) -> None:
+    for words in commands(path):
+        try:
+            cli.parser().parse_args(words)
+        except SystemExit:
+            pytest.fail(f"{path.name} shows `warpwright {shlex.join(words)}`, which the command line does not take")
+
+
+def test_commands_are_found_in_the_documents() -> None:
+    assert sum(len(commands(path)) for path in SHOWING) > 30
+
+
+IMPORT = re.compile(r"^ *(?:from (warpwright[\w.]*) import ([\w, ]+)|import (warpwright[\w.]*))", re.M)
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if IMPORT.search(path.read_text())], ids=lambda path: path.name)
+def test_names_that_a_document_imports_exist(path: Path) -> None:
+    for module, names, whole in IMPORT.findall(path.read_text()):
+        found = importlib.import_module(module or whole)
+        missing = [name for name in re.findall(r"\w+", names) if not hasattr(found, name) and importlib.util.find_spec(f"{module}.{name}") is None]
+        assert not missing, f"{path.name}: {module} has no {', '.join(missing)}"
 
 
 def test_the_page_lists_exactly_the_keys_of_the_object() -> None:
