@@ -1,6 +1,6 @@
 """The command line: one verb, one function. docs/cli.md is its contract.
 
-    common -> programs, records, transpile, pairs, bench_transpile, unlearnable -> command
+    common -> programs, records ..., and domains/ for the verbs of one domain -> command
 """
 
 from warpwright.cli.command import main, parser

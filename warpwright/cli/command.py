@@ -19,24 +19,9 @@ from rich.text import Text
 
 import warpwright
 from warpwright import api, doctor
-from warpwright.cli import (
-    agents,
-    bench_transpile,
-    compare,
-    explain,
-    mpi,
-    pairs,
-    programs,
-    records,
-    sass,
-    serving,
-    train,
-    transpile,
-    unlearnable,
-    usage,
-    watch,
-)
+from warpwright.cli import agents, compare, explain, programs, records, serving, train, usage, watch
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
+from warpwright.cli.domains import bench_transpile, mpi, pairs, sass, transpile, unlearnable
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from warpwright import cli
-from warpwright.cli import unlearnable
+from warpwright.cli.domains import unlearnable
 from warpwright.domains.unlearnable import protect as protect_module
 from warpwright.domains.unlearnable.verification.quality import psnr
 

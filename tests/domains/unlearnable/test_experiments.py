@@ -10,7 +10,7 @@ import pytest
 import torch
 from labelled_textures import CLASSES, data
 
-from warpwright.cli import unlearnable
+from warpwright.cli.domains import unlearnable
 from warpwright.domains.unlearnable.verification import experiments, nets
 from warpwright.domains.unlearnable.verification.experiments import Bench
 from warpwright.domains.unlearnable.verification.sets import TrainingSets

@@ -1,0 +1,1 @@
+"""Verbs of one domain each: what it does beside the search that all domains share."""
