@@ -47,18 +47,32 @@ def test_an_entropy_of_what_is_left_is_a_number_and_its_gradient_reaches_no_forb
     assert logits.grad[0, 2, [0, 1, 2, 4, 5]].abs().sum() == 0  # one word may be written there: nothing is decided
 
 
+class Output:
+    def __init__(self, logits: torch.Tensor) -> None:
+        self.logits = logits
+
+
+class Model(torch.nn.Module):
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, labels: None = None) -> Output:
+        return Output(torch.zeros(*input_ids.shape, WORDS))
+
+
 def test_a_model_that_is_watched_answers_with_fewer_words():
-    class Output:
-        def __init__(self, logits: torch.Tensor) -> None:
-            self.logits = logits
-
-    class Model(torch.nn.Module):
-        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Output:
-            return Output(torch.zeros(*input_ids.shape, WORDS))
-
     model, rules = Model(), Constrained()
-    rules.watch(model)
+    rules.watch(model, 1.0)
     ids = torch.tensor([[5, 4, 3, 2, 1]])
     assert not (model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits == FORBIDDEN).any()
     rules.remember([_answer()])
     assert (model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits == FORBIDDEN).sum() == (6 - 2) + (6 - 1) + (6 - 3)
+
+
+def test_a_trainer_that_asks_for_probabilities_gets_those_among_the_legal_words():
+    model, rules = Model(), Constrained()
+    rules.watch(model, 1.0)
+    rules.remember([_answer()])
+    ids = torch.tensor([[PAD, 5, 4, 3, 2, 1]])
+    labels = torch.tensor([[-100, -100, -100, 3, 2, 1]])
+    asked = model(input_ids=ids, attention_mask=(ids != PAD).long(), labels=labels, fused_lm_head=True)
+    assert torch.allclose(asked.log_probs.exp()[0, -3:], torch.tensor([1 / 2, 1.0, 1 / 3]))
+    assert torch.equal(asked.log_probs[0, :2], torch.zeros(2))
+    assert torch.allclose(asked.entropy[0, -3:], torch.tensor([2.0, 1.0, 3.0]).log(), atol=1e-6)

@@ -217,7 +217,7 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
         )  # fmt: skip
         trainer.remove_callback(PrinterCallback)
         for model in filter(None, (trainer.model, trainer.ref_model)):
-            rules.watch(model)
+            rules.watch(model, stage.temperature)
         trainer.train(resume_from_checkpoint=log.resumed(folder, last_whole(folder)))
     policy.model = trainer.model
 
