@@ -15,8 +15,8 @@ from warpwright.base import BASELINE, Budget, Candidate, Record, Source, is_base
 from warpwright.loop import optimize
 from warpwright.space import Measuring, Space
 from warpwright.targets import local as local_target
+from warpwright.targets.building import add_baselines
 from warpwright.targets.local import ORIGINAL, LocalEvaluator
-from warpwright.targets.trusted import add_baselines
 from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers.limits import Limits

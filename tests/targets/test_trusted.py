@@ -15,20 +15,20 @@ from fake_programs import Fake, Machine
 
 from warpwright import run
 from warpwright.base import Build, Candidate, Source, Verdict
-from warpwright.targets import trusted
+from warpwright.targets import building, trusted
 from warpwright.workers import sandbox
 
 
 def test_a_build_that_a_cache_made_short_is_remembered_as_long(tmp_path: Path) -> None:
     bench: Any = SimpleNamespace(folder=tmp_path)
     slow, other = (Candidate(Source("python", (("a.py", text),)), "cpu") for text in ("1", "2"))
-    assert [trusted._longest_build(bench, slow, seconds) for seconds in (15.0, 0.5, 20.0, 1.0)] == [15.0, 15.0, 20.0, 20.0]
-    assert trusted._longest_build(bench, other, 0.5) == 0.5
+    assert [building._longest_build(bench, slow, seconds) for seconds in (15.0, 0.5, 20.0, 1.0)] == [15.0, 15.0, 20.0, 20.0]
+    assert building._longest_build(bench, other, 0.5) == 0.5
 
 
 def test_a_folder_that_keeps_nothing_is_no_failure() -> None:
     bench: Any = SimpleNamespace(folder=Path("/proc/nothing"))
-    assert trusted._longest_build(bench, Candidate(Source("python", (("a.py", ""),)), "cpu"), 2.0) == 2.0
+    assert building._longest_build(bench, Candidate(Source("python", (("a.py", ""),)), "cpu"), 2.0) == 2.0
 
 
 @pytest.mark.parametrize(("is_trusted", "apart", "kept"), [(True, True, True), (True, False, False), (False, True, False), (False, False, False)])

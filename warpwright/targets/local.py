@@ -1,6 +1,6 @@
 """The evaluator that works with processes on this machine: build, verify, measure, and one Record for whatever happened.
 
-    trusted, kept for the task       a judge, and one worker that holds every baseline (trusted.py)
+    trusted, kept for the task       a judge, and one worker that holds every baseline (trusted.py, building.py)
     untrusted, one a candidate       a worker that is killed after use
 
 What is cheap comes first: the judge alone verifies a program; the baselines are built, verified and timed when the first has passed, or when their
@@ -24,7 +24,8 @@ from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Measuring
 from warpwright.targets import pair
 from warpwright.targets.baselines import baselines as baseline_sources
-from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, add_baselines, start, trust
+from warpwright.targets.building import add_baselines, start
+from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
 from warpwright.targets.versions import versions
 from warpwright.tasks import taskfile
 from warpwright.timing import measure, regimes

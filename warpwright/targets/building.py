@@ -1,0 +1,239 @@
+"""How a task's trusted processes come up: the judge first; the baselines once a program has passed, in the order of promise before a deadline."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from warpwright.base import BASELINE, Candidate, Scalar, Source, Task, Verdict
+from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedFailed, TrustedProgram, Workbench, trust
+from warpwright.timing import measure, rates, roofline
+from warpwright.verifier import streamed, timed, verify
+from warpwright.verifier.rejections import Rejected
+from warpwright.workers.sandbox import Worker
+
+BASELINE_SECONDS = 2.0
+"""For the run that times the baselines beside one another, before the first candidate: it gives their records, and the length of a turn. What a
+candidate is compared with is timed again, beside it."""
+
+AGAINST_MALICE = frozenset({"background", "patched", "inspection", "forbidden", "source", "late_output"})
+"""Checks of how a process behaves. A baseline is ours, and no cheat: there they are false alarms of a busy machine."""
+
+TRIES = 3
+
+COMPILED = "torch.compile"
+"""In a program's text: its build takes from seconds to minutes, where another's takes milliseconds."""
+
+COMPILE_SHARE, AUTOTUNE_SHARE = 0.4, 0.3
+"""Of the time that is left, the most that building and verifying a compiled baseline may take, and one that tries kernels out."""
+
+AUTOTUNE_TAKES = 1.5
+"""Times as long as the plain compilation takes, at least: 0.9 to 4 on a CPU, 2 to 10 on an H200."""
+
+LEAST_SECONDS, COLD_SECONDS = 4.0, 8.0
+"""No compilation is begun with less; the latter where this machine has not compiled the program before. A softmax took 3.6 and 8.3 s of CPU time."""
+
+COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.15
+"""Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
+timing the baselines beside one another."""
+
+
+def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "single", both: bool = False) -> Trusted:
+    """Start a judge that can verify; `candidates` are the baselines, which are not built yet.
+
+    Raise one of HARNESS_ERRORS when a process does not do as it should. A task that gives no score says so in `unscored`.
+    """
+    with bench.beside_others():
+        judge = verify.Judge(bench.task, bench.place, bench.limits)
+    try:
+        with bench.beside_others():
+            certificate = judge.certify()
+    except BaseException:
+        judge.close()
+        raise
+    baselines = {candidate.proposer.removeprefix(BASELINE): Baseline(candidate) for candidate in candidates}
+    return Trusted(judge, baselines, regime=regime, both=both, unscored="" if certificate.scored else certificate.reason)
+
+
+def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: random.Random) -> None:
+    """Build and verify the baselines, and time them for at most `seconds`. They take far longer than a wrong program takes to be found out.
+
+    A task whose original does not pass gives no score. Raises as `start` does.
+    """
+    counting = _Counting(bench)  # the work is counted in another process meanwhile
+    _build_baselines(bench, trusted)
+    if not trusted.unscored:
+        _time_baselines(bench, trusted, counting, seconds, rng)
+    trusted.ready = True
+
+
+class _Counting(threading.Thread):
+    """Counts the task's work in another process; a run that ends early does not wait for it."""
+
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(name="warpwright counting", daemon=True)
+        self.bench = bench
+        self.work: rates.Work | None = None
+        self.failure: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with self.bench.lock.host():
+                self.work = roofline.work(self.bench.task, min(300.0, self.bench.left), self.bench.folder)
+        except Exception as error:  # whoever waits raises it
+            self.failure = error
+
+    def result(self) -> rates.Work:
+        self.join(None if self.bench.deadline is None else COUNTING_SHARE * self.bench.left)
+        if self.failure is not None:
+            raise self.failure
+        return self.work or rates.Work(0, 0, note="not counted: no time was left within the budget")
+
+
+def _build_baselines(bench: Workbench, trusted: Trusted) -> None:
+    """Build and verify every baseline in one worker. One that ends the worker is left out, and the others are built anew.
+
+    Before a deadline they come in the order of promise: what builds at once, then what is compiled, then what tries kernels out.
+    """
+    fatal: set[str] = set()
+    ordered = sorted(trusted.baselines.items(), key=lambda item: _slowness(item[1].candidate.source) if bench.deadline is not None else 0)
+    while trusted.worker is None or not trusted.worker.alive:
+        worker = trusted.worker = Worker("baseline", bench.place, bench.limits)
+        for name, baseline in ordered:
+            if name in fatal or baseline.left_out:
+                continue
+            seconds, why = _time_for(bench, trusted, baseline)
+            if why:
+                baseline.left_out = why
+                continue
+            worker.limits = replace(bench.limits.filled(), build_seconds=seconds, call_seconds=min(seconds, bench.limits.call_seconds))
+            bench.tell(f"baseline {name}")
+            worker.until = time.monotonic() + seconds if bench.deadline is not None else math.inf
+            _build_baseline(bench, trusted.judge, worker, name, baseline)
+            worker.limits, worker.until = bench.limits.filled(), math.inf
+            if not worker.alive:
+                fatal.add(name)
+                baseline.program = None
+                if seconds < bench.limits.build_seconds and baseline.verdict is not None and baseline.verdict.status == "timeout":
+                    baseline.left_out = f"it was not ready within {seconds:.0f} s, the share of the budget that was left for it"
+                break
+    original = trusted.baselines.get(ORIGINAL)
+    if original is not None and not original.right:
+        trusted.unscored = f"the original does not pass as a candidate: {original.verdict.reason if original.verdict else ''}"
+
+
+def _slowness(source: Source) -> int:
+    """0 for a program that is built at once, 1 for one that is compiled, 2 for one that tries kernels out."""
+    return 0 if COMPILED not in source.text else 2 if any(word in source.text for word in AUTOTUNING) else 1
+
+
+def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline) -> tuple[float, str]:
+    """Return how long a baseline may take to be built and verified; and why there is no time for it, or ""."""
+    slowness, left = _slowness(baseline.candidate.source), bench.left
+    if bench.deadline is None or not slowness:
+        return bench.limits.build_seconds, ""
+    share = COMPILE_SHARE if slowness == 1 else AUTOTUNE_SHARE
+    seconds = min(share * left, bench.limits.build_seconds)
+    plain = [other for other in trusted.baselines.values() if _slowness(other.candidate.source) == 1 and slowness == 2]
+    if any(other.left_out for other in plain):
+        return seconds, f"there was no time for the plain compilation, and it takes longer ({left:.0f} s were left)"
+    least = LEAST_SECONDS if (bench.folder / "builds" / baseline.candidate.key).exists() else COLD_SECONDS
+    least = max([least, *(AUTOTUNE_TAKES * other.seconds for other in plain)])
+    return seconds, f"it takes {least:.0f} s or more, and {left:.0f} s of the budget were left for all" if seconds < least else ""
+
+
+def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> None:
+    began = time.monotonic()
+    with bench.building(baseline.candidate.source):
+        baseline.build, rejected = verify.build(judge, worker, name, baseline.candidate.source)
+    if not rejected:
+        baseline.build = replace(baseline.build, seconds=_longest_build(bench, baseline.candidate, baseline.build.seconds))
+    baseline.program = None if rejected else TrustedProgram(judge, worker, name)
+    with bench.beside_others():
+        baseline.verdict = rejected or _verdict_of(bench, judge, worker, name, baseline)
+        trust(worker.release_memory)
+    baseline.seconds = time.monotonic() - began
+
+
+def _longest_build(bench: Workbench, candidate: Candidate, seconds: float) -> float:
+    """Return the longest that the program took to build on this machine: compilers keep what they made, but for a candidate they begin anew."""
+    path = bench.folder / "builds" / candidate.key
+    with suppress(OSError, ValueError):
+        seconds = max(seconds, float(path.read_text()))
+    with suppress(OSError):  # a folder that cannot be written to keeps nothing
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{seconds:.3f}")
+    return seconds
+
+
+def _verdict_of(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> Verdict:
+    """Verify a baseline; before a deadline one that passed in a worker that another one ended is not verified twice."""
+    if bench.deadline is None or not baseline.verdict or not baseline.verdict.ok:
+        return _verify_baseline(bench.task, judge, worker, name)
+    try:
+        timed.load_timed_state(judge, worker, name)
+    except Rejected as rejected:
+        return rejected.verdict
+    return baseline.verdict
+
+
+def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str) -> Verdict:
+    """Verify a baseline; again, some times, after an alarm that can only be a false one. The original is right in any case of that kind."""
+    for _ in range(TRIES):
+        verdict = verify.verify(judge, worker, name, task)
+        if verdict.check not in AGAINST_MALICE or not worker.alive:
+            return verdict
+    if name == ORIGINAL:
+        try:
+            timed.load_timed_state(judge, worker, name)
+        except Rejected as rejected:
+            return rejected.verdict
+        return Verdict(True, "ok", f"the check {verdict.check!r} is left aside for the original itself: {verdict.reason}", verdict.case)
+    return verdict
+
+
+def _time_baselines(bench: Workbench, trusted: Trusted, counting: _Counting, seconds: float, rng: random.Random) -> None:
+    """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
+    assert trusted.worker is not None
+    first, seconds, work = trusted.eligible[0], min(BASELINE_SECONDS, seconds, BASELINES_SHARE * bench.left), counting.result()
+    bench.tell("timing the baselines")
+    with bench.lock.exclusive():
+        trusted.floor, trusted.roof = _roof(bench, work)
+        trusted.overhead = timed.call_overhead(trusted.worker)
+        trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
+        _time_streams(bench, trusted, first, seconds, rng)
+    trusted.release_memory()
+
+
+def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float, rng: random.Random) -> None:
+    """The same in turns of calls, where every program is timed so. Why a task has none, or its baselines cannot make them, is in `left_out`."""
+    median = min(timing.median for name, timing in trusted.by_regime["single"].items() if name in trusted.eligible)
+    trusted.calls, why = streamed.calls_of(trusted.judge, trusted.judge.fresh(), median, bench.place)
+    if trusted.calls and trusted.both:
+        programs = trusted.streams()
+        try:
+            trusted.by_regime["stream"] = measure.compare(
+                programs[first], programs, trusted.judge.fresh, seconds=seconds, floor_seconds=trusted.floor,
+                overhead_seconds=trusted.overhead / trusted.calls, rng=rng, eligible=trusted.eligible, check_share=0.0,
+            ).baselines  # fmt: skip
+        except (TrustedFailed, Rejected) as error:
+            if not trusted.alive:
+                raise
+            trusted.calls, why = 0, f"the baselines cannot be called in turns: {str(error)[:200]}"
+    if why:
+        trusted.left_out["stream"] = why
+
+
+def _roof(bench: Workbench, work: rates.Work) -> tuple[float, Mapping[str, Scalar]]:
+    """Return the time below which nothing is believed, and the facts that it rests on."""
+    try:
+        peaks = roofline.peaks(bench.place, bench.folder, seconds=PEAKS_SHARE * bench.left)
+    except roofline.RooflineError as error:
+        return 0.0, {"floor_note": f"the peaks of {bench.place} could not be measured: {error}"}
+    return roofline.floor_seconds(work, peaks), roofline.facts(work, peaks)
