@@ -35,7 +35,10 @@ def run_compiler(
     """
     start = _COMMENTS.match(text).end()  # type: ignore[union-attr]  # matches nothing too
     head, mark, rest = text[start:].partition(MARK)
-    header = _header(command, identity, head, cache) if mark else None
+    try:
+        header = _header(command, identity, head, cache) if mark else None
+    except OSError:  # a cache that cannot be written to, or another process that tidies up in it
+        header = None
     if header is not None:
         line = text.count("\n", 0, len(text) - len(rest)) + 2
         source.write_text(f'#include "{header}"\n#line {line} "{source}"{rest}')

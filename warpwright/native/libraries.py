@@ -48,7 +48,11 @@ def syntax_errors(text: str, name: str, flags: Sequence[str] = FLAGS) -> str:
     """Return what the compiler says of C++ `text`, called `name`, that it refuses; empty for one that it takes."""
     path, identity = compiler()
     with tempfile.TemporaryDirectory() as folder:
-        process = headers.run_compiler((path, *flags), ("-fsyntax-only",), identity, Path(folder, name), text, cache_folder())
+        try:
+            cache = cache_folder()
+        except OSError:  # a home that cannot be written to
+            cache = Path(folder)
+        process = headers.run_compiler((path, *flags), ("-fsyntax-only",), identity, Path(folder, name), text, cache)
     return process.stderr if process.returncode else ""
 
 
