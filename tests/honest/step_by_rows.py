@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 TASK = "momentum_step"
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):
