@@ -10,7 +10,6 @@ ROW = "layout"
 TASK = "relu_chain"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("input_layout", "values")
-NEEDS = "slow"
 
 
 class Base(nn.Module):
