@@ -124,3 +124,12 @@ def test_integers_stand_nearly_all_at_one_end_unless_that_is_too_much(name: str)
         drawn = [discrete.vary([nominal], name, seed, distinct=False, mild=mild)[0] for seed in SEEDS]
         shares[mild] = [max(float((tensor == end).double().mean()) for end in (nominal.min(), nominal.max())) for tensor in drawn]
     assert min(shares[False]) > 0.9 and max(shares[True]) < 0.6
+
+
+def test_switches_are_thrown_unless_that_is_too_much() -> None:
+    assert [discrete.vary([True, 2], "near_one", seed, distinct=False)[0] for seed in SEEDS] == [False] * len(SEEDS)
+    assert discrete.vary([True], "near_one", 1, distinct=False, mild=True) == discrete.vary([True], "normal", 1, distinct=False) == [True]
+
+
+def test_a_negated_case_negates_every_number() -> None:
+    assert all(discrete.vary([3, 0.5], "negated", seed, distinct=False) == [-3, -0.5] for seed in range(100))

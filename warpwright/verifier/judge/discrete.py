@@ -22,19 +22,24 @@ EDITED_SHARE, FEW_EDITS = 0.02, 8
 RARE_SHARE = 0.1
 EXTREMES_SHARE = 0.2
 LEVEL, LEVEL_SHARE = ("near_one", "huge"), 15 / 16
-"""Distributions in which nearly all of an integer tensor stands at one end of its range: else products of int8 are small enough for float32."""
+"""Distributions in which nearly all of an integer tensor stands at one end of its range (else products of int8 are small enough for float32), and
+Python's True and False are exchanged."""
 
 
 def vary(inputs: Any, name: str, seed: int, distinct: bool, mild: bool = False) -> Any:
     """Return inputs with other integers, Booleans and Python numbers.
 
-    `name`: the distribution of the real ones. `distinct`: no integer twice. `mild`: no tensor stands nearly all at one end of its range.
+    `name`: the distribution of the real ones. `distinct`: no integer twice. `mild`: no tensor stands nearly all at one end of its range, and no
+    switch is thrown.
     """
     generator, dice = torch.Generator().manual_seed(seed), random.Random(seed)
+    kind = "" if mild and name in LEVEL else name
 
     def change(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            return _varied(value, "" if mild and name in LEVEL else name, generator, dice, distinct)
+            return _varied(value, kind, generator, dice, distinct)
+        if type(value) is bool and kind in LEVEL:
+            return not value
         if type(value) in (int, float):
             return _number(value, name, dice)
         return value
@@ -61,9 +66,11 @@ def _number(value: float, name: str, dice: random.Random) -> float:
     """Return another Python number of the same type: nothing, or of the other sign, where the real tensors are so, and at times elsewhere."""
     if name in VARIATIONS:  # of one input, with all else as it was: a program may remember answers under the numbers and a sample of the tensors
         return value
+    if name == "negated":
+        return -value
     if name == "zeros" or dice.random() < RARE_SHARE:
         return value * 0
-    if name == "negated" or dice.random() < RARE_SHARE:
+    if dice.random() < RARE_SHARE:
         return -value
     if type(value) is int:
         return value + dice.choice((-1, 1, 2))
