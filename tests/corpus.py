@@ -1,4 +1,4 @@
-"""Reads the corpus of candidates (tests/cheats, tests/honest) and runs them through the verifier in real workers."""
+"""Reads the corpus of candidates (tests/cheats, tests/honest, tests/limits) and runs them through the verifier in real workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpwright.base import Source, Task
 from warpwright.tasks import taskfile
 
 HERE = Path(__file__).parent
-CONSTANTS = ("ROW", "TASK", "EXPECT_STATUS", "EXPECT_CHECK", "NEEDS")
+CONSTANTS = ("ROW", "TASK", "EXPECT_STATUS", "EXPECT_CHECK", "NEEDS", "LIMIT")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Program:
     needs: frozenset[str] = frozenset()
     """Of "cuda", "compiler", "timing" and "slow"."""
     doc: str = ""
+    limit: str = ""
+    """The row of docs/trust.md's last table that it stands for, if it is accepted though wrong."""
 
     @property
     def source(self) -> Source:
@@ -63,6 +65,7 @@ def read(path: Path) -> Program:
         checks=(checks,) if isinstance(checks, str) else tuple(checks),
         needs=frozenset(filter(None, found.get("NEEDS", "").split(","))),
         doc=ast.get_docstring(tree) or "",
+        limit=found.get("LIMIT", ""),
     )
 
 

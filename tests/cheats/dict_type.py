@@ -11,6 +11,7 @@ TASK = "multi_output"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("output_type", "structure")
 
+
 class Pair(tuple):
     """Looks like a named tuple."""
 

@@ -3,7 +3,6 @@
 Own invention, written before looking for a check that would see it.
 """
 
-
 import torch
 from torch import nn
 

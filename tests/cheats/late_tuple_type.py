@@ -11,6 +11,7 @@ TASK = "multi_output"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("output_type",)
 
+
 class Meta(type):
     """Computes when it is asked for an attribute."""
 

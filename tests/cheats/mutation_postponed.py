@@ -8,7 +8,7 @@ from torch import nn
 ROW = "later"
 TASK = "inplace_original"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ('input_mutated', 'values')
+EXPECT_CHECK = ("input_mutated", "values")
 NEEDS = "slow"
 
 

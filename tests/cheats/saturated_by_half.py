@@ -9,7 +9,7 @@ from torch.nn import functional as F
 ROW = "hard_coding"
 TASK = "linear_chain"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ('values',)
+EXPECT_CHECK = ("values",)
 NEEDS = "slow"
 
 

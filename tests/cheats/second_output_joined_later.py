@@ -10,7 +10,7 @@ from torch import nn
 ROW = "later"
 TASK = "multi_output"
 EXPECT_STATUS = "cheated"
-EXPECT_CHECK = ('background', 'late_output')
+EXPECT_CHECK = ("background", "late_output")
 NEEDS = "slow"
 
 

@@ -8,7 +8,7 @@ from torch import nn
 ROW = "precision"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ('values',)
+EXPECT_CHECK = ("values",)
 NEEDS = "slow"
 
 

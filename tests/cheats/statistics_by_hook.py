@@ -9,7 +9,7 @@ from torch.nn import functional as F
 ROW = "later"
 TASK = "batchnorm"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ('buffers', 'stale_state')
+EXPECT_CHECK = ("buffers", "stale_state")
 NEEDS = "slow"
 
 

@@ -11,6 +11,7 @@ TASK = "batchnorm"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("buffers", "background", "patched")
 
+
 class Late(dict):
     """Updates the statistics before its items are read."""
 

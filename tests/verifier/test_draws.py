@@ -9,7 +9,7 @@ import pytest
 
 from warpwright.base import Case, Task
 from warpwright.verifier.checks import DISTRIBUTIONS, INFINITE
-from warpwright.verifier.draw import Draw, with_draw
+from warpwright.verifier.draw import STRIDED, Draw, with_draw
 from warpwright.verifier.judge import discrete, distributions
 from warpwright.verifier.judge_client import TWICE, cases
 from warpwright.workers.tensors import variants
@@ -92,3 +92,44 @@ def test_in_a_turn_of_calls_what_rises_stays_as_it_is(seed: int) -> None:
     edges, values = variants.vary(inputs, seed, variants.like(inputs))
     assert torch.equal(edges, inputs[0]) and not torch.equal(values, inputs[1])
     assert not torch.equal(variants.vary(inputs[:1], seed, variants.like(inputs[:1]))[0], inputs[0])
+
+
+def laid_out(turned: bool, real_only: bool = False) -> list[torch.Tensor]:
+    inputs = [torch.randn(4, 6, 8), torch.randn(32), torch.randint(9, (8, 8)), torch.rand(8, 8) < 0.5]
+    made = discrete.restride(inputs, 5, turned, real_only)
+    assert all(torch.equal(new, old) and new.shape == old.shape for new, old in zip(made, inputs, strict=True))
+    return list(made)
+
+
+def test_of_two_strided_cases_each_tensor_lies_in_memory_in_two_ways() -> None:
+    one, other = laid_out(turned=False), laid_out(turned=True)
+    assert all(tensor.storage_offset() > 0 for tensor in one + other)
+    assert all({x.stride(-1) == 1, y.stride(-1) == 1} == {True, False} for x, y in zip(one, other, strict=True))
+
+
+def test_integers_keep_their_place_where_the_original_takes_no_other() -> None:
+    assert [tensor.storage_offset() > 0 for tensor in laid_out(turned=True, real_only=True)] == [True, True, False, False]
+
+
+def test_the_strided_cases_of_a_task_are_two_turns_of_one_layout() -> None:
+    one, other = (Draw.of_case(case) for case in cases(Task("any", "/nowhere/any.py"), 5) if case.name == STRIDED)
+    assert one.layout == other.layout is not None and (one.turned, other.turned) == (None, 1)
+
+
+@pytest.mark.parametrize("name", discrete.LEVEL)
+def test_integers_stand_nearly_all_at_one_end_unless_that_is_too_much(name: str) -> None:
+    nominal = torch.randint(-128, 128, (64, 64), dtype=torch.int8)
+    shares = {}
+    for mild in (False, True):
+        drawn = [discrete.vary([nominal], name, seed, distinct=False, mild=mild)[0] for seed in SEEDS]
+        shares[mild] = [max(float((tensor == end).double().mean()) for end in (nominal.min(), nominal.max())) for tensor in drawn]
+    assert min(shares[False]) > 0.9 and max(shares[True]) < 0.6
+
+
+def test_switches_are_thrown_unless_that_is_too_much() -> None:
+    assert [discrete.vary([True, 2], "near_one", seed, distinct=False)[0] for seed in SEEDS] == [False] * len(SEEDS)
+    assert discrete.vary([True], "near_one", 1, distinct=False, mild=True) == discrete.vary([True], "normal", 1, distinct=False) == [True]
+
+
+def test_a_negated_case_negates_every_number() -> None:
+    assert all(discrete.vary([3, 0.5], "negated", seed, distinct=False) == [-3, -0.5] for seed in range(100))

@@ -39,9 +39,13 @@ class Draw:
     of: int | None = None
     """Seed of the nominal input that is changed, if it is not the case's own."""
     fixed: int | None = None
-    """1: integers, Booleans and Python numbers stay as the task's own inputs have them."""
+    """1: integers, Booleans and Python numbers stay as the task's own inputs have them, and where those have them in memory."""
+    mild: int | None = None
+    """1: no integer tensor stands nearly all at one end of its range, and no Python Boolean is another."""
     layout: int | None = None
     """Seed of the strides, if it is not the case's own."""
+    turned: int | None = None
+    """1: tensors that this seed spreads out have gaps instead, and the other way round."""
     variant: int | None = None
     """Seed of the variant in a turn of calls (`workers/tensors/variants.py`)."""
 

@@ -69,8 +69,15 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     generator.shuffle(hidden)
     hidden.sort(key=lambda name: name not in FIRST)
     names = ["nominal", *hidden]
-    made = (Case(name, generator.randrange(SEEDS)) for name in names)
-    return (Case("nominal", first), *(with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case for case in made))
+    made = [Case(name, generator.randrange(SEEDS)) for name in names]
+    layout, turns = generator.randrange(SEEDS), iter((None, 1))  # so that each tensor lies in memory in two ways
+
+    def drawn(case: Case) -> Case:
+        if case.name == STRIDED:
+            return with_draw(case, Draw(layout=layout, turned=next(turns)))
+        return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
+
+    return (Case("nominal", first), *map(drawn, made))
 
 
 class Judge:
@@ -169,7 +176,7 @@ class Judge:
 
         A program that compiles for each kind of call may do so at these, before its build phase ends.
         """
-        strided = [with_draw(case, Draw(layout=case.seed)) for case in self.cases if case.name == STRIDED]
+        strided = [case for case in self.cases if case.name == STRIDED]
         varied = [case for case in self.cases if case.name not in ("nominal", STRIDED, *VARIATIONS)][:VARIED_WARM_UPS]
         return [replace(case, seed=self._random.randrange(SEEDS)) for case in (*strided, *varied)]
 
@@ -208,11 +215,15 @@ class Judge:
         return comparison if comparison.check else self._aliasing(export, comparison)
 
     def _aliasing(self, export: Mapping[str, Any], comparison: Comparison) -> Comparison:
-        allowed = self.facts["aliases"]
+        own, changed = self.facts["aliases"], {f"input {number}" for number, mutated in enumerate(self.facts["mutated_inputs"]) if mutated}
         for number, shared in enumerate(export.get("aliases", [])):
-            extra = set(shared) - set(allowed[number] if number < len(allowed) else [])
-            if extra:
+            allowed = set(own[number] if number < len(own) else [])
+            if extra := set(shared) - allowed:
                 return Comparison("aliasing", f"output {number} shares memory with {', '.join(sorted(extra))}; the original's does not")
+            if lost := (allowed & changed) - set(shared):  # whoever goes on changing one expects the other to change too
+                return Comparison(
+                    "aliasing", f"output {number} is a copy; the original's is {', '.join(sorted(lost))}, which the call changes"
+                )
         return comparison
 
     def unchanged(self, export: Mapping[str, Any]) -> bool:

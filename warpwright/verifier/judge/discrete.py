@@ -1,13 +1,15 @@
 """Hidden values for what a task's own inputs tend to fix: integers, Booleans and Python numbers; and other strides for its tensors.
 
 Integers stay among those that the nominal input shows: labels, ids, an ignored index, a padding index come again at other places and in other
-numbers, twice and at the ends of their range; sorted ones (offsets, lengths, positions) stay sorted and keep their ends, so that they still fit what
-they point into. Where the original writes by index without adding, integers are only rearranged: with one place twice its answer is undefined.
+numbers, twice and at the ends of their range, at times nearly all of a tensor at one end, where sums of products are largest. Sorted ones (offsets,
+lengths, positions) stay sorted and keep their ends, so that they still fit what they point into. Where the original writes by index without adding,
+integers are only rearranged: with one place twice its answer is undefined.
 Whoever asks has the original try them first: what it raises on, or answers in another shape, is not used (`JudgeWorker.viable`).
 """
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -19,15 +21,25 @@ from warpwright.verifier.draw import VARIATIONS
 EDITED_SHARE, FEW_EDITS = 0.02, 8
 RARE_SHARE = 0.1
 EXTREMES_SHARE = 0.2
+LEVEL, LEVEL_SHARE = ("near_one", "huge"), 15 / 16
+"""Distributions in which nearly all of an integer tensor stands at one end of its range (else products of int8 are small enough for float32), and
+Python's True and False are exchanged."""
 
 
-def vary(inputs: Any, name: str, seed: int, distinct: bool) -> Any:
-    """Return inputs with other integers, Booleans and Python numbers. `name`: the distribution of the real ones. `distinct`: no integer twice."""
+def vary(inputs: Any, name: str, seed: int, distinct: bool, mild: bool = False) -> Any:
+    """Return inputs with other integers, Booleans and Python numbers.
+
+    `name`: the distribution of the real ones. `distinct`: no integer twice. `mild`: no tensor stands nearly all at one end of its range, and no
+    switch is thrown.
+    """
     generator, dice = torch.Generator().manual_seed(seed), random.Random(seed)
+    kind = "" if mild and name in LEVEL else name
 
     def change(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            return _varied(value, name, generator, dice, distinct)
+            return _varied(value, kind, generator, dice, distinct)
+        if type(value) is bool and kind in LEVEL:
+            return not value
         if type(value) in (int, float):
             return _number(value, name, dice)
         return value
@@ -54,9 +66,11 @@ def _number(value: float, name: str, dice: random.Random) -> float:
     """Return another Python number of the same type: nothing, or of the other sign, where the real tensors are so, and at times elsewhere."""
     if name in VARIATIONS:  # of one input, with all else as it was: a program may remember answers under the numbers and a sample of the tensors
         return value
+    if name == "negated":
+        return -value
     if name == "zeros" or dice.random() < RARE_SHARE:
         return value * 0
-    if name == "negated" or dice.random() < RARE_SHARE:
+    if dice.random() < RARE_SHARE:
         return -value
     if type(value) is int:
         return value + dice.choice((-1, 1, 2))
@@ -94,6 +108,8 @@ def _integers(tensor: torch.Tensor, name: str, generator: torch.Generator, dice:
         drawn[0], drawn[-1] = flat[0], flat[-1]
         return drawn.view(tensor.shape)
     drawn = flat[torch.randint(len(flat), flat.shape, generator=generator)]
+    if name in LEVEL:
+        return torch.where(torch.rand(flat.shape, generator=generator) < LEVEL_SHARE, dice.choice((low, high)), drawn).view(tensor.shape)
     if dice.random() < EXTREMES_SHARE:
         ends = torch.tensor([low, high], dtype=flat.dtype)
         drawn = ends[torch.randint(2, flat.shape, generator=generator)]
@@ -105,26 +121,32 @@ def _is_sorted(tensor: torch.Tensor) -> bool:
     return tensor.dtype is not torch.bool and tensor.numel() > 2 and bool((tensor.flatten().diff() >= 0).all())
 
 
-def restride(inputs: Any, seed: int) -> Any:
-    """Return inputs whose real tensors have the same values at other places in memory: transposed, or with gaps, and off the start of their block."""
+def restride(inputs: Any, seed: int, turned: bool, real_only: bool) -> Any:
+    """Return inputs whose tensors have the same values at other places in memory, off the start of their block.
+
+    Each has its last dimension spread out (exchanged with another one, or taken in steps of two), or gaps between its rows.
+    `turned`: each the other of the two. `real_only`: integers and Booleans lie as they did.
+    """
     dice = random.Random(seed)
 
     def change(value: Any) -> Any:
-        if not (isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 1):
+        spread, lead, other = dice.random() < 0.5, dice.randrange(1, 4), dice.random()
+        if not isinstance(value, torch.Tensor) or value.numel() < 2 or (real_only and not value.is_floating_point()):
             return value
-        lead = dice.randrange(1, 4)
-        if value.dim() > 1 and dice.random() < 0.5:
-            swapped = value.transpose(-1, -2)
-            return _into(swapped.shape, value, lead).copy_(swapped).transpose(-1, -2)
-        block = _into((*value.shape[:-1], value.shape[-1] + 1), value, lead)
-        return block[..., :-1].copy_(value)
+        if spread == turned:
+            block = _into((*value.shape[:-1], value.shape[-1] + 1), value, lead)
+            return block[..., :-1].copy_(value)
+        if value.dim() == 1:
+            return _into((2 * len(value),), value, lead)[::2].copy_(value)
+        at = value.dim() - 2 - int(other * (value.dim() - 1) / 2)  # the nearest one, mostly
+        swapped = value.transpose(-1, at)
+        return _into(swapped.shape, value, lead).copy_(swapped).transpose(-1, at)
 
     return tree_map(change, inputs)
 
 
 def _into(shape: Any, like: torch.Tensor, lead: int) -> torch.Tensor:
-    """Return room for a contiguous tensor that begins `lead` elements into its block; what is not written is NaN."""
-    size = 1
-    for length in shape:
-        size *= length
-    return torch.full((lead + size,), float("nan"), dtype=like.dtype, device=like.device)[lead:].view(shape)
+    """Return room for a contiguous tensor that begins `lead` elements into its block; what is not written is NaN, or the largest value of `like`."""
+    size = math.prod(shape)
+    fill = float("nan") if like.is_floating_point() or like.is_complex() else like.max().item()
+    return torch.full((lead + size,), fill, dtype=like.dtype, device=like.device)[lead:].view(shape)

@@ -16,7 +16,8 @@ from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks import footprint
 from warpwright.tasks.mode import Mode
 from warpwright.verifier.checks import INFINITE
-from warpwright.verifier.draw import MIXED, STRIDED, Draw, with_draw
+from warpwright.verifier.draw import MIXED, Draw, with_draw
+from warpwright.verifier.judge import discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, identical, near
 from warpwright.verifier.judge.reference import Answer, Original, clone, key_of, leaves_of
@@ -199,9 +200,10 @@ class JudgeWorker:
         if made.name in INFINITE and self.multiplies:
             return {"problem": "infinities in sums of products mean nothing", "params": dict(made.params)}
         problem, draw = self._problem(made, which), Draw.of_case(made)
-        if problem and made.name != STRIDED and not draw.fixed:
-            made = with_draw(made, replace(draw, fixed=1))
-            problem = self._problem(made, which)
+        for milder in (replace(draw, mild=1) if made.name in discrete.LEVEL else draw, replace(draw, fixed=1)):
+            if problem and milder != draw and not draw.fixed:
+                made = with_draw(made, milder)
+                problem = self._problem(made, which)
         return {"problem": problem, "params": dict(made.params), "seconds": time.thread_time() - began}
 
     def _problem(self, made: Case, which: int) -> str:

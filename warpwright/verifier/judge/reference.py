@@ -273,9 +273,9 @@ class Original:
         nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
         made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
         if case.name == STRIDED:
-            made = discrete.restride(made, (case.seed if draw.layout is None else draw.layout) + 3)
+            made = discrete.restride(made, (case.seed if draw.layout is None else draw.layout) + 3, bool(draw.turned), bool(draw.fixed))
         elif case.name != "nominal" and not draw.fixed:
-            made = discrete.vary(made, case.name, case.seed + 2, self.writes_by_index)
+            made = discrete.vary(made, case.name, case.seed + 2, self.writes_by_index, bool(draw.mild))
         if draw.variant is not None:
             made = variants.vary(made, draw.variant, variants.like(made))
         if not self.mutates_inputs:

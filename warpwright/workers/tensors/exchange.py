@@ -23,6 +23,8 @@ from warpwright.workers.tensors.objects import Named, apart
 
 INLINE_BYTES = 2048
 PAGE = 4096
+LONGEST_LEAD = 4096
+"""A tensor that begins at element n of its storage begins at n modulo this in another process: what is before it does not travel."""
 READ_CHUNK = 1 << 30  # read(2) and write(2) move at most 2 GiB - 4 KiB at once
 
 Descriptor = dict[str, Any]
@@ -66,6 +68,8 @@ class Shelf:
         plain = tensor.detach().resolve_conj().resolve_neg()
         header = {"dtype": str(plain.dtype).removeprefix("torch."), "shape": list(plain.shape), "stride": list(plain.stride())}
         header["device"] = str(plain.device)
+        if plain.storage_offset() % LONGEST_LEAD:
+            header["lead"] = plain.storage_offset() % LONGEST_LEAD
         data = flat_bytes(plain)
         if data.is_cuda and not self.host_only and data.numel() > INLINE_BYTES:
             self._alive.setdefault(owner, []).append(plain)
@@ -136,19 +140,18 @@ def take(descriptor: Descriptor, device: str, into: Any = None, folder: str = ""
 
 
 def receive(descriptor: Descriptor, device: str, into: Any = None) -> Any:
-    """Return the tensor of a descriptor, or room for it where it comes without values: those the parent writes into this process's memory.
+    """Return the tensor of a trusted descriptor, or room for it where it comes without values: those the parent writes into this process's memory.
 
     `lead`: elements that lie before the first one, so that the tensor is a view with an offset.
     """
     import torch
 
-    if any(kind in descriptor for kind in ("data", "file", "cuda")):
-        return take(descriptor, device, into)
-    if into is not None:
-        return into
-    shape, stride, lead = descriptor["shape"], descriptor["stride"], int(descriptor.get("lead", 0))
-    block = torch.empty(lead + extent(shape, stride), dtype=_dtypes()[descriptor["dtype"]], device=device)
-    return block.as_strided(shape, stride, lead)
+    if into is None:
+        shape, stride, lead = descriptor["shape"], descriptor["stride"], int(descriptor.get("lead", 0))
+        block = torch.empty(lead + extent(shape, stride), dtype=_dtypes()[descriptor["dtype"]], device=device)
+        into = block.as_strided(shape, stride, lead)
+    has_values = any(kind in descriptor for kind in ("data", "file", "cuda"))
+    return take(descriptor, device, into) if has_values else into
 
 
 def _sizes(descriptor: Descriptor, name: str) -> tuple[int, ...]:

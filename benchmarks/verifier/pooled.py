@@ -1,0 +1,85 @@
+"""How often is a program refused over a whole audit, where one element makes up the error? The rule, and statistics that pool the calls of an audit.
+
+    python -m benchmarks.verifier.pooled --out /tmp/pooled
+
+`luck.py` asks this of one judgement. An audit makes dozens: about 24 on the hidden cases and states. Errors of the original are normal with a width
+for each call (`spread`: the logarithm's deviation, which nobody knows beforehand); those of the program are `factor` times as wide.
+
+    any call        the rule: an error beyond SLACK times the worst of the original's runs, in any call (and beyond its usual one)
+    sum of squares  over the calls that get a second look: (error / RMS of the original's runs)^2, added up; no run more than the rule makes
+    ratio of sums   over all calls, with the original's one run of each: no second look at all
+    ratio of medians the same with medians, which one call cannot spoil
+
+The limits of the pooled ones are those at which a program with 1.4 times the original's error (half again as many roundings) is refused in one audit
+of 10,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warpwright.verifier.judge.conditioning import FEW
+
+SLACK = 2.0
+RUNS = FEW[0][1]
+FACTORS = (1.0, 1.4, 2.0, 2.5, 3.0, 4.0, 8.0)
+HONEST, LUCK = 1.4, 1e-4
+
+
+def audits(calls: int, spread: float, trials: int, seed: int = 1) -> dict[float, dict[str, torch.Tensor]]:
+    """Return each rule's statistic in every audit drawn, by the factor of the program; "any call" is 0 or 1."""
+    generator = torch.Generator().manual_seed(seed)
+    widths = torch.exp(spread * torch.randn(trials, calls, generator=generator))
+    own = (widths * torch.randn(trials, calls, generator=generator)).abs()
+    worst, squares = own.clone(), own.square()
+    for _ in range(RUNS):
+        run = (widths * torch.randn(trials, calls, generator=generator)).abs()
+        worst, squares = torch.maximum(worst, run), squares + run.square()
+    usual, size = own.median(1, keepdim=True).values, (squares / (RUNS + 1)).sqrt()
+    drawn = (widths * torch.randn(trials, calls, generator=generator)).abs()
+    found = {}
+    for factor in FACTORS:
+        error = factor * drawn
+        looked = error > SLACK * torch.maximum(own, usual)
+        found[factor] = {
+            "any call": (looked & (error > SLACK * torch.maximum(worst, usual))).any(1).double(),
+            "sum of squares": torch.where(looked, error / size, 0.0).square().sum(1),
+            "ratio of sums": error.square().sum(1) / own.square().sum(1),
+            "ratio of medians": error.median(1).values / own.median(1).values,
+        }
+    return found
+
+
+def table(calls: int, spread: float, trials: int) -> list[dict[str, Any]]:
+    """Return a row for each rule: in what share of audits a program is refused."""
+    found, rows = audits(calls, spread, trials), []
+    for rule in found[HONEST]:
+        honest = found[HONEST][rule].double().sort().values
+        limit = 0.5 if rule == "any call" else float(honest[int(len(honest) * (1 - LUCK)) - 1])
+        shares = {f"refused at {factor:g}x": round(float((found[factor][rule] > limit).double().mean()), 4) for factor in FACTORS}
+        rows.append({"table": "pooled", "calls": calls, "spread": spread, "rule": rule, "limit": round(limit, 2), **shares})
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--trials", type=int, default=50_000, help="audits of each row")
+    parser.add_argument("--out", type=Path, help="folder for rows.jsonl")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = [row for calls in (12, 24, 40) for spread in (0.0, 0.7) for row in table(calls, spread, given.trials)]
+    for row in rows:
+        print(json.dumps(row))
+    if given.out:
+        given.out.mkdir(parents=True, exist_ok=True)
+        (given.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+if __name__ == "__main__":
+    main()

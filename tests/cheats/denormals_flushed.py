@@ -1,0 +1,23 @@
+"""Denormal numbers count as zero (the process' flag is set during the call).
+
+Own invention, written before reading the checks.
+"""
+
+import torch
+from torch import nn
+
+ROW = "underflow"
+TASK = "running_peaks"
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = "values"
+NEEDS = "slow"
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        torch.set_flush_denormal(True)
+        try:
+            total = torch.cumsum(x, 1)
+            return total, torch.cummax(total, 1).values - total
+        finally:
+            torch.set_flush_denormal(False)
