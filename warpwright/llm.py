@@ -359,45 +359,6 @@ def scrubbed(text: str) -> str:
     return text
 
 
-# --- what models write ----------------------------------------------------------------------------------------------------------------
-
-_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n]*$", re.M)
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.S)
-
-
-def code_blocks(text: str) -> list[tuple[str, str]]:
-    """Return (language, code) of each fenced block, in order; of one that is cut off, what there is. Fences inside longer fences are code."""
-    text = text.replace("\r\n", "\n")
-    text = _THOUGHT.sub("", text) if "```" in _THOUGHT.sub("", text) or "~~~" in _THOUGHT.sub("", text) else text
-    blocks, at = [], 0
-    while (opening := _FENCE.search(text, at)) is not None:
-        fence = opening["fence"]
-        closing = re.compile(rf"^[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", re.M).search(text, opening.end())
-        end = closing.start() if closing else len(text)
-        blocks.append((opening["language"].lower(), text[opening.end() : end].strip("\n") + "\n"))
-        at = closing.end() if closing else len(text)
-    return blocks
-
-
-def program_of(answer: str, marks: Sequence[str], other_marks: Sequence[str] = ()) -> str:
-    """Return the program in a model's answer: the last block with all `marks`, else the longest one with the first; "" where there is none.
-
-    `other_marks`: of a program in another language. An answer without any fence is a program itself from its first line of code on.
-    """
-    codes = [code for _, code in code_blocks(answer)]
-    whole = [code for code in codes if any(every and all(mark in code for mark in every) for every in (marks, other_marks))]
-    if whole:
-        return whole[-1]
-    part = [code for code in codes if marks and marks[0] in code]
-    if part:
-        return max(part, key=len)
-    if codes or not all(mark in answer for mark in marks):
-        return ""
-    first = re.search(r"^(#include|#define|extern|__global__|template|static|//|/\*)", answer, re.M)
-    end = answer.rfind("}")
-    return answer[first.start() : end + 1].replace("\r\n", "\n") + "\n" if first and end > first.start() else ""
-
-
 @dataclass
 class Recording:
     """A recorded conversation, played in its order whatever is asked: what is asked depends on times that no two runs share."""

@@ -18,7 +18,7 @@ from toy_space import TASK, Toy, measured
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Candidate, Record, Source, Verdict
 from warpwright.errors import NotApplicable, UsageError
-from warpwright.llm import ChatError, Message, OpenAI, code_blocks, program_of, secrets
+from warpwright.llm import ChatError, Message, OpenAI, secrets
 from warpwright.loop import Outcome, optimize
 from warpwright.search.fsr import Fsr, Options
 from warpwright.space import Space, Traits, Writing
@@ -270,41 +270,6 @@ def test_a_dead_endpoint_ends_the_run_soon_and_the_result_stays(endpoint: Endpoi
     chat = OpenAI(f"http://127.0.0.1:{endpoint.server_port}/v1", "small", timeout=5.0, attempts=2, wait=0.01)
     outcome, search = run(chat, "candidates=4,depth=50")
     assert endpoint.seen <= 1 + 2 * 3 and outcome.best is not None and outcome.best.speedup == 2.0 and "503" in search.stopped
-
-
-# --- what models write ----------------------------------------------------------------------------------------------------------------
-
-CODE = text("x")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        f"```cuda\n{CODE}```",
-        f"```cpp\r\n{CODE.replace(chr(10), chr(13) + chr(10))}```\r\nDone.",
-        f"~~~C++\n{CODE}~~~",
-        f"```\n{CODE}```",
-        f"First a sketch:\n```python\nprint('run __global__')\n```\nthen all of it:\n```cuda\n{CODE}```",
-        f"```cuda\n__global__ void k();\n```\n```cuda\n{CODE}```\n```bash\nnvcc k.cu\n```",
-        f"<think>\nMaybe ```cuda\n{text('thought')}```?\n</think>\n```cuda\n{CODE}```",
-        f"  ```cuda title=\"k.cu\"\n{CODE}  ```",
-        f"````markdown\nignore\n````\n```cuda\n{CODE}```",
-        f"```cuda\n{CODE}",
-        f"Sure, here it is:\n\n{CODE}\nI hope that helps.",
-    ],
-    ids=["plain", "crlf", "tildes", "no language", "two languages", "sketch first", "thoughts", "indented", "longer fence", "cut off", "no fence"],
-)
-def test_the_program_is_found(answer: str) -> None:
-    assert program_of(answer, MARKS).strip() == CODE.strip()
-
-
-@pytest.mark.parametrize("answer", ["", "I cannot help.", "```python\nprint(1)\n```", "```", "Use __global__ kernels and run them."])
-def test_where_there_is_none_there_is_none(answer: str) -> None:
-    assert program_of(answer, MARKS) == ""
-
-
-def test_a_fence_inside_a_longer_one_is_code() -> None:
-    assert code_blocks("````text\n```cuda\nx\n```\n````") == [("text", "```cuda\nx\n```\n")]
 
 
 def test_what_is_a_secret_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
