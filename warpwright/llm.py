@@ -215,6 +215,8 @@ class Replay:
             if self.live is None:
                 raise UsageError(f"expected a file of recorded answers, saw no {self.path}", "record one with --model openai:URL,MODEL --record FILE")
             return
+        if self.live is not None:
+            without_torn_line(self.path)
         for number, line in enumerate(self.path.read_text().splitlines(), 1):
             try:
                 row: Any = json.loads(line)
@@ -269,15 +271,14 @@ class Metered:
     questions: int = 0
     failed: int = 0
     """Questions in a row that had no answer."""
-    known: dict[str, str] = field(default_factory=dict, repr=False)
-    """Answers of the log: a run that was cut short goes on where it stood, and pays for none of them again."""
-    paid: dict[str, tuple[int, float]] = field(default_factory=dict, repr=False)
-    """Tokens and dollars that these took: they count once more in the run that uses them, so that a run in pieces keeps its limits, too."""
+    answered: dict[str, list[_Answered]] = field(default_factory=dict, repr=False)
+    """What the log has, by question: a run that was cut short goes on where it stood, and pays for no answer again. What these took counts once more
+    in the run that uses them, so that a run in pieces keeps its limits, too."""
 
     def __post_init__(self) -> None:
         if self.log is not None and self.log.exists():
-            self.known |= Replay(self.log).known
-            self.paid |= _paid(self.log)
+            without_torn_line(self.log)
+            self.answered = _answers_of(self.log)
 
     @property
     def name(self) -> str:
@@ -287,10 +288,12 @@ class Metered:
     def ask(self, messages: Sequence[Message]) -> str:
         """Return the model's answer. Raises ChatError; LimitReached where the answer could pass a limit."""
         key = prompt_digest(self.name, messages)
-        if key in self.known:
-            tokens, dollars = self.paid.pop(key, (0, 0.0))
-            self.tokens, self.dollars = self.tokens + tokens, self.dollars + dollars
-            return self.known[key]
+        if self.answered.get(key):
+            before = self.answered[key].pop(0)
+            self.tokens, self.dollars = self.tokens + before.tokens, self.dollars + before.dollars
+            if isinstance(self.chat, Recording):
+                self.chat.played += 1  # it was asked this before the run was cut short
+            return before.answer
         self._expect_room(messages)
         began = time.monotonic()
         self.questions += 1
@@ -334,10 +337,35 @@ class Metered:
             file.write(scrubbed(json.dumps(whole)) + "\n")
 
 
-def _paid(log: Path) -> dict[str, tuple[int, float]]:
-    """Return what each answered question of a log took, in tokens and dollars."""
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    return {row["prompt"]: (row.get("asked_tokens", 0) + row.get("answered_tokens", 0), row.get("dollars", 0.0)) for row in rows if "answer" in row}
+def without_torn_line(log: Path) -> None:
+    """Take the last line off a log where a process that was killed had not ended it: its question is asked again."""
+    data = log.read_bytes()
+    if data and not data.endswith(b"\n"):
+        with log.open("r+b") as file:
+            file.truncate(data.rfind(b"\n") + 1)
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """An answer of a log, and what it took."""
+
+    answer: str
+    tokens: int
+    dollars: float
+
+
+def _answers_of(log: Path) -> dict[str, list[_Answered]]:
+    """Return the answers of a log by question, in their order; raise UsageError for a file that is none."""
+    found: dict[str, list[_Answered]] = {}
+    for number, line in enumerate(log.read_text().splitlines(), 1):
+        try:
+            row = json.loads(line)
+            if "failure" not in row:
+                tokens = row.get("asked_tokens", 0) + row.get("answered_tokens", 0)
+                found.setdefault(row["prompt"], []).append(_Answered(row["answer"], tokens, row.get("dollars", 0.0)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"expected prompt and answer in line {number} of {log}, saw {line[:80]!r}", "move it away to begin anew") from error
+    return found
 
 
 _SECRET = re.compile(r"(^|_)(\w*KEYS?|TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|AUTH)(_|$)", re.I)
