@@ -47,9 +47,10 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     settled = {rung[:-1] for rung in rungs if moves.space.traits(rung[-1]).settled}
     rungs = [rung for rung in rungs if rung not in settled]
     highest = rungs[0] if rungs else ()
+    rungs = [rung for rung in rungs if not all(moves.space.traits(action).idle for action in rung)]
     rungs = distinct([*_without_launches(moves, highest), *rungs])
     if not rungs:
-        return (), 0.0
+        return highest, 1.0 if highest else 0.0
     records = yield from ask(rungs, batch)
     recipe, speedup = _ranked(records, rungs)[0]
     return (recipe, speedup) if speedup else (highest, 0.0)
