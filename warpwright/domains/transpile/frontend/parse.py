@@ -377,8 +377,8 @@ class _Reader:
         return False
 
 
-_IN_WORDS = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^", "compl": "~", "not_eq": "!=", "and_eq": "&=", "or_eq": "|=",
-             "xor_eq": "^="}  # fmt: skip
+_IN_WORDS = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^", "compl": "~", "not_eq": "!=", "and_eq": "&=",
+             "or_eq": "|=", "xor_eq": "^="}  # fmt: skip
 """Operators that C++ lets one write as words."""
 
 
