@@ -175,7 +175,10 @@ def expect_entries(text: str, name: str) -> dict[str, str]:
     """Return the entries of a CUDA source as its author wrote it; raise TaskError where it has none."""
     found = entries(text)
     if not found:
-        raise TaskError(f"expected a host function in {name} that launches the kernels, saw none", 'write extern "C" void run(float* out, ...)')
+        from warpwright.domains.cuda import skeleton
+
+        shown = skeleton.entry(text) or 'extern "C" void run(float* out, ...) { ... }\n'
+        raise TaskError(f"expected a host function in {name} that launches the kernels, saw none", f"add one, such as\n\n{shown}")
     return found
 
 

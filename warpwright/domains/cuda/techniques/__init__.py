@@ -24,7 +24,7 @@ def techniques(target: str) -> tuple[Technique[Plan], ...]:
     always: tuple[Technique[Plan], ...] = (
         specialise.Specialise(),
         constant_block.ConstantBlock(),
-        memory_sums.LocalSum(),
+        memory_sums.LocalSum(idle=target == "cpu"),
         guard.Guard(),
         tiles.ProductTile(),
         tiles.TransposeTile(),
