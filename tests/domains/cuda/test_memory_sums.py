@@ -85,7 +85,7 @@ def test_a_grid_without_a_guard_gets_one(index: str, body: str, axes: str) -> No
     assert bool(sites) is bool(axes)
     if sites:
         made = Guard().apply(plan, sites[0])
-        assert all(f"int ww_count_{axis}" in made.text and f"(int)(dim3(n / 64).{axis} * dim3(64).{axis})" in made.text for axis in axes)
+        assert all(f"long long ww_count_{axis}" in made.text and f"ww_threads{'_y' * (axis == 'y')}(n / 64, 64)" in made.text for axis in axes)
         assert not list(Guard().sites(made)) and list(Block().sites(made))
 
 

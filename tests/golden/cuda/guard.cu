@@ -1,5 +1,7 @@
 // guard(product)
-__global__ void product(const float *a, const float *b, float *c, int n, int ww_count_x, int ww_count_y) {
+static inline long long ww_threads(dim3 grid, dim3 block) { return (long long)grid.x * block.x; }
+static inline long long ww_threads_y(dim3 grid, dim3 block) { return (long long)grid.y * block.y; }
+__global__ void product(const float *a, const float *b, float *c, int n, long long ww_count_x, long long ww_count_y) {
   int row = blockIdx.y * blockDim.y + threadIdx.y;
   int column = blockIdx.x * blockDim.x + threadIdx.x;
   if (column < (int)ww_count_x && row < (int)ww_count_y) {
@@ -13,5 +15,5 @@ __global__ void product(const float *a, const float *b, float *c, int n, int ww_
 extern "C" void run(const float* a, const float* b, float* c, int n) {
     dim3 threads(16, 16);
     dim3 blocks(n / 16, n / 16);
-    product<<<blocks, threads>>>(a, b, c, n, (int)(dim3(blocks).x * dim3(threads).x), (int)(dim3(blocks).y * dim3(threads).y));
+    product<<<blocks, threads>>>(a, b, c, n, ww_threads(blocks, threads), ww_threads_y(blocks, threads));
 }

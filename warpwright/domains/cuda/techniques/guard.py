@@ -15,6 +15,9 @@ from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Expr, If, Stmt
 from warpwright.space import Traits
 
+_COUNTS = {"x": "threads", "y": "threads_y"}
+"""Axis -> the helper that counts threads along it."""
+
 
 class Guard:
     """`i = index; body`, launched with n threads -> `i = index; if (i < n) body`: the same threads work, whatever else is launched beside them."""
@@ -39,16 +42,16 @@ class Guard:
         body = list(_guarded(found, " && ".join(counts)))
         head = found.head
         for axis in axes:
-            head = with_parameter(head, f"int ww_count_{axis}")
+            head = with_parameter(head, f"long long ww_count_{axis}")
         text = write.kernel(head, found.function, body)
         changes = [Edit(found.kernel.start, found.kernel.end, text)]
         for launch in found.unit.launches_of(action.at):
             grid, block = launch.configuration[:2]
-            given = [f"(int)(dim3({grid}).{axis} * dim3({block}).{axis})" for axis in axes]
+            given = [f"ww_{_COUNTS[axis]}({grid}, {block})" for axis in axes]
             arguments = ", ".join([*launch.arguments, *given])
             config = ", ".join(launch.configuration)
             changes.append(Edit(launch.start, launch.end, f"{launch.kernel}<<<{config}>>>({arguments})"))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), ()), self.name, action.at)
+        return plan.then(helpers.with_helpers(found.unit.changed(changes), {_COUNTS[axis] for axis in axes}), self.name, action.at)
 
 
 def _guarded(found: Plain, own: str) -> Iterator[Stmt]:
