@@ -136,14 +136,14 @@ def test_the_next_run_goes_on_and_measures_nothing_twice(domain: str, tmp_path: 
 
 def test_a_conversation_goes_on_with_the_next_question(tmp_path: Path) -> None:
     archive, played = tmp_path / "a.db", CUDA / "row_sum_conversation.jsonl"
-    model = ["--search", "fsr", "--model", f"play:{played}", "--model-options", "candidates=2,depth=2,max_repair=1"]
+    model = ["--search", "fsr", "--model", f"play:{played}", "--model-options", "candidates=2,depth=1,max_repair=1"]
     command = ["optimize", str(CUDA / "row_sum.cu"), *how(archive, tmp_path, "20 proposals"), *model]
-    before = killed(command, tmp_path, archive, 3)  # the third is the first that passes
+    before = killed(command, tmp_path, archive, 1)  # the third is the first that passes
     said = finished(command, tmp_path)
     after = records(archive)
     assert after[: len(before)] == before and len({record.key for record in after}) == len(after)
     tried = [record.status for record in after if not is_baseline(record)]
-    assert tried[:5] == ["not_built", "wrong", "ok", "ok", "wrong"] and said["status"] == "ok"
+    assert tried[:3] == ["not_built", "wrong", "ok"] and said["status"] == "ok"
     rows = [json.loads(line) for line in (tmp_path / "a.chat.jsonl").read_text().splitlines()]
     wanted = [json.loads(line)["answer"] for line in played.read_text().splitlines()]
-    assert [row["answer"] for row in rows] == wanted[: len(rows)] and len(rows) == 6, "each question was asked once, and answered in its turn"
+    assert [row["answer"] for row in rows] == wanted[:4], "each question was asked once, and answered in its turn"
