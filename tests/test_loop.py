@@ -40,6 +40,22 @@ def test_finds_the_best_and_says_why_it_stopped() -> None:
     assert is_baseline(outcome.records[0]) and len(outcome.records) == 9
 
 
+def test_programs_that_are_the_same_once_compiled_are_evaluated_once() -> None:
+    asked: list[list[Record]] = []
+    steps = (*STEPS, Step("comment", "S", 1.0), Step("blank", "S", 1.0))
+    compiled = lambda made: " ".join(name for name in made.source.text.split() if name not in ("comment", "blank")) or "original"  # noqa: E731
+    space = replace(toy(steps), alike=compiled)
+    recipes = [(Action("comment"),), (COLLAPSE,), (COLLAPSE, Action("comment")), (Action("blank"), COLLAPSE)]
+    evaluator = Toy()
+    outcome = optimize(TASK, space, evaluator, batches(*([recipe] for recipe in recipes), seen=asked), Budget(None))
+    assert len(evaluator.seen) == 2 and outcome.proposals == 4, "the baseline and one program"
+    assert is_baseline(asked[0][0]) and [answer.speedup for [answer] in asked] == [1.0, 3.0, 3.0, 3.0]
+    unknown = replace(space, alike=lambda made: "")
+    evaluator = Toy()
+    optimize(TASK, unknown, evaluator, batches(*([recipe] for recipe in recipes)), Budget(None))
+    assert len(evaluator.seen) == 5, "the baseline and four programs"
+
+
 @dataclass
 class Bounded(Toy):
     """Every program has to move as many bytes as the device moves in `seconds`."""

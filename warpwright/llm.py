@@ -215,6 +215,8 @@ class Replay:
             if self.live is None:
                 raise UsageError(f"expected a file of recorded answers, saw no {self.path}", "record one with --model openai:URL,MODEL --record FILE")
             return
+        if self.live is not None:
+            without_torn_line(self.path)
         for number, line in enumerate(self.path.read_text().splitlines(), 1):
             try:
                 row: Any = json.loads(line)
@@ -269,15 +271,14 @@ class Metered:
     questions: int = 0
     failed: int = 0
     """Questions in a row that had no answer."""
-    known: dict[str, str] = field(default_factory=dict, repr=False)
-    """Answers of the log: a run that was cut short goes on where it stood, and pays for none of them again."""
-    paid: dict[str, tuple[int, float]] = field(default_factory=dict, repr=False)
-    """Tokens and dollars that these took: they count once more in the run that uses them, so that a run in pieces keeps its limits, too."""
+    answered: dict[str, list[_Answered]] = field(default_factory=dict, repr=False)
+    """What the log has, by question: a run that was cut short goes on where it stood, and pays for no answer again. What these took counts once more
+    in the run that uses them, so that a run in pieces keeps its limits, too."""
 
     def __post_init__(self) -> None:
         if self.log is not None and self.log.exists():
-            self.known |= Replay(self.log).known
-            self.paid |= _paid(self.log)
+            without_torn_line(self.log)
+            self.answered = _answers_of(self.log)
 
     @property
     def name(self) -> str:
@@ -287,10 +288,12 @@ class Metered:
     def ask(self, messages: Sequence[Message]) -> str:
         """Return the model's answer. Raises ChatError; LimitReached where the answer could pass a limit."""
         key = prompt_digest(self.name, messages)
-        if key in self.known:
-            tokens, dollars = self.paid.pop(key, (0, 0.0))
-            self.tokens, self.dollars = self.tokens + tokens, self.dollars + dollars
-            return self.known[key]
+        if self.answered.get(key):
+            before = self.answered[key].pop(0)
+            self.tokens, self.dollars = self.tokens + before.tokens, self.dollars + before.dollars
+            if isinstance(self.chat, Recording):
+                self.chat.played += 1  # it was asked this before the run was cut short
+            return before.answer
         self._expect_room(messages)
         began = time.monotonic()
         self.questions += 1
@@ -334,10 +337,35 @@ class Metered:
             file.write(scrubbed(json.dumps(whole)) + "\n")
 
 
-def _paid(log: Path) -> dict[str, tuple[int, float]]:
-    """Return what each answered question of a log took, in tokens and dollars."""
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    return {row["prompt"]: (row.get("asked_tokens", 0) + row.get("answered_tokens", 0), row.get("dollars", 0.0)) for row in rows if "answer" in row}
+def without_torn_line(log: Path) -> None:
+    """Take the last line off a log where a process that was killed had not ended it: its question is asked again."""
+    data = log.read_bytes()
+    if data and not data.endswith(b"\n"):
+        with log.open("r+b") as file:
+            file.truncate(data.rfind(b"\n") + 1)
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """An answer of a log, and what it took."""
+
+    answer: str
+    tokens: int
+    dollars: float
+
+
+def _answers_of(log: Path) -> dict[str, list[_Answered]]:
+    """Return the answers of a log by question, in their order; raise UsageError for a file that is none."""
+    found: dict[str, list[_Answered]] = {}
+    for number, line in enumerate(log.read_text().splitlines(), 1):
+        try:
+            row = json.loads(line)
+            if "failure" not in row:
+                tokens = row.get("asked_tokens", 0) + row.get("answered_tokens", 0)
+                found.setdefault(row["prompt"], []).append(_Answered(row["answer"], tokens, row.get("dollars", 0.0)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"expected prompt and answer in line {number} of {log}, saw {line[:80]!r}", "move it away to begin anew") from error
+    return found
 
 
 _SECRET = re.compile(r"(^|_)(\w*KEYS?|TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|AUTH)(_|$)", re.I)
@@ -357,45 +385,6 @@ def scrubbed(text: str) -> str:
     for name, value in secrets().items():
         text = text.replace(value, f"<{name}>") if len(value) >= SHORTEST_SECRET else text
     return text
-
-
-# --- what models write ----------------------------------------------------------------------------------------------------------------
-
-_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n]*$", re.M)
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.S)
-
-
-def code_blocks(text: str) -> list[tuple[str, str]]:
-    """Return (language, code) of each fenced block, in order; of one that is cut off, what there is. Fences inside longer fences are code."""
-    text = text.replace("\r\n", "\n")
-    text = _THOUGHT.sub("", text) if "```" in _THOUGHT.sub("", text) or "~~~" in _THOUGHT.sub("", text) else text
-    blocks, at = [], 0
-    while (opening := _FENCE.search(text, at)) is not None:
-        fence = opening["fence"]
-        closing = re.compile(rf"^[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", re.M).search(text, opening.end())
-        end = closing.start() if closing else len(text)
-        blocks.append((opening["language"].lower(), text[opening.end() : end].strip("\n") + "\n"))
-        at = closing.end() if closing else len(text)
-    return blocks
-
-
-def program_of(answer: str, marks: Sequence[str], other_marks: Sequence[str] = ()) -> str:
-    """Return the program in a model's answer: the last block with all `marks`, else the longest one with the first; "" where there is none.
-
-    `other_marks`: of a program in another language. An answer without any fence is a program itself from its first line of code on.
-    """
-    codes = [code for _, code in code_blocks(answer)]
-    whole = [code for code in codes if any(every and all(mark in code for mark in every) for every in (marks, other_marks))]
-    if whole:
-        return whole[-1]
-    part = [code for code in codes if marks and marks[0] in code]
-    if part:
-        return max(part, key=len)
-    if codes or not all(mark in answer for mark in marks):
-        return ""
-    first = re.search(r"^(#include|#define|extern|__global__|template|static|//|/\*)", answer, re.M)
-    end = answer.rfind("}")
-    return answer[first.start() : end + 1].replace("\r\n", "\n") + "\n" if first and end > first.start() else ""
 
 
 @dataclass

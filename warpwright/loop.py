@@ -21,6 +21,9 @@ from warpwright.errors import ArchiveError, NotApplicable, OutOfTime, Warpwright
 from warpwright.search import Recipe, Search, by_name
 from warpwright.space import Evaluator, Space
 
+ORIGINAL = BASELINE + "eager"
+"""Who proposed the original as it is."""
+
 NOTHING_NEW = 200
 """Proposals in a row that were all known: the search has been everywhere it can go."""
 
@@ -146,6 +149,8 @@ class _Run:
     known: dict[str, Record] = field(default_factory=dict)
     made: dict[Recipe, str] = field(default_factory=dict)
     """The candidate's key of every recipe proposed."""
+    compiled: dict[str, str] = field(default_factory=dict)
+    """What programs are once they are compiled -> the key of the first of them."""
     proposer: str = "ablation"
     proposals: int = 0
     not_begun: int = 0
@@ -234,8 +239,21 @@ class _Run:
             return made
         shorter = (recipe[:length] for length in range(len(recipe) - 1, -1, -1))
         parent = next((self.made[prefix] for prefix in shorter if prefix in self.made), "")
+        made = self._first_alike(made)
         self.made[recipe] = made.key
         return replace(made, proposer=self.proposer, parent=parent if parent != made.key else "")
+
+    def _first_alike(self, candidate: Candidate) -> Candidate:
+        """Return the program that was evaluated before and is the same once compiled, the original's among them; else the program itself."""
+        alike = self.space.alike
+        text = alike(candidate) if alike is not None else ""
+        if alike is None or not text:
+            return candidate
+        if not self.compiled:
+            self.compiled[alike(self.space.candidate(()))] = ORIGINAL
+        key = self.compiled.setdefault(text, candidate.key)
+        known = (record.candidate for record in self.known.values() if key in (record.candidate.key, record.candidate.proposer))
+        return next(known, candidate)
 
     def _lookup(self, candidate: Candidate) -> Record | None:
         if candidate.key not in self.known:

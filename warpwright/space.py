@@ -48,6 +48,8 @@ class Traits:
     legality: Legality
     enabling: bool = False
     """A form that other rewrites need, and that may lose alone: the recipe is tried without it as well."""
+    idle: bool = False
+    """It changes what is legal and not how fast a program is: a recipe of nothing else is not tried by itself."""
     settled: bool = False
     """Measured never to lose: a recipe is not tried without it at first."""
     tried_first: bool = False
@@ -146,6 +148,9 @@ class Space(Generic[IR]):
 
     facts: Callable[[Candidate], Facts] | None = None
     """What can be said of a program of this space without running it; None where nothing can."""
+
+    alike: Callable[[Candidate], str] | None = None
+    """Returns a text that programs share which are the same once they are compiled: one of them is evaluated; "" where it cannot tell."""
 
     def actions(self, ir: IR) -> list[Action]:
         """Return the legal actions on `ir`, in a fixed order."""

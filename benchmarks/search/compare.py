@@ -22,7 +22,7 @@ from typing import Any
 from warpwright.base import Action, Candidate, Record, Source, Task, Verdict, digest
 from warpwright.learn.policy.recorded import PLAIN, Listed, following, measured
 from warpwright.llm import Message
-from warpwright.search import SEARCHES, fsr
+from warpwright.search import SEARCHES, fsr, islands
 from warpwright.search.moves import Proposer, Recipe
 from warpwright.space import Space, Traits, Writing
 
@@ -31,7 +31,10 @@ MEASURED = Path(__file__).parents[1] / "results" / "plain_cuda_h200" / "rows.jso
 COUNTS = (2, 4, 8, 12)
 """Evaluations after which a search is looked at."""
 
-ASKED = ("random", "greedy", "beam", "evolve", "bandit", "anneal", "ladder", "fsr")
+ASKED = ("random", "greedy", "beam", "evolve", "bandit", "anneal", "ladder", "fsr", "islands")
+
+DRAWS = 2000
+"""Of kernels, for an interval of 95 %: kernels are what another twenty would differ by, and runs on one of them are many."""
 
 BROKEN = 0.25
 """Share of the scripted model's answers that do not compile."""
@@ -139,6 +142,8 @@ def followed(kernel: Kernel, search: str, seed: int, count: int) -> list[float]:
     if search == "fsr":
         options = fsr.Options(candidates=2, depth=count, max_repair=2)
         proposer = fsr.Fsr(Scripted(kernel, rng), options)(space, rng, 1)
+    elif search == "islands":
+        proposer = islands.Islands(Scripted(kernel, rng), islands.Options(rounds=count, candidates=1, repair=1))(space, rng, 1)
     else:
         proposer = SEARCHES[search](space, rng, 1)
     best = [1.0]
@@ -158,17 +163,32 @@ def followed(kernel: Kernel, search: str, seed: int, count: int) -> list[float]:
 
 
 def compared(found: Sequence[Kernel], searches: Iterable[str], seeds: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each search: the geometric mean over kernels and seeds of what it has found, as a share of the best there is."""
+    """Yield a row for each search: the geometric mean over kernels and seeds of what it has found, as a share of the best there is; then one for each
+    against the first of them, on the same kernels."""
+    shares: dict[str, dict[int, list[float]]] = {}
     for search in searches:
-        shares: dict[int, list[float]] = {count: [] for count in COUNTS}
-        for kernel in found:
-            for seed in range(seeds):
-                line = followed(kernel, search, seed, max(COUNTS))
-                for count in COUNTS:
-                    shares[count].append(math.log(line[count] / kernel.best))
-        means = {f"after {count}": f"{math.exp(sum(logs) / len(logs)):.3f}" for count, logs in shares.items()}
-        whole = sum(value > math.log(0.99) for value in shares[max(COUNTS)]) / len(shares[max(COUNTS)])
-        yield {"table": "comparison", "search": search, **means, f"best found in {max(COUNTS)}": f"{whole:.0%}"}
+        lines = [[followed(kernel, search, seed, max(COUNTS)) for seed in range(seeds)] for kernel in found]
+        runs = list(zip(found, lines, strict=True))
+        shares[search] = {count: [_mean([math.log(line[count] / kernel.best) for line in own]) for kernel, own in runs] for count in COUNTS}
+        best = [line[max(COUNTS)] > 0.99 * kernel.best for kernel, own in runs for line in own]
+        means = {f"after {count}": interval(logs) for count, logs in shares[search].items()}
+        yield {"table": "comparison", "search": search, **means, f"best found in {max(COUNTS)}": f"{sum(best) / len(best):.0%}"}
+    first = next(iter(shares))
+    for search, own in list(shares.items())[1:]:
+        ratios = {f"after {count}": interval([a - b for a, b in zip(logs, shares[first][count], strict=True)]) for count, logs in own.items()}
+        yield {"table": "paired", f"search over {first}": search, **ratios}
+
+
+def interval(logs: Sequence[float]) -> str:
+    """Return the geometric mean of kernels, and where 95 % of the means of as many kernels drawn anew lie."""
+    rng = Random(len(logs))
+    drawn = sorted(_mean(rng.choices(logs, k=len(logs))) for _ in range(DRAWS))
+    mean, low, high = (math.exp(value) for value in (_mean(logs), drawn[DRAWS // 40], drawn[-1 - DRAWS // 40]))
+    return f"{mean:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def space_row(found: Sequence[Kernel]) -> Mapping[str, Any]:

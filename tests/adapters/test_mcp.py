@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -155,25 +157,54 @@ def test_a_client_on_standard_input_drives_an_optimization_and_its_run_outlives_
     asyncio.run(asyncio.wait_for(second(run), LIMIT))
 
 
-def test_http_wants_the_token_and_two_clients_do_not_see_each_other(bench: Any, tmp_path: Path) -> None:
-    mcp = pytest.importorskip("mcp")
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
+class Listening:
+    """The MCP server over HTTP, in a process of its own."""
 
-    server = subprocess.Popen(
-        command(bench, tmp_path / "out", "--port", "0", "--json"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()
-    )
-    try:
-        assert server.stdout is not None
-        address = json.loads(server.stdout.readline())["address"]
-        assert address.startswith("http://127.0.0.1:")
+    def __init__(self, bench: Any, out: Path) -> None:
+        words = command(bench, out, "--port", "0", "--json")
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment())
+        assert self.process.stdout is not None
+        self.address = json.loads(self.process.stdout.readline())["address"]
+        self.token = (Path(bench.where.server) / mcp_server.TOKEN).read_text().strip()
+
+    def __enter__(self) -> Listening:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end(signal.SIGTERM)
+
+    def end(self, number: int) -> None:
+        self.process.send_signal(number)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[Any]:
+        import httpx2
+        import mcp
+        from mcp.client.streamable_http import streamable_http_client
+
+        http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {self.token}"}, timeout=LIMIT)
+        async with http, mcp.Client(streamable_http_client(self.address, http_client=http)) as one:
+            yield one
+
+
+def test_http_wants_the_token_and_two_clients_do_not_see_each_other(bench: Any, tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    import httpx2
+
+    with Listening(bench, tmp_path / "out") as server:
+        assert server.address.startswith("http://127.0.0.1:")
         for headers in ({}, {"Authorization": "Bearer guessed"}):
-            assert httpx2.post(address, json={}, headers=headers, timeout=30).status_code == 401
-        token = (Path(bench.where.server) / mcp_server.TOKEN).read_text().strip()
+            assert httpx2.post(server.address, json={}, headers=headers, timeout=30).status_code == 401
 
         async def client(program: str) -> tuple[str, list[str]]:
-            http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=LIMIT)
-            async with http, mcp.Client(streamable_http_client(address, http_client=http)) as one:
+            async with server.client() as one:
                 run = said(await one.call_tool("describe", {}))["run"]
                 await one.call_tool("evaluate", {"run": run, "program": program})
                 tried = said(await one.call_tool("describe", {"run": run}))["tried"]
@@ -184,11 +215,47 @@ def test_http_wants_the_token_and_two_clients_do_not_see_each_other(bench: Any, 
 
         (run, right), (other, wrong) = asyncio.run(asyncio.wait_for(both(), LIMIT))
         assert (right, wrong) == (["ok"], ["wrong"]) and run != other
+
+
+def test_a_run_goes_on_after_its_client_and_the_server_were_killed(bench: Any, tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    told = tmp_path / "run"
+    server = Listening(bench, tmp_path / "out")
+    text = f"""
+import asyncio, sys
+sys.path[:0] = {[str(Path(__file__).parent)]!r}
+from test_mcp import Listening, said
+
+async def client():
+    server = object.__new__(Listening)
+    server.address, server.token = {server.address!r}, {server.token!r}
+    async with server.client() as one:
+        run = said(await one.call_tool("describe", {{}}))["run"]
+        await one.call_tool("evaluate", {{"run": run, "program": {bench.wrong!r}}})
+        open({str(told)!r}, "w").write(run)
+        await one.call_tool("evaluate", {{"run": run, "program": {bench.right!r} + "# another\\n"}})
+        await asyncio.sleep({LIMIT})
+
+asyncio.run(client())
+"""
+    victim = subprocess.Popen([sys.executable, "-c", text], env=environment(), stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + LIMIT
+        while not told.exists() and time.monotonic() < deadline:
+            assert victim.poll() is None, victim.communicate(timeout=10)
+            time.sleep(0.05)
     finally:
-        server.send_signal(signal.SIGTERM)
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait(10)
-        server.stdout.close()
+        victim.kill()
+        victim.communicate(timeout=30)
+        server.end(signal.SIGKILL)
+    run = told.read_text()
+
+    async def other(again: Listening) -> None:
+        async with again.client() as client:
+            tried = [one["status"] for one in said(await client.call_tool("describe", {"run": run}))["tried"]]
+            assert tried[0] == "wrong" and len(tried) <= 2
+            assert said(await client.call_tool("evaluate", {"run": run, "program": bench.right}))["status"] == "ok"
+            assert said(await client.call_tool("best", {"run": run}))["best"]
+
+    with Listening(bench, tmp_path / "out") as again:
+        asyncio.run(asyncio.wait_for(other(again), LIMIT))

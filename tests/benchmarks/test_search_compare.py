@@ -13,10 +13,19 @@ from benchmarks.search import compare
 def test_every_search_is_compared_and_none_is_better_than_the_best(tmp_path: Path) -> None:
     assert compare.main(["--out", str(tmp_path), "--seeds", "1"]) == 0
     space, *rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert space["kernels"] == 20 and [row["search"] for row in rows] == list(compare.ASKED)
-    for row in rows:
-        shares = [float(row[f"after {count}"]) for count in compare.COUNTS]
+    own = [row for row in rows if row["table"] == "comparison"]
+    assert space["kernels"] == 20 and [row["search"] for row in own] == list(compare.ASKED)
+    for row in own:
+        shares = [float(row[f"after {count}"].split()[0]) for count in compare.COUNTS]
         assert shares == sorted(shares) and shares[0] > 0 and shares[-1] <= 1
+    paired = [row for row in rows if row["table"] == "paired"]
+    assert [row["search over random"] for row in paired] == list(compare.ASKED[1:])
+
+
+def test_an_interval_holds_the_mean_and_narrows_with_more_kernels() -> None:
+    few, many = ([float(word.strip("[],")) for word in compare.interval([0.0, 0.7] * count).split()] for count in (5, 100))
+    assert few[1] < few[0] == many[0] < few[2] and few[1] < many[1] < many[0] < many[2] < few[2]
+    assert compare.interval([0.0] * 4) == "1.00 [1.00, 1.00]"
 
 
 @pytest.mark.parametrize("search", compare.ASKED)

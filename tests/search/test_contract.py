@@ -94,6 +94,18 @@ def test_ladder_joins_schedules_that_gain() -> None:
     assert [action.technique for action in outcome.best.candidate.actions] == ["cuda_graph", "compile"]
 
 
+def test_what_changes_nothing_by_itself_is_tried_with_what_it_makes_legal() -> None:
+    class Idle(Step):
+        traits = Traits("E", idle=True)
+
+    steps = (Idle("guard", "E", 1.0), Step("block", "S", 1.4, after=("guard",)))
+    outcome = optimize(TASK, toy(steps), Toy(), "ladder", Budget(None, proposals=1))
+    assert [action.technique for action in outcome.records[-1].candidate.actions] == ["guard", "block"]
+    faster = (*steps, Step("collapse", "E", 3.0))
+    outcome = optimize(TASK, toy(faster), Toy(), "ladder", Budget(None, proposals=1))
+    assert {action.technique for action in outcome.records[-1].candidate.actions} == {"guard", "collapse"}
+
+
 def test_rewrites_that_undo_one_another_end() -> None:
     class Flip:
         """Is legal for ever."""

@@ -18,7 +18,7 @@ from toy_space import TASK, Toy, measured
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Candidate, Record, Source, Verdict
 from warpwright.errors import NotApplicable, UsageError
-from warpwright.llm import ChatError, Message, OpenAI, code_blocks, program_of, secrets
+from warpwright.llm import ChatError, Message, OpenAI, Recording, secrets
 from warpwright.loop import Outcome, optimize
 from warpwright.search.fsr import Fsr, Options
 from warpwright.space import Space, Traits, Writing
@@ -167,6 +167,43 @@ def test_the_log_is_played_again_and_nothing_is_paid_twice(tmp_path: Path) -> No
     assert [row["answer"] for row in rows if "answer" in row][:4] == answers and any("failure" in row for row in rows)
 
 
+def test_a_line_that_a_killed_process_did_not_end_is_asked_again(tmp_path: Path) -> None:
+    log = tmp_path / "run.chat.jsonl"
+    answers = [fenced("speed=1.5 a"), fenced("speed=4.0 b")]
+    run(Script(list(answers)), "candidates=2,depth=1", log)
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-40])
+    again = Script([answers[1]])
+    outcome, search = run(again, "candidates=2,depth=1", log)
+    assert len(again.asked) == 1 and outcome.best is not None and outcome.best.speedup == 4.0 and not search.stopped
+    assert [json.loads(line)["answer"] for line in log.read_text().splitlines()] == answers
+    log.write_bytes(whole + b"no line of ours\n")
+    with pytest.raises(UsageError, match="line 3"):
+        run(Script([]), "candidates=2,depth=1", log)
+
+
+def test_a_question_that_was_asked_twice_is_answered_twice_and_paid_twice(tmp_path: Path) -> None:
+    log = tmp_path / "run.chat.jsonl"
+    talk = ["I cannot.", "Neither now.", fenced("speed=2.0 a")]  # without a program the repair round asks the first question again
+    _, first = run(Script(list(talk)), "candidates=1,depth=1,max_repair=2", log)
+    again = Script([])
+    outcome, second = run(again, "candidates=1,depth=1,max_repair=2", log)
+    assert not again.asked and outcome.best is not None and outcome.best.speedup == 2.0
+    assert first.meter is not None and second.meter is not None and second.meter.tokens == first.meter.tokens
+
+
+def test_a_recorded_conversation_goes_on_where_it_stood(tmp_path: Path) -> None:
+    answers = [fenced("speed=1.5 a"), fenced("wrong b"), fenced("speed=4.0 c"), fenced("speed=2.0 d")]
+    played = tmp_path / "played.jsonl"
+    played.write_text("".join(json.dumps({"answer": answer}) + "\n" for answer in answers))
+    log = tmp_path / "run.chat.jsonl"
+    with Archive(tmp_path) as archive:
+        run(Recording(played), "candidates=2,depth=1", log, archive)
+        outcome, search = run(Recording(played), "candidates=2,depth=2", log, archive)
+    assert outcome.best is not None and outcome.best.speedup == 4.0 and not search.stopped
+    assert [json.loads(line)["answer"] for line in log.read_text().splitlines()] == answers
+
+
 def test_secrets_do_not_reach_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPWRIGHT_API_KEY", "sk-very-secret-1234")
     log = tmp_path / "log.jsonl"
@@ -265,46 +302,29 @@ def test_an_endpoint_that_fails_in_every_way_is_survived(endpoint: Endpoint, tmp
     assert len(failures) == 2 and "choices" in failures[0] and "403" in failures[1]
 
 
+def test_a_run_that_an_endpoint_broke_off_goes_on_and_loses_nothing(endpoint: Endpoint, tmp_path: Path) -> None:
+    answers = [fenced(f"speed={1.0 + n} x") for n in range(6)]
+    log, options = tmp_path / "log.jsonl", "candidates=2,depth=3"
+    chat = OpenAI(f"http://127.0.0.1:{endpoint.server_port}/v1", "small", timeout=2.0, attempts=1, wait=0.01)
+    with Archive(tmp_path) as archive:
+        endpoint.script = [*answers[:3], "drops", "hangs", "garbage", "refuses"]
+        first, search = run(chat, options, log, archive)
+        assert "gateway" in search.stopped and first.best is not None and first.best.speedup == 3.0
+        kept = {record.key for record in archive.records()}
+        endpoint.script, endpoint.seen = answers[3:], 0
+        second, search = run(chat, options, log, archive)
+        assert endpoint.seen == 3 and not search.stopped, "what was answered is not asked again"
+        assert second.best is not None and second.best.speedup == 6.0
+        assert kept < {record.key for record in archive.records()}, "nothing that was recorded is lost"
+        assert len(archive.records()) == len({record.key for record in archive.records()}), "and nothing is measured again"
+    assert search.meter is not None and search.meter.tokens == 150 * 6
+
+
 def test_a_dead_endpoint_ends_the_run_soon_and_the_result_stays(endpoint: Endpoint) -> None:
     endpoint.script = [fenced("speed=2.0 a"), *["busy"] * 100]
     chat = OpenAI(f"http://127.0.0.1:{endpoint.server_port}/v1", "small", timeout=5.0, attempts=2, wait=0.01)
     outcome, search = run(chat, "candidates=4,depth=50")
     assert endpoint.seen <= 1 + 2 * 3 and outcome.best is not None and outcome.best.speedup == 2.0 and "503" in search.stopped
-
-
-# --- what models write ----------------------------------------------------------------------------------------------------------------
-
-CODE = text("x")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        f"```cuda\n{CODE}```",
-        f"```cpp\r\n{CODE.replace(chr(10), chr(13) + chr(10))}```\r\nDone.",
-        f"~~~C++\n{CODE}~~~",
-        f"```\n{CODE}```",
-        f"First a sketch:\n```python\nprint('run __global__')\n```\nthen all of it:\n```cuda\n{CODE}```",
-        f"```cuda\n__global__ void k();\n```\n```cuda\n{CODE}```\n```bash\nnvcc k.cu\n```",
-        f"<think>\nMaybe ```cuda\n{text('thought')}```?\n</think>\n```cuda\n{CODE}```",
-        f"  ```cuda title=\"k.cu\"\n{CODE}  ```",
-        f"````markdown\nignore\n````\n```cuda\n{CODE}```",
-        f"```cuda\n{CODE}",
-        f"Sure, here it is:\n\n{CODE}\nI hope that helps.",
-    ],
-    ids=["plain", "crlf", "tildes", "no language", "two languages", "sketch first", "thoughts", "indented", "longer fence", "cut off", "no fence"],
-)
-def test_the_program_is_found(answer: str) -> None:
-    assert program_of(answer, MARKS).strip() == CODE.strip()
-
-
-@pytest.mark.parametrize("answer", ["", "I cannot help.", "```python\nprint(1)\n```", "```", "Use __global__ kernels and run them."])
-def test_where_there_is_none_there_is_none(answer: str) -> None:
-    assert program_of(answer, MARKS) == ""
-
-
-def test_a_fence_inside_a_longer_one_is_code() -> None:
-    assert code_blocks("````text\n```cuda\nx\n```\n````") == [("text", "```cuda\nx\n```\n")]
 
 
 def test_what_is_a_secret_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

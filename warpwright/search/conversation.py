@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Self
 
 from warpwright.base import Candidate, Record
 from warpwright.errors import UsageError
-from warpwright.llm import Chat, ChatError, LimitReached, Limits, Message, Metered, program_of
+from warpwright.llm import Chat, ChatError, LimitReached, Limits, Message, Metered
+from warpwright.search.answers import program_of
 from warpwright.search.feedback import changes, profile
 from warpwright.search.moves import Proposer
 from warpwright.space import Facts, Space, Writing
@@ -156,7 +157,7 @@ class Conversation:
     def program(self, about: Mapping[str, Any]) -> str:
         """Return the program in the model's answer to a question; "" for none. `about["template"]` names the question's file in prompts/."""
         answer = self.answer(about)
-        return program_of(answer, self.writing.marks, self.writing.other_marks) if answer else ""
+        return program_of(answer, self.writing.marks, self.writing.other_marks, str(about.get("source", ""))) if answer else ""
 
     def answer(self, about: Mapping[str, Any]) -> str:
         """Return the model's answer to a question; "" for none."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from warpwright.base import Record
 from warpwright.search.greedy import climb
-from warpwright.search.moves import Moves, Proposer, Recipe, ask, distinct
+from warpwright.search.moves import Moves, Proposer, Recipe, distinct
 from warpwright.space import Space
 
 Rung = Generator[list[Recipe], list[Record], tuple[Recipe, float]]
@@ -47,10 +47,11 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     settled = {rung[:-1] for rung in rungs if moves.space.traits(rung[-1]).settled}
     rungs = [rung for rung in rungs if rung not in settled]
     highest = rungs[0] if rungs else ()
+    rungs = [rung for rung in rungs if not all(moves.space.traits(action).idle for action in rung)]
     rungs = distinct([*_without_launches(moves, highest), *rungs])
     if not rungs:
-        return (), 0.0
-    records = yield from ask(rungs, batch)
+        return highest, 1.0 if highest else 0.0
+    records = yield from moves.ask(rungs, batch)
     recipe, speedup = _ranked(records, rungs)[0]
     return (recipe, speedup) if speedup else (highest, 0.0)
 
@@ -77,7 +78,7 @@ def _plain(moves: Moves) -> Recipe:
 def _more_exact(moves: Moves, batch: int, recipe: Recipe) -> Rung:
     """When no rewrite passed: the highest one again, computed more exactly."""
     exact = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).more_exact]
-    records = yield from ask(exact, batch)
+    records = yield from moves.ask(exact, batch)
     ranked = _ranked(records, exact)
     return ranked[0] if ranked and ranked[0][1] > 0 else (recipe, 0.0)
 
@@ -87,7 +88,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     scheduled = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality in "SN"]
     scheduled += [pair for start in distinct([recipe, _plain(moves)]) for pair in _pairs(moves, start)]
     scheduled.sort(key=lambda longer: (_expense(moves.space, longer, recipe), moves.estimate(longer)))  # stable
-    records = yield from ask(scheduled, batch)
+    records = yield from moves.ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > moves.space.resolution * speedup]
     for longer, gain in gained:
         if gain == gained[0][1]:
@@ -96,7 +97,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
         joined = moves.repair((*recipe, longer[-1]))
         if joined == recipe:
             continue
-        [record] = yield [joined]
+        [record] = yield from moves.ask([joined], 1)
         if record.speedup > moves.space.resolution * speedup:
             recipe, speedup = joined, record.speedup
     return recipe, speedup

@@ -34,6 +34,8 @@ class Moves:
     def __init__(self, space: Space[Any]) -> None:
         self.space = space
         self._irs: dict[Recipe, Any] = {(): space.start}
+        self.known: dict[Recipe, float] = {}
+        """Speed-ups of the recipes that were proposed by `ask`."""
 
     def ir(self, recipe: Recipe) -> Any:
         """Return the IR of `recipe`; raise NotApplicable when one of its actions is not legal where it stands."""
@@ -117,6 +119,12 @@ class Moves:
             drawn = self.drawn(random, recipe)
             if drawn is not None:
                 yield drawn
+
+    def ask(self, recipes: Sequence[Recipe], batch: int) -> Generator[list[Recipe], list[Record], list[Record]]:
+        """Propose `recipes` in batches, and remember their speed-ups; return all their records. Use it with `yield from`."""
+        records = yield from ask(recipes, batch)
+        self.known |= {recipe: record.speedup for recipe, record in zip(recipes, records, strict=True)}
+        return records
 
     def fixpoint(self, recipe: Recipe, classes: str, enabling: bool = True) -> Recipe:
         """Return `recipe` with rewrites of the legality `classes` (letters) applied, the first legal one each time, until none is left.

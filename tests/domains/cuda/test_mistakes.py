@@ -61,3 +61,37 @@ def test_a_source_that_cannot_be_built_is_said_with_the_compilers_words(tmp_path
 
     with pytest.raises(TaskError, match=r"saxpy.cu as given cannot be built: saxpy.cu:4:9: expected ';'"):
         called(tmp_path, refused)
+
+
+BARE = """#include <cstdio>
+__global__ void scale(const half* __restrict__ x, const unsigned char* mask, int* out, size_t n, float by) {
+    size_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = mask[i] ? (int)(by * __half2float(x[i])) : 0;
+}
+int main() { printf("no entry\\n"); }
+"""
+
+
+def test_a_source_without_a_task_file_is_told_how_one_begins(tmp_path: Path) -> None:
+    (tmp_path / "scale.cu").write_text(BARE)
+    with pytest.raises(TaskError) as caught:
+        domains.describe(tmp_path / "scale.cu")
+    entry, begun = (caught.value.hint.partition(mark)[2] for mark in ("such as\n\n", "says more):\n\n"))
+    entry = entry.partition("\nA task file")[0]
+    assert 'extern "C" void run(const half* __restrict__ x, const unsigned char* mask, int* out, size_t n, float by) {' in entry
+    assert "torch.randn(N, N, dtype=torch.float16), torch.randint(0, 100, (N, N), dtype=torch.uint8)" in begun
+    assert "kernel.run(x, mask, out, x.shape[0], 1.0)" in begun and "out = torch.empty_like(x, dtype=torch.int32)" in begun
+    (tmp_path / "scale_task.py").write_text(begun)
+    with pytest.raises(TaskError, match="host function") as caught:
+        domains.space(domains.describe(tmp_path / "scale.cu"), "cpu")
+    assert entry.strip() in caught.value.hint
+    (tmp_path / "scale.cu").write_text(f"{BARE}\n{entry}")
+    space = domains.space(domains.describe(tmp_path / "scale.cu"), "cpu")
+    assert not space.limited and space.candidate(()).source.text, "the file as it begins is one that is read"
+
+
+def test_sources_that_say_nothing_of_a_launch_have_a_plain_hint(tmp_path: Path) -> None:
+    for text in ("", "int x;\n", "template <class T> __global__ void k(T* x);\n"):
+        (tmp_path / "k.cu").write_text(text)
+        with pytest.raises(TaskError, match=r"write one, or name it with --task \(docs/cuda.md\)"):
+            domains.describe(tmp_path / "k.cu")

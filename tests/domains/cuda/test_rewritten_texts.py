@@ -49,12 +49,29 @@ extern "C" void run(float* x, int n) {
 }
 """
 
-BY_NAME = {**{kernel.name: kernel.cuda for kernel in (*KERNELS, *run.KERNELS)}, "template": MATVEC, "thirds": THIRDS}
+TEXTBOOK = """__global__ void product(const float *a, const float *b, float *c, int n) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    c[row * n + column] = 0;
+    for (int k = 0; k < n; k++) {
+        c[row * n + column] += a[row * n + k] * b[k * n + column];
+    }
+}
+
+extern "C" void run(const float* a, const float* b, float* c, int n) {
+    dim3 threads(16, 16);
+    dim3 blocks(n / 16, n / 16);
+    product<<<blocks, threads>>>(a, b, c, n);
+}
+"""
+
+BY_NAME = {**{kernel.name: kernel.cuda for kernel in (*KERNELS, *run.KERNELS)}, "template": MATVEC, "thirds": THIRDS, "textbook": TEXTBOOK}
 
 SHOWN = {
     "product_tile": "matmul", "transpose_tile": "transpose", "shuffle_tree": "dot", "gather_atomics": "sum", "privatise": "histogram",
     "cooperate": "softmax", "swap_axes": "matrix_add", "block": "saxpy", "coarsen": "reverse", "unroll": "convolution", "restrict": "saxpy",
     "fast_math": "softmax", "specialise": "template", "constant_block": "thirds",
+    "local_sum": "textbook", "guard": "textbook",
 }  # fmt: skip
 """Technique -> the plain kernel on which its golden text shows it, by the first action that it offers there."""
 

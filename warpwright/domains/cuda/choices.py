@@ -11,7 +11,7 @@ from warpwright.base import Action, Candidate, Task
 from warpwright.domains.cuda import facts, program, taskfile, triton_text, unit
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.techniques import techniques
-from warpwright.errors import NotApplicable
+from warpwright.errors import NotApplicable, WarpwrightError
 from warpwright.space import Facts, Space, Technique, Traits, Writing
 from warpwright.timing.facts import machine_name
 
@@ -43,7 +43,18 @@ def space(task: Task, target: str) -> Space[Plan]:
         return facts.facts(task, made, machine_name("cuda:0") if target == "cuda" else "")
 
     known = (Write(), *(map(Readable, techniques(target)) if not limited else ()))
-    return Space(Plan(cuda), known, lower, writing=writing, limited=limited, facts=told)
+    return Space(Plan(cuda), known, lower, writing=writing, limited=limited, facts=told, alike=translated if target == "cpu" else None)
+
+
+def translated(made: Candidate) -> str:
+    """Return the C++ that a program's CUDA text is translated to; "" where there is none: it is said when the program is built."""
+    from warpwright.domains.transpile.program import compile_text
+
+    held = facts.held_in(made.source.text)
+    try:
+        return compile_text(held[0], "kernels.cu", host=True).source if held is not None else ""
+    except WarpwrightError:
+        return ""
 
 
 _TRITON = """

@@ -28,7 +28,7 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
         return None
     beside = Path(str(options.get("task") or path.with_name(f"{path.stem}_task.py"))).resolve()
     if not beside.is_file():
-        raise TaskError(f"expected a task file for {path.name}, saw no {beside}", "write one (docs/cuda.md) or name it with --task")
+        raise TaskError(f"expected a task file for {path.name}, saw no {beside}", _begun(path))
     text = taskfile.read(beside)
     taskfile.check(text, beside)
     precision = str(options.get("precision", "strict"))
@@ -44,6 +44,19 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
     cuda, whole = taskfile.read(path), taskfile.whole(path)
     headers = (("headers", digest(whole)),) if whole != cuda else ()
     return Task(path.stem, str(path), name, precision, source_digest=digest(cuda), options=(*own, *headers, *form))  # type: ignore[arg-type]
+
+
+def _begun(path: Path) -> str:
+    """Return what to do where there is no task file: how one for this source may begin."""
+    from warpwright.domains.cuda import skeleton, unit
+
+    text = taskfile.whole(path)
+    entry, note = "", "write one, or name it with --task"
+    if not unit.entries(text):
+        entry = skeleton.entry(text)
+        note += f"; first give {path.name} a host function that launches the kernel, such as\n\n{entry}" if entry else ""
+    begun = skeleton.task(f"{text}\n{entry}")
+    return f"{note}\nA task file for it may begin so (and docs/cuda.md says more):\n\n{begun}" if begun else f"{note} (docs/cuda.md)"
 
 
 def space(task: Task, target: str) -> Space[Plan]:

@@ -37,6 +37,7 @@ _BLOCK = """static __device__ T ww_block_NAME(T a) {
 
 _HOST = {
     "threads": "static inline long long ww_threads(dim3 grid, dim3 block) { return (long long)grid.x * block.x; }\n",
+    "threads_y": "static inline long long ww_threads_y(dim3 grid, dim3 block) { return (long long)grid.y * block.y; }\n",
     "copies": "static inline unsigned ww_copies(dim3 grid, dim3 block) { return grid.y * grid.z * block.y * block.z; }\n",
     "swapped": "static inline dim3 ww_swapped(dim3 shape) { return dim3(shape.y, shape.x, shape.z); }\n",
     "cover": "static inline dim3 ww_cover(dim3 grid, dim3 block, unsigned x, unsigned y) {\n"

@@ -84,11 +84,41 @@ def read(text: str) -> Unit:
     except Refusal as refusal:
         raise NotApplicable(f"the CUDA text cannot be read: {refusal}") from refusal
     launches = tuple(_launch(source.text, site) for site in source.launches if not site.inside_kernel)
-    launched = {launch.kernel.partition("<")[0].strip() for launch in launches}
+    launched = {launch.kernel.partition("<")[0].strip() for launch in launches} & _reached(source.text)
     kernels = {k.name: k for k in source.kernels if k.defined and not k.template and k.name in launched}
     templates = {k.name: k for k in source.kernels if k.defined and k.template and k.name in launched}
     head = "".join(dict.fromkeys(match[0].strip() + "\n" for match in _INCLUDE.finditer(text)))
     return Unit(source.text, head, kernels, functions, launches, entries(source.text), templates)
+
+
+def _reached(text: str) -> set[str]:
+    """Return the words of all that the entries come to: a kernel that only other functions or classes launch is nothing to make faster."""
+    bare = without_directives(text)
+    tokens = scan.tokens(bare)
+    mentions: dict[str, set[str]] = {}
+    everything: set[str] = set()
+    for piece in scan.pieces(tokens):
+        own = [t.text for t in tokens if piece.start <= t.start < piece.end and t.kind == "word"]
+        everything |= set(own)
+        mentions.setdefault(_defined(tokens, piece), set()).update(own)
+    found = set(entries(text))
+    todo = list(found)
+    while todo:
+        more = mentions.get(todo.pop(), set()) - found
+        found |= more
+        todo += more
+    return found or everything
+
+
+def _defined(tokens: tuple[scan.Token, ...], piece: scan.Piece) -> str:
+    """Return the name of the function, class or variable that a piece of a text defines."""
+    words = [t for t in tokens if piece.start <= t.start < (piece.brace if piece.brace >= 0 else piece.end)]
+    texts = [t.text for t in words]
+    kept = [at for at, word in enumerate(texts) if word in ("struct", "class", "union", "enum")]
+    if kept and "(" not in texts and kept[-1] + 1 < len(texts):
+        return texts[kept[-1] + 1]
+    at = next((at for at, word in enumerate(texts) if word in ("(", "=", "[", ";")), len(texts))
+    return texts[at - 1] if at else ""
 
 
 def _launch(text: str, site: LaunchSite) -> Launch:
@@ -145,7 +175,10 @@ def expect_entries(text: str, name: str) -> dict[str, str]:
     """Return the entries of a CUDA source as its author wrote it; raise TaskError where it has none."""
     found = entries(text)
     if not found:
-        raise TaskError(f"expected a host function in {name} that launches the kernels, saw none", 'write extern "C" void run(float* out, ...)')
+        from warpwright.domains.cuda import skeleton
+
+        shown = skeleton.entry(text) or 'extern "C" void run(float* out, ...) { ... }\n'
+        raise TaskError(f"expected a host function in {name} that launches the kernels, saw none", f"add one, such as\n\n{shown}")
     return found
 
 

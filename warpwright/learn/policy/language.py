@@ -20,9 +20,9 @@ from warpwright.base import BASELINE, Record
 from warpwright.errors import MissingExtra, UsageError
 from warpwright.learn.policy import rewards
 from warpwright.learn.sft import load
-from warpwright.llm import program_of
 from warpwright.policy import prompt
 from warpwright.policy.model import rng_of
+from warpwright.search.answers import program_of
 
 TEMPLATE = Path(__file__).parent / "prompts" / "contrast.txt"
 

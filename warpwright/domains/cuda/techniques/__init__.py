@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from warpwright.domains.cuda.plan import Plan
-from warpwright.domains.cuda.techniques import constant_block, cooperate, launches, loops, qualifiers, specialise, strided, tiles, tree
+from warpwright.domains.cuda.techniques import (
+    constant_block,
+    cooperate,
+    guard,
+    launches,
+    loops,
+    memory_sums,
+    qualifiers,
+    specialise,
+    strided,
+    tiles,
+    tree,
+)  # fmt: skip
 from warpwright.space import Technique
 
 
@@ -12,6 +24,8 @@ def techniques(target: str) -> tuple[Technique[Plan], ...]:
     always: tuple[Technique[Plan], ...] = (
         specialise.Specialise(),
         constant_block.ConstantBlock(),
+        memory_sums.LocalSum(idle=target == "cpu"),
+        guard.Guard(),
         tiles.ProductTile(),
         tiles.TransposeTile(),
         tree.ShuffleTree(),
@@ -22,6 +36,9 @@ def techniques(target: str) -> tuple[Technique[Plan], ...]:
         launches.Block(),
         strided.Coarsen(),
         loops.Unroll(),
-        qualifiers.Restrict(),
     )
-    return always if target == "cpu" else (*always, qualifiers.FastMath())
+    return always if target == "cpu" else (*always, *_OF_NVCC)
+
+
+_OF_NVCC: tuple[Technique[Plan], ...] = (qualifiers.Restrict(), qualifiers.FastMath())
+"""What a translation makes nothing of: it has one kind of load, and exact functions."""

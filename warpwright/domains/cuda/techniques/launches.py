@@ -20,9 +20,17 @@ SHAPES = ((32, 4), (32, 8), (64, 4))
 def bounded(found: Plain, axis: str) -> bool:
     """Does the guard keep out every thread beyond some index along an axis, so that a grid may have more threads there?"""
     keys = {key for key, own in found.indices.items() if own == axis}
-    if not keys:
-        return False
-    return found.guard is not None and any(_bounds(term, keys) for term in terms(found.guard))
+    conditions = [found.guard] if found.guard is not None else _alternatives(found.body)
+    return bool(keys and conditions) and all(any(_bounds(term, keys) for term in terms(condition)) for condition in conditions)
+
+
+def _alternatives(body: tuple[ir.Stmt, ...]) -> list[ir.Expr]:
+    """Return the conditions of a body that is `if (a) ... else if (b) ...` and does nothing where none of them holds; nothing for another body."""
+    found: list[ir.Expr] = []
+    while len(body) == 1 and isinstance(only := body[0], ir.If) and not only.constexpr:
+        found.append(only.cond)
+        body = only.other
+    return found if not body else []
 
 
 def terms(guard: ir.Expr) -> list[ir.Expr]:
@@ -55,7 +63,7 @@ class Block:
                 continue
             if axes == "x":
                 yield from (Action(self.name, kernel, (("x", size),)) for size in SIZES)
-            elif axes == "xy":
+            elif axes in ("xy", "xyz"):
                 yield from (Action(self.name, kernel, (("x", x), ("y", y))) for x, y in SHAPES)
 
     def apply(self, plan: Plan, action: Action) -> Plan:
@@ -63,7 +71,7 @@ class Block:
         found = shape.plain(plan, action.at)
         axes = _axes(found)
         size = dict(action.params)
-        expect(found is not None and axes == "".join(name for name, _ in action.params) != "", f"a plain kernel with guarded indices {axes}")
+        expect(found is not None and axes[:2] == "".join(name for name, _ in action.params) != "", f"a plain kernel with guarded indices {axes}")
         expect(not plan.has(self.name, action.at) and not plan.has("team", action.at), "a kernel whose block was not chosen before")
         assert found is not None
         x, y = int(size["x"]), int(size.get("y", 1))
@@ -76,11 +84,11 @@ class Block:
 
 
 def _axes(found: Plain | None) -> str:
-    """Return x or xy for a kernel whose threads beyond the guard may be any number; else ""."""
+    """Return x, xy or xyz for a kernel whose threads beyond the guard may be any number along x and y; else ""."""
     if found is None:
         return ""
     axes = "".join(sorted(set(found.indices.values())))
-    return axes if axes in ("x", "xy") and all(bounded(found, axis) for axis in axes) else ""
+    return axes if axes in ("x", "xy", "xyz") and all(bounded(found, axis) for axis in axes[:2]) else ""
 
 
 def _beside(found: Plain, axis: str) -> int:

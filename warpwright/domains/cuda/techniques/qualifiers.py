@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from warpwright.base import Action
 from warpwright.domains.cuda.plan import Plan
+from warpwright.domains.cuda.unit import Unit
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.errors import NotApplicable
@@ -50,17 +51,22 @@ def _plain_pointers(plan: Plan, name: str) -> dict[str, bool]:
     if function is None or kernel is None or "__restrict" in unit.text[kernel.open_parenthesis : kernel.head_end]:
         return {}
     pointers = [var for var in function.parameters if var.type.count("*") == 1 and "volatile" not in var.type]
-    places = [at for at, var in enumerate(function.parameters) if "*" in var.type]
-    launches = unit.launches_of(name)
-    if len(pointers) < 2 or len(places) != len(pointers) or not launches:
+    if len(pointers) < 2 or len(pointers) != sum("*" in var.type for var in function.parameters) or not lie_apart(unit, name):
         return {}
+    written = written_through(function)
+    return {var.name: var.key not in written for var in pointers}
+
+
+def lie_apart(unit: Unit, name: str) -> bool:
+    """Does every launch give a kernel's pointers different names, each of a pointer that the host function was given?"""
+    function, launches = unit.functions[name], unit.launches_of(name)
+    places = [at for at, var in enumerate(function.parameters) if "*" in var.type]
     for launch in launches:
         given = [re.findall(r"[A-Za-z_]\w*", launch.arguments[at]) for at in places if at < len(launch.arguments)]
         roots = [words[0] for words in given if words]
         if len(set(roots)) != len(places) or not all(_is_parameter(unit.text[: launch.start], root) for root in roots):
-            return {}
-    written = written_through(function)
-    return {var.name: var.key not in written for var in pointers}
+            return False
+    return bool(launches)
 
 
 def _is_parameter(text: str, name: str) -> bool:

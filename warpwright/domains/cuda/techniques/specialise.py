@@ -30,7 +30,7 @@ class Specialise:
     """
 
     name = "specialise"
-    traits = Traits("E", enabling=True)
+    traits = Traits("E", enabling=True, idle=True)
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield the action for each template kernel whose launches say all there is to know."""

@@ -319,6 +319,7 @@ class _Reader:
             name = cursor.spelling
         elif word in ("BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR"):
             name = _sign(parts)
+            name = _IN_WORDS.get(name, name)
             form = "assign" if word == "BINARY_OPERATOR" and name in _ASSIGNMENTS else form
         spelled = self.cursors.type(cursor)
         if word != "CALL_EXPR":
@@ -374,6 +375,11 @@ class _Reader:
                 return not kids
             cursor = kids[0]
         return False
+
+
+_IN_WORDS = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^", "compl": "~", "not_eq": "!=", "and_eq": "&=",
+             "or_eq": "|=", "xor_eq": "^="}  # fmt: skip
+"""Operators that C++ lets one write as words."""
 
 
 def _sign(parts: Sequence[str | Expr]) -> str:
