@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -97,7 +99,8 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool)
     previous = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # export logs the graph of a failure before raising it
     try:
-        with warnings.catch_warnings(), torch.set_grad_enabled(gradients):
+        # on failure torch prints the graph; and what the model prints is no news while it is read
+        with _silence(), warnings.catch_warnings(), torch.set_grad_enabled(gradients):
             warnings.simplefilter("ignore")
             model.__dict__["forward"] = flat
             with Traced(), arrays_as_literals():
@@ -109,6 +112,12 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool)
     finally:
         logging.disable(previous)
         model.__dict__.pop("forward") if own is None else model.__dict__.update(forward=own)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
 
 
 def _first_line(error: BaseException) -> str:
