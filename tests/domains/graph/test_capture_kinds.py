@@ -147,6 +147,25 @@ def test_what_cannot_be_captured_is_said(forward: Callable[..., Any], reason: st
         from_module(model, [torch.randn(3, 4)])
 
 
+@pytest.mark.parametrize("norm", [False, True], ids=["plain", "normed"])
+@pytest.mark.parametrize("kind", [torch.bool, torch.float32], ids=str)
+def test_what_an_encoder_pads_is_as_eager_has_it(kind: torch.dtype, norm: bool) -> None:
+    """In eval mode without gradients nn.TransformerEncoder gives zeros at the end of a sequence, and only there."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8) if norm else None).eval()
+    x, lengths = torch.randn(3, 5, 8), torch.tensor([5, 2, 4])
+    ends = torch.arange(5) >= lengths[:, None]
+    given = [x, None, torch.zeros(3, 5, dtype=kind)]
+    ir = from_module(copied(model), given)
+    state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    masks = [ends, torch.zeros_like(ends), ends.flip(1), ends.clone().index_fill_(0, torch.tensor([1]), True)]
+    with torch.no_grad():
+        for mask in masks:
+            given[2] = mask if kind == torch.bool else torch.zeros(3, 5).masked_fill(mask, -torch.inf)
+            torch.testing.assert_close(run(ir, given, state), model(*given), rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
 def _under_autocast(x: torch.Tensor) -> bool:
     with torch.autocast("cpu", torch.bfloat16):
         x @ x.T

@@ -19,6 +19,7 @@ from warpwright.domains.graph import results
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
+from warpwright.domains.graph.padding import padded_as_on_devices
 from warpwright.domains.graph.tracing import Traced, arrays_as_literals, inlined
 from warpwright.errors import CaptureError
 from warpwright.tasks import taskfile
@@ -53,7 +54,8 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
     other = next((leaf for leaf in leaves if not isinstance(leaf, torch.Tensor | bool | int | float | str | None)), None)
     if other is not None:
         raise CaptureError(f"an input is a {type(other).__name__}, which a call may write: expected tensors, numbers and containers of them")
-    program, structure = _export(model, arguments, gradients)
+    with padded_as_on_devices():
+        program, structure = _export(model, arguments, gradients)
     graph, roles = _own_graph(program)
     try:
         make_functional(graph)

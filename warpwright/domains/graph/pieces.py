@@ -1,7 +1,7 @@
 """Of a model that cannot be captured whole, the largest parts that can: nn.Modules, captured for the calls that they get when the model runs.
 
-The model is run on the CPU, on a few draws of its inputs, to see how its parts are called; nothing that it computes is used. From the top down, a part
-that is captured for its calls is a piece; of one that is not, the children are tried. What is left stays Python.
+The model is run on the CPU, on a few draws of its inputs, to see how its parts are called; nothing that it computes is used. From the top down, a
+part that is captured for its calls is a piece; of one that is not, the children are tried. What is left stays Python.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class Seen:
 
 
 def assemble(references: Sequence[taskfile.Reference], original: Original, reason: str) -> Assembly:
-    """Return the pieces of a model that was not captured whole for `reason`; none where no part is. `references`: it, with its inputs in each shape."""
+    """Return the pieces of a model that was not captured whole for `reason`; none where no part is.
+
+    `references`: the model, with its inputs in each shape.
+    """
     model = references[0].make_meta_model()
     try:
         seen = observed(references)
