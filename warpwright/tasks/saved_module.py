@@ -41,8 +41,8 @@ if isinstance(_SAVED["module"], torch.fx.GraphModule):  # whose own call looks f
     def _train(self, mode=True):
         if mode is not _MODE:
             raise RuntimeError(
-                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because its class is defined in a script: "
-                "for the other mode move the class into a module of its own and optimize it again"
+                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because it cannot be pickled: its class is defined in a script, or "
+                "its parameters are computed (parametrizations); for the other mode optimize it again in that mode"
             )
         return torch.nn.Module.train(self, mode)
 
@@ -180,13 +180,15 @@ def in_order(module: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[s
 
 
 def _importable(module: torch.nn.Module, inputs: list[Any], names: Sequence[str] = ()) -> torch.nn.Module:
-    """Return `module`, or its exported graph where a class of it lives in a script or notebook that other processes cannot import."""
+    """Return `module`, or its exported graph where a class of it lives in a script or notebook that other processes cannot import, or parameters of
+    it are computed."""
     import torch
 
     from warpwright.tasks.function_module import Function
 
     local = {type(part).__module__ for part in module.modules()} & {"__main__", "__mp_main__"}
-    if not local and not any(isinstance(part, Function) and not part.importable for part in module.modules()):
+    computed = any(torch.nn.utils.parametrize.is_parametrized(part) for part in module.modules())  # which torch does not pickle
+    if not local and not computed and not any(isinstance(part, Function) and not part.importable for part in module.modules()):
         return module
     try:
         args, kwargs = ((), dict(zip(names, inputs, strict=True))) if names else (tuple(inputs), {})
@@ -197,7 +199,8 @@ def _importable(module: torch.nn.Module, inputs: list[Any], names: Sequence[str]
         graph.set_codegen(graph_module.graph._codegen)
         return torch.fx.GraphModule(graph_module, graph)
     except Exception as error:  # torch.export documents no common base for what it raises
-        raise TaskError(
-            f"the class of {type(module).__name__} is defined in the running script, and torch.export cannot read it: {error}",
-            "move the class into a module of its own, which other processes can import",
-        ) from error
+        if computed:
+            said, remedy = "has parametrized parameters, which cannot be saved", "take them off with remove_parametrizations"
+        else:
+            said, remedy = "is defined in the running script", "move the class into a module of its own, which other processes can import"
+        raise TaskError(f"the class of {type(module).__name__} {said}, and torch.export cannot read it: {error}", remedy) from error

@@ -147,13 +147,12 @@ def test_what_cannot_be_captured_is_said(forward: Callable[..., Any], reason: st
         from_module(model, [torch.randn(3, 4)])
 
 
-@pytest.mark.parametrize("norm", [False, True], ids=["plain", "normed"])
-@pytest.mark.parametrize("kind", [torch.bool, torch.float32], ids=str)
-def test_what_an_encoder_pads_is_as_eager_has_it(kind: torch.dtype, norm: bool) -> None:
+@pytest.mark.parametrize(("kind", "norm", "check"), [(torch.bool, True, True), (torch.float32, False, True), (torch.bool, False, False)], ids=str)
+def test_what_an_encoder_pads_is_as_eager_has_it(kind: torch.dtype, norm: bool, check: bool) -> None:
     """In eval mode without gradients nn.TransformerEncoder gives zeros at the end of a sequence, and only there."""
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-    model = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8) if norm else None).eval()
+    model = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8) if norm else None, mask_check=check).eval()
     x, lengths = torch.randn(3, 5, 8), torch.tensor([5, 2, 4])
     ends = torch.arange(5) >= lengths[:, None]
     given = [x, None, torch.zeros(3, 5, dtype=kind)]

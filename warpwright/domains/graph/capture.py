@@ -19,11 +19,11 @@ from warpwright.domains.graph import results
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
-from warpwright.domains.graph.padding import padded_as_on_devices
 from warpwright.domains.graph.tracing import Traced, arrays_as_literals, inlined
 from warpwright.errors import CaptureError
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
+from warpwright.tasks.padding import padded_as_on_devices
 
 _ROLES = {
     InputKind.USER_INPUT: "input",

@@ -1,7 +1,7 @@
-"""nn.TransformerEncoder with a padding mask, captured as it runs without gradients on a real device: what is padded comes out of its layers as zeros.
+"""nn.TransformerEncoder with a padding mask as it runs without gradients on a real device, where that is not what its code does.
 
-There it packs the sequences into a nested tensor, whose padding is zeros afterwards, if the mask hides nothing but the end of each sequence. On the meta
-device, under torch.export and with gradients it does not, so a capture of its code alone would give other values at the padding.
+It packs the sequences into a nested tensor, if the mask hides nothing but the end of each, and what was padded comes out of its layers as zeros. On the
+meta device, under torch.export and inside a mode such as the oracle's it does not pack, and gives other values at the padding.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from warpwright.errors import CaptureError
-
 _forward = nn.TransformerEncoder.forward
 
 
 @contextlib.contextmanager
 def padded_as_on_devices() -> Iterator[None]:
-    """Inside, encoders compute on meta tensors what they compute on a CPU or a GPU."""
+    """Inside, encoders compute what they compute on a CPU or a GPU outside of any mode."""
     nn.TransformerEncoder.forward = _padded  # type: ignore[method-assign, assignment]
     try:
         yield
@@ -35,19 +33,19 @@ def _padded(
 ) -> torch.Tensor:  # fmt: skip
     if src_key_padding_mask is None or mask is not None or not _packs(self, src):
         return _forward(self, src, mask, src_key_padding_mask, is_causal)
-    if not getattr(self, "mask_check", True):
-        raise CaptureError("an nn.TransformerEncoder with mask_check=False packs by the number of hidden places, wherever they are")
-    hidden = src_key_padding_mask if src_key_padding_mask.dtype == torch.bool else src_key_padding_mask != 0
-    kept = hidden.logical_not()
-    places = torch.arange(kept.shape[1], device=kept.device)
-    packed = (kept == (places < kept.sum(1, keepdim=True))).all()
-    padding = hidden & packed
-    added = torch.zeros(hidden.shape, dtype=src.dtype, device=src.device).masked_fill(hidden, -math.inf)
-    if src_key_padding_mask.dtype != torch.bool:
-        added = src_key_padding_mask.to(src.dtype).masked_fill(padding, -math.inf)
+    kept = src_key_padding_mask.logical_not()
+    within = torch.arange(kept.shape[1], device=kept.device) < kept.sum(1, keepdim=True)
+    padding, added = within.logical_not(), torch.zeros(kept.shape, dtype=src.dtype, device=src.device)
+    packed_mask = added.masked_fill(padding, -math.inf)
+    if getattr(self, "mask_check", True):
+        packed = (kept == within).all()
+        padding = padding & packed
+        is_bool = src_key_padding_mask.dtype == torch.bool
+        plain_mask = added.masked_fill(src_key_padding_mask, -math.inf) if is_bool else src_key_padding_mask.to(src.dtype)
+        packed_mask = torch.where(packed, packed_mask, plain_mask)
     norm, self.norm = self.norm, None
     try:
-        out = _forward(self, src, None, added, is_causal)
+        out = _forward(self, src, None, packed_mask, is_causal)
     finally:
         self.norm = norm
     out = out.masked_fill(padding.unsqueeze(-1), 0.0)
