@@ -6,9 +6,10 @@
         x-mlps-pytorch frozendict colt5-attention
     PYTHONPATH=LIB python -m benchmarks.outside_models [NAME ...] [--out FOLDER]      2 minutes
 
-Small configurations, random weights, eval mode. Each is saved as `optimize` saves it, captured, rewritten by every rewrite that folds or drops work, and
-compared with the original from its text: its error against the original is at most 1e-4 of the largest result. Packages that are missing give rows that
-say so. With `--out` the rows are in rows.jsonl after each model, and a README.md at the end, whose table `python -m benchmarks.tables` writes.
+Small configurations, random weights, eval mode. Each is saved as `optimize` saves it, captured, rewritten by every rewrite that folds or drops
+work, and compared with the original from its text: its error against the original is at most 1e-4 of the largest result. Packages that are missing
+give rows that say so. With `--out` the rows are in rows.jsonl after each model, and a README.md at the end, whose table `python -m benchmarks.tables`
+writes.
 """
 
 from __future__ import annotations
@@ -173,7 +174,8 @@ def page(rows: list[dict[str, Any]]) -> str:
     count = {kind: sum(row["captured"] == kind for row in rows) for kind in ("whole", "in parts", "no")}
     said = f"Of {len(rows)} public models {count['whole']} are captured whole, {count['in parts']} in parts, {count['no']} not; "
     said += f"{sum('WRONG' in row['right'] for row in rows)} of what was written is wrong."
-    about = f"torch {metadata.version('torch')}, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}; `python -m benchmarks.outside_models`."
+    about = f"torch {metadata.version('torch')}, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}. "
+    about += "`python -m benchmarks.outside_models`."
     return (
         f"# Public models from outside\n\n## Conditions\n\n{textwrap.fill(about, 100)}\n\n## Headline\n\n{textwrap.fill(said, 100)}\n\n"
         "<!-- table: outside_models -->\n<!-- end -->\n"

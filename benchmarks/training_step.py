@@ -117,7 +117,8 @@ def step(name: str, budget: str, device: str) -> dict[str, Any]:
     except WarpwrightError as error:
         return row | {"verdict": "ERROR", "seconds": round(time.monotonic() - begun, 1), "reason": str(error)[:300], "phases": phases.noted}
     times = {f"{baseline}_ms": round(ms, 3) for baseline, ms in line["baselines"].items() if ms}
-    row |= {"verdict": result.verdict, "speedup": f"{result.speedup:.2f}", "interval": f"[{low_high[0]:.2f}, {low_high[1]:.2f}]" if low_high else ""}
+    row |= {"verdict": result.verdict, "speedup": f"{result.speedup:.2f}"}
+    row |= {"interval": f"[{low_high[0]:.2f}, {low_high[1]:.2f}]" if low_high else ""}
     row |= {"eager_ms": times.get("eager_ms", ""), "compile_ms": times.get("compile_ms", ""), "ours_ms": line["ours_ms"] and round(line["ours_ms"], 3)}
     said = "; ".join([*filter(None, [result.reason]), *(f"no time for {what}" for what in result.left_out)])
     return row | {"recipe": "; ".join(result.recipe), "seconds": round(time.monotonic() - begun, 1), "reason": said[:300], "phases": phases.noted}
@@ -155,7 +156,8 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for name in names:
         rows.append(in_a_process(name, budget, options.device))
-        shown = [rows[-1].get(key, "") for key in ("step", "verdict", "speedup", "interval", "eager_ms", "compile_ms", "ours_ms", "seconds", "reason")]
+        keys = ("step", "verdict", "speedup", "interval", "eager_ms", "compile_ms", "ours_ms", "seconds", "reason")
+        shown = [rows[-1].get(key, "") for key in keys]
         print(f"| {' | '.join(map(str, shown))} |", *rows[-1].get("phases", ()), sep="\n    ", flush=True)
         if options.out is not None:
             options.out.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,7 @@ def test_ranges_move_together_and_values_come_from_the_example(tmp_path: Path) -
     made = inputs(tmp_path, [{"ids": [7]}, {"ids": [[1, 9]], "x": [[2, 64], 16]}])
     assert [(len(ids), tuple(x.shape)) for ids, x, _ in made] == [(7, (5, 16)), (1, (2, 16)), (4, (5, 16)), (9, (64, 16))]
     for ids, x, scale in made:
-        assert ids.dtype == torch.int64 and 3 <= int(ids.min()) and int(ids.max()) < 9 and scale == 2.0
+        assert ids.dtype == torch.int64 and int(ids.min()) >= 3 and int(ids.max()) < 9 and scale == 2.0
         assert x.dtype == torch.float32 and float(x.min()) > 90 and x.is_contiguous()
 
 
@@ -55,7 +55,8 @@ def test_each_shape_is_a_task_of_its_own_with_a_name(tmp_path: Path) -> None:
     task = taskfile.describe(path, shapes='[{"x": [1, 16]}, {"x": [[2, 64], 16], "ids": [[1, 9]]}]')
     each = shapes.tasks(task)
     assert len({one.key for one in (task, *each)}) == 5 and not shapes.tasks(each[0])
-    assert [shapes.label(one) for one in each] == [
+    names = [shapes.label(one) for one in each]
+    assert names == [
         "x 1x16", *(f"x 2..64x16, ids 1..9 {end}" for end in ("lowest", "nominal", "highest"))
     ]  # fmt: skip
     assert shapes.tasks(taskfile.describe(path)) == ()

@@ -181,7 +181,7 @@ def _class(path: str, entry: str) -> type[torch.nn.Module]:
     loaded = sys.modules.get(name) or _imported(path, name)
     for kind in vars(loaded).values():  # that of the program, and those of its parts
         if isinstance(kind, type) and issubclass(kind, torch.nn.Module) and kind.__module__ == name:
-            kind.__reduce_ex__ = functools.partialmethod(_reduced, path)  # type: ignore[method-assign]
+            kind.__reduce_ex__ = functools.partialmethod(_reduced, path)  # type: ignore[assignment]
     found: type[torch.nn.Module] = getattr(loaded, entry)
     return found
 

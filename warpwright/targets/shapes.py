@@ -45,6 +45,7 @@ class ShapesEvaluator:
 
     def __init__(self, task: Task, device: str, measuring: Measuring, opening: Opening) -> None:
         self.task, self.device = task, device
+        self.versions: Mapping[str, str] = {}
         self.turn = _Turn()
         self.tasks = {shapes.label(one): one for one in shapes.tasks(task)}
         self._opening, self._measuring, self._stack = opening, measuring, ExitStack()
@@ -55,6 +56,7 @@ class ShapesEvaluator:
         measuring = replace(self._measuring, seconds=seconds, deadline=self._shared(self._measuring.deadline))
         for name, one in self.tasks.items():
             self._evaluators[name] = self._stack.enter_context(self._opening(one, self.device, measuring))
+            self.versions = self._evaluators[name].versions
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -68,11 +70,6 @@ class ShapesEvaluator:
         return share
 
     # --- the Evaluator protocol -------------------------------------------------------------------------------------------------------
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """Those of any shape's evaluator."""
-        return next(iter(self._evaluators.values())).versions
 
     def baselines(self) -> Sequence[Candidate]:
         """Return the baselines as the first shape's evaluator has them: the texts differ in the sizes of their example inputs alone."""

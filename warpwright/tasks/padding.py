@@ -1,7 +1,7 @@
 """nn.TransformerEncoder with a padding mask as it runs without gradients on a real device, where that is not what its code does.
 
-It packs the sequences into a nested tensor, if the mask hides nothing but the end of each, and what was padded comes out of its layers as zeros. On the
-meta device, under torch.export and inside a mode such as the oracle's it does not pack, and gives other values at the padding.
+It packs the sequences into a nested tensor, if the mask hides nothing but the end of each, and what was padded comes out of its layers as zeros. On
+the meta device, under torch.export and inside a mode such as the oracle's it does not pack, and gives other values at the padding.
 """
 
 from __future__ import annotations

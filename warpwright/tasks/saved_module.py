@@ -41,8 +41,8 @@ if isinstance(_SAVED["module"], torch.fx.GraphModule):  # whose own call looks f
     def _train(self, mode=True):
         if mode is not _MODE:
             raise RuntimeError(
-                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because it cannot be pickled: its class is defined in a script, or "
-                "its parameters are computed (parametrizations); for the other mode optimize it again in that mode"
+                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because it cannot be pickled: its class is defined in a "
+                "script, or its parameters are computed (parametrizations); for the other mode optimize it again in that mode"
             )
         return torch.nn.Module.train(self, mode)
 

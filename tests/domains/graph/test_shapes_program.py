@@ -15,7 +15,9 @@ from warpwright.domains import graph
 
 DECLARED = '[{"x": [2, 3, 4]}, {"x": [[1, 9], 3, 4]}]'
 
-MODEL = models.RANDOM.replace("torch.randn(3, 2, 4)", "torch.randn(3, 3, 4)").replace("return y if y.sum() > 0 else -2.0 * y", "return torch.relu(-2.0 * y).sum(0)")
+MODEL = models.RANDOM.replace("torch.randn(3, 2, 4)", "torch.randn(3, 3, 4)").replace(
+    "return y if y.sum() > 0 else -2.0 * y", "return torch.relu(-2.0 * y).sum(0)"
+)
 
 
 def load(text: str) -> dict[str, Any]:
