@@ -161,7 +161,8 @@ def main() -> None:
         print(f"| {' | '.join(map(str, shown))} |", *rows[-1].get("phases", ()), sep="\n    ", flush=True)
         if options.out is not None:
             options.out.mkdir(parents=True, exist_ok=True)
-            (options.out / "rows.jsonl").write_text("".join(json.dumps({k: v for k, v in row.items() if k != "phases"}) + "\n" for row in rows))
+            kept = [{key: value for key, value in row.items() if key != "phases"} for row in rows]
+            (options.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
             (options.out / "README.md").write_text(page(rows, budget, options.device))
 
 
