@@ -42,6 +42,8 @@ class Regions(nn.Module):
             low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
         with torch.autocast("cpu", enabled=False):
             y = (x.float() - low) / (high - low)
+        with torch.autocast(x.device.type, enabled=False):  # as models are written that run anywhere
+            y = y * 2.0 if not torch.is_autocast_enabled(x.device.type) else y
         return y, high
 
 
