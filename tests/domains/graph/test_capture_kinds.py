@@ -126,6 +126,18 @@ def test_the_generated_file_passes_its_own_test(kind: str, tmp_path: Path) -> No
     names["self_test"]()
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_one_tensor_given_twice_is_two_inputs(device: str) -> None:
+    class Both(nn.Module):
+        def forward(self, a, b, c):
+            return a * 2 + b - c[0]
+
+    x = torch.randn(3, device=device)
+    ir = from_module(Both(), [x, x, (x,)])
+    given = [torch.randn(3), torch.randn(3), (torch.randn(3),)]
+    torch.testing.assert_close(run(ir, given, {}), Both()(*given))
+
+
 def test_what_is_written_and_read_is_written_once_and_last() -> None:
     make, inputs = KINDS["cache"]
     ir = from_module(make(), inputs())

@@ -7,7 +7,7 @@ import functools
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -49,7 +49,7 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
     """
     if any(tensor.device.type != "meta" for tensor in (*model.parameters(), *model.buffers())):
         model = copied(model).to("meta")
-    arguments = pytree.tree_map(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x, tuple(inputs))
+    arguments = pytree.tree_map(_own_meta(), tuple(inputs))
     leaves = pytree.tree_leaves(arguments)
     other = next((leaf for leaf in leaves if not isinstance(leaf, torch.Tensor | bool | int | float | str | None)), None)
     if other is not None:
@@ -85,6 +85,24 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
         call=_plain(program.call_spec.in_spec, "arguments")[0],
         flags=_flags(model),
     )
+
+
+def _own_meta() -> Callable[[Any], Any]:
+    """Return what gives each leaf as a meta tensor of its own: one given twice would be read as one input, and later calls may give two."""
+    seen: set[int] = set()
+
+    def own(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        made = leaf.to("meta")
+        if id(made) in seen:
+            made = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
+        seen.add(id(made))
+        kept.append(made)
+        return made
+
+    kept: list[torch.Tensor] = []  # an object that is let go gives its id to the next
+    return own
 
 
 def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool) -> tuple[torch.export.ExportedProgram, Any]:
