@@ -89,19 +89,17 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
 
 def _own_meta() -> Callable[[Any], Any]:
     """Return what gives each leaf as a meta tensor of its own: one given twice would be read as one input, and later calls may give two."""
-    seen: set[int] = set()
+    made: dict[int, torch.Tensor] = {}
 
     def own(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
-        made = leaf.to("meta")
-        if id(made) in seen:
-            made = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
-        seen.add(id(made))
-        kept.append(made)
-        return made
+        meta = leaf.to("meta")
+        if id(meta) in made:
+            meta = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
+        made[id(meta)] = meta
+        return meta
 
-    kept: list[torch.Tensor] = []  # an object that is let go gives its id to the next
     return own
 
 
