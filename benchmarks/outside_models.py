@@ -3,7 +3,7 @@
     pip install --no-deps --target LIB conformer performer-pytorch nystrom-attention perceiver-pytorch tab-transformer-pytorch egnn-pytorch \
         vector-quantize-pytorch mixture-of-experts pytorch-tcn reformer-pytorch local-attention x-transformers siren-pytorch efficientnet-pytorch \
         resnest einops einx loguru axial-positional-embedding product-key-memory hyper-connections torch-einops-utils \
-        x-mlps-pytorch frozendict colt5-attention
+        x-mlps-pytorch frozendict colt5-attention beartype
     PYTHONPATH=LIB python -m benchmarks.outside_models [NAME ...] [--out FOLDER]      2 minutes
 
 Small configurations, random weights, eval mode. Each is saved as `optimize` saves it, captured, rewritten by every rewrite that folds or drops

@@ -33,12 +33,12 @@ NAMED = '''def _named(kind, name):
 
 PLACED = '''def _place(model, pieces):
     """Let the parts of a model take the classes of their pieces; one that has another class than it was captured with stays."""
-    for path, kind in pieces.items():
+    for path, (own, kind) in pieces.items():
         try:
             part = model.get_submodule(path)
         except AttributeError:
             continue
-        if type(part) in kind.__mro__:
+        if type(part) is own:
             part.__class__ = kind
             part.built_as_verified, part._built = model.built_as_verified, _Watch.form(part)
 
@@ -102,7 +102,7 @@ def _model(ir: Assembly, original: Original) -> list[str]:
         base, imported = _base(number, piece.kind)
         name = f"_{piece.kind.__name__}_{number}"
         lines += [*imported, f'{name} = _named({_chain(number, piece, base)}, "{name}")', ""]
-        places += [f"    {path!r}: {name}," for path in piece.paths]
+        places += [f"    {path!r}: ({base}, {name})," for path in piece.paths]
     lines += ["PIECES = {", *places, "}", "", "", "class ModelNew(Model):", f'    """{OF_PARTS}"""', "", *constructor(original)]
     return [*lines, "        _place(self, PIECES)", "", ""]
 
@@ -118,4 +118,5 @@ def _base(number: int, kind: type) -> tuple[str, list[str]]:
     """Return the name of a part's own class in the file, and the line that imports it."""
     if kind.__module__.startswith("warpwright_task_"):  # the original's text defines it
         return kind.__name__, []
-    return f"_{kind.__name__}", [f"from {kind.__module__} import {kind.__name__} as _{kind.__name__}"]
+    name = f"_{kind.__name__}_own_{number}"  # classes of several modules may have one name
+    return name, [f"from {kind.__module__} import {kind.__name__} as {name}"]
