@@ -95,7 +95,7 @@ def autocast_of_meta() -> Iterator[None]:
     def is_enabled(*device_type: str) -> bool:
         return enabled(*("cpu" if one == "meta" else one for one in device_type))
 
-    kind.__init__, torch.is_autocast_enabled = of_cpu, is_enabled
+    kind.__init__, torch.is_autocast_enabled = of_cpu, is_enabled  # type: ignore[assignment]
     try:
         yield
     finally:
