@@ -2,7 +2,7 @@
 
     wrong in one shape                   the record is that shape's failure
     SLOWER in one shape                  the record is SLOWER
-    FASTER or SAME in each               FASTER, where the geometric means of the intervals' bounds lie above 1
+    FASTER or SAME in each               FASTER, where the geometric mean of the intervals' lower ends lies above 1.02, as in one shape
     anything else                        SAME where it is in each, else UNSURE
 """
 
@@ -18,6 +18,7 @@ from warpwright.base import LEFT_OUT, Candidate, Comparison, Measurement, Record
 from warpwright.deadline import Deadline
 from warpwright.space import Evaluator, Measuring
 from warpwright.tasks import shapes
+from warpwright.timing.measure import BAND
 
 Opening = Callable[[Task, str, Measuring], AbstractContextManager[Evaluator]]
 """Gives the evaluator of a plain task."""
@@ -137,7 +138,7 @@ def _verdict(measured: Mapping[str, Measurement]) -> Comparison:
     if "SLOWER" in verdicts:
         return "SLOWER"
     if "FASTER" in verdicts and verdicts <= {"FASTER", "SAME"}:
-        return "FASTER" if _mean([one.interval[0] for one in measured.values()]) > 1 else "UNSURE"
+        return "FASTER" if _mean([one.interval[0] for one in measured.values()]) > BAND else "UNSURE"
     return "SAME" if verdicts == {"SAME"} else "UNSURE"
 
 
