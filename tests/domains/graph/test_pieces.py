@@ -184,3 +184,23 @@ def test_where_no_part_is_worth_it_the_reason_says_so(tmp_path: Path) -> None:
 def test_indentation_leaves_texts_of_several_lines_alone() -> None:
     text = "SOURCE = r'''\nint f() {\n}\n'''\n\n\ndef g(x):\n    return x"
     assert indented(text) == "    SOURCE = r'''\nint f() {\n}\n'''\n\n\n    def g(x):\n        return x"
+
+
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_kernels_of_a_piece_are_built_and_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path))
+    text = BRANCHES.replace("torch.relu(self.up(x) * self.factor)", "torch.tanh(torch.relu(self.up(x) * self.factor) + 1.0) * 2.0")
+    text = text.replace("torch.randn(6, 16)", "torch.randn(128, 256)").replace("return [16]", "return [256]")
+    space = graph.space(models.task(tmp_path, text, mode="eval"))
+    fused = next(action for action in space.actions(space.start) if action.technique == "fuse_cpp")
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(space.candidate([fused]).source.text, "optimized.py", "exec"), names)
+    assert list(tmp_path.glob("*.so")), "no kernel was built"
+    old, new = names["Model"](256).eval(), names["ModelNew"](256).eval()
+    new.load_state_dict(old.state_dict())
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for factor in (1.0, -1.0):
+            x = factor * torch.rand(128, 256)
+            torch.testing.assert_close(new(x)[0], old(x)[0], rtol=1e-4, atol=1e-5)
