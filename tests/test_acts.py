@@ -20,7 +20,7 @@ from warpwright.base import Action, Candidate, Task
 from warpwright.domains import graph
 from warpwright.tasks import taskfile
 
-KINDS = ("eager", "compile", "rewritten", "kernels", "compiled_graph", "scheduled")
+KINDS = ("eager", "compile", "rewritten", "kernels", "compiled_graph", "scheduled", "pieces")
 CUDA_KINDS = ("cuda_graph", "recorded", "recorded_original")
 
 
@@ -46,6 +46,15 @@ def rewritten(task: Task, target: str = "cpu", fuse: bool = False) -> Candidate:
         ir = space.apply(ir, legal[0])
     assert {"fold_parameters"} <= {a.technique for a in recipe}, "the model has to have folded state"
     return space.candidate(recipe)
+
+
+# A part with two operators is a piece of a model that looks at values; one with a single operator is not.
+PART = '''class Gemm(nn.Linear):
+    def forward(self, x):
+        return torch.tanh(super().forward(x) * 0.5)
+
+
+'''
 
 
 def text_of(kind: str, task: Task) -> str:
@@ -76,8 +85,10 @@ def program(kind: str, folder: Path, texts: dict[str, str]) -> ModuleType:
     if kind not in texts:
         path = folder / "task.py"
         # a model that looks at values or addresses is not captured: what is left is to schedule the original's own forward
-        look = {"scheduled": "torch.nonzero(x).tolist()", "recorded_original": "assert x.data_ptr() % 2 == 0"}.get(kind)
-        path.write_text(acts.MODEL if look is None else acts.MODEL.replace("        x = self.drop", f"        {look}\n        x = self.drop"))
+        looks = {"recorded_original": "assert x.data_ptr() % 2 == 0", "pieces": "x = -x if x.sum().item() > 1e6 else x"}
+        look = {"scheduled": "torch.nonzero(x).tolist()", **looks}.get(kind)
+        text = acts.MODEL if look is None else acts.MODEL.replace("        x = self.drop", f"        {look}\n        x = self.drop")
+        path.write_text(text.replace("class Model(", f"{PART}class Model(").replace("nn.Linear(", "Gemm(") if kind == "pieces" else text)
         texts[kind] = text_of(kind, taskfile.describe(path, mode="eval"))
     file = folder / f"optimized_{kind}.py"
     file.write_text(texts[kind])

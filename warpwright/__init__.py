@@ -35,7 +35,8 @@ def optimize(
     module: torch.nn.Module | Callable[..., Any], args: Sequence[Any] | torch.Tensor = (), kwargs: Mapping[str, Any] | None = None, *,
     budget: str = "60s", search: str = "ladder", target: str | None = None, precision: Precision = "strict",
     mode: Mode | None = None, baselines: Sequence[str] = (), seed: int = 0, out: str | Path | None = None,
-    archive: str | Path = ".warpwright/archive.db", again: bool = False, calibrate: bool = False, backward: bool = False, progress: bool = True,
+    archive: str | Path = ".warpwright/archive.db", again: bool = False, calibrate: bool = False, backward: bool = False,
+    shapes: Sequence[Mapping[str, Sequence[Any]]] = (), examples: Sequence[Any] = (), progress: bool = True,
     callback: Callable[[Record], None] | None = None,
 ) -> Result:  # fmt: skip
     """Make `module(*args, **kwargs)` faster within `budget`; return the result, whose `module` is verified against the original.
@@ -60,6 +61,8 @@ def optimize(
         again: measure although the archive has the answer of an earlier run.
         calibrate: verify with drawn, well-scaled parameters: for a network that was never trained, whose outputs hardly depend on its inputs.
         backward: make a training step faster, forward and backward together: the gradients are verified as the results are.
+        shapes: sizes of the arguments by name, such as [{"x": [1, 128]}, {"x": [[8, 64], 128]}] with a range: verified and timed in each.
+        examples: more example arguments, of the same shapes, for a model that branches on values: with them it takes its other branches.
         progress: show what is being done, on standard error.
         callback: is given each record as soon as there is one.
     """
@@ -68,7 +71,8 @@ def optimize(
 
     return front.optimize(
         module, args, kwargs, budget=budget, search=search, target=target, precision=precision, mode=mode, baselines=baselines, seed=seed, out=out,
-        archive=archive, again=again, calibrate=calibrate, backward=backward, progress=progress, callback=callback, began=began,
+        archive=archive, again=again, calibrate=calibrate, backward=backward, shapes=shapes, examples=examples, progress=progress,
+        callback=callback, began=began,
     )  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def _reason(done: run.Run, measured: bool) -> str:
         return f"not captured, so only changes to the program as a whole were tried: {done.limited}"
     if done.outcome.interrupted:
         return "interrupted"
-    return "" if measured else done.outcome.stopped
+    return done.note if measured else done.outcome.stopped
 
 
 def folder_of(task: Task) -> Path:

@@ -267,6 +267,8 @@ class Measurement:
     """Cold cache, rounds, clocks seen, flush bytes, call overhead subtracted, floor in seconds. `regime`: the one that all else here is of."""
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     """By name; empty in records from before there were several."""
+    shapes: Mapping[str, Regime] = field(default_factory=dict)
+    """By the declared shape, for a task that declares some; the times above are those of the shape with the least speed-up."""
 
 
 @dataclass(frozen=True)
@@ -405,6 +407,7 @@ def _read_measurement(cls: type[Measurement], data: Mapping[str, Any]) -> Measur
         "baselines": {name: from_json(Timing, t) for name, t in data["baselines"].items()},
         "interval": (data["interval"][0], data["interval"][1]),
         "regimes": {name: from_json(Regime, regime) for name, regime in data.get("regimes", {}).items()},
+        "shapes": {name: from_json(Regime, shape) for name, shape in data.get("shapes", {}).items()},
     }
     return _read_plain(cls, {**data, **changed})  # type: ignore[no-any-return]
 

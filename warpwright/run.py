@@ -102,6 +102,8 @@ class Run:
     outcome: Outcome
     limited: str
     """Why the program could not be read, so that only changes to it as a whole were tried; "" for one that was."""
+    note: str = ""
+    """What the reader should know of how it was read."""
 
 
 def run_task(
@@ -140,7 +142,7 @@ def run_task(
             with opened as evaluator:
                 now_doing("reading the program")
                 space = open_space(task, settings.device)
-                run = replace(run, limited=space.limited)
+                run = replace(run, limited=space.limited, note=space.note)
                 search = model_search(settings, archive) if settings.search in MODEL_SEARCHES else settings.search
                 outcome = optimize(
                     task, space, evaluator, search, limited, archive, Course(on_record, should_stop, settings.seed, deadline=plan)

@@ -137,6 +137,9 @@ class Space(Generic[IR]):
     limited: str = ""
     """Why the program could not be read, so that only changes to it as a whole are in this space; "" for a program that was."""
 
+    note: str = ""
+    """What the reader of a result should know of how the program was read."""
+
     draw: Callable[[IR, Random], Action | None] | None = None
     """Draws one legal action, None where it finds none soon: for spaces whose legal actions are too many to list at each step."""
 

@@ -312,3 +312,86 @@ def test_as_a_backend_of_torch_compile() -> None:
     assert len(MADE) == 1 and MADE[0].evaluated
     compiled(x).sum().backward()  # gradients take the original
     assert module[0].weight.grad is not None
+
+
+class Gate(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.gate, self.up = torch.nn.LayerNorm(8), torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.norm(x)
+        return x + torch.nn.functional.silu(self.gate(h)) * self.up(h)
+
+
+def test_a_training_step_is_optimized_through_the_front_door() -> None:
+    """What comes back is in training mode, gives the original's gradients without a warning, and is trained by an optimizer."""
+    model, x = Gate(), torch.randn(6, 8)
+    result = optimize(model, (x,), backward=True)
+    assert result.verdict == "FASTER" and any(step.startswith("differentiate") for step in result.recipe), result.recipe
+    assert result.module.training and "with the gradients of parameters and inputs" in result.explain()
+    torch.testing.assert_close(trained(result.module, x), trained(copy.deepcopy(model).train(), x))
+
+
+def trained(model: torch.nn.Module, x: torch.Tensor) -> list[Any]:
+    """Return the losses of three steps, the gradients of the last one, and what it left."""
+    given, losses = x.clone().requires_grad_(), []
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = model(given).square().mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+    return [losses, given.grad, [parameter.grad for parameter in model.parameters()], dict(model.state_dict())]
+
+
+def test_a_model_with_a_parametrization_is_saved_as_its_graph() -> None:
+    """torch pickles no module whose parameters are computed (weight_norm, spectral_norm, one's own)."""
+    model = network().eval()
+    torch.nn.utils.parametrizations.weight_norm(model[0])
+    x = torch.randn(3, 8)
+    result = optimize(model, (x,))
+    assert result.verdict == "FASTER"
+    same(result.module, model, x)
+    with torch.no_grad():
+        for one in (model, result.module):
+            one.load_state_dict({name: 1.5 * tensor for name, tensor in model.state_dict().items()} if one is model else model.state_dict())
+    same(result.module, model, x)
+
+
+class Choosing(torch.nn.Module):
+    """A branch on values between two parts, the second of which other examples take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = network(), network()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x) if x.mean().item() > 5 else self.second(-x)
+
+
+def test_a_model_that_branches_on_values_is_optimized_in_its_parts() -> None:
+    model, high, low = Choosing().eval(), torch.rand(6, 8) + 9.0, torch.rand(6, 8)
+    result = optimize(model, (high,), examples=[(low,)])
+    assert result.verdict == "FASTER" and "not captured whole" in result.reason and "first, second" in result.reason
+    for x in (high, low):
+        same(result.module, model, x)
+        same(pickle.loads(pickle.dumps(result.module)), model, x)
+    part = pickle.loads(pickle.dumps(result.module.first))
+    same(part, model.first, high)
+    with pytest.raises(UsageError, match="more examples of the same shapes"):
+        optimize(model, (high,), examples=[(low[:2],)])
+
+
+def test_declared_shapes_have_programs_of_their_own() -> None:
+    model, x = network().eval(), torch.randn(3, 8)
+    result = optimize(model, (x,), shapes=[{"input": [5, 8]}, {"input": [[1, 4], 8]}])
+    for size in (5, 1, 3, 4):
+        same(result.module, model, torch.randn(size, 8))
+    with torch.no_grad(), pytest.warns(RuntimeWarning, match="optimize it for this shape"):
+        result.module(torch.randn(2, 8))
+    with pytest.raises(UsageError, match="a list of shapes"):
+        optimize(model, (x,), shapes={"input": [5, 8]})

@@ -20,6 +20,7 @@ from warpwright.reports.progress import Progress
 from warpwright.run import TIMING_SHARE, Settings
 from warpwright.search import MODEL_SEARCHES, SEARCHES
 from warpwright.targets import TARGETS
+from warpwright.tasks import shapes
 from warpwright.timing.regimes import REGIMES
 
 FAR = 1.25
@@ -156,6 +157,7 @@ def _options(given: Arguments) -> Options:
     given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None), "harness": getattr(given, "harness", None)}
     options: dict[str, Scalar] = {name: value for name, value in given_files.items() if value}
     options |= {name: True for name in ("calibrate", "backward") if getattr(given, name)}
+    options |= {shapes.OPTION: _declared(given.shapes)} if given.shapes else {}
     for text in given.option:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
@@ -166,6 +168,14 @@ def _options(given: Arguments) -> Options:
             parsed = value
         options[name] = parsed if isinstance(parsed, bool | int | float | str) else value
     return tuple(options.items())
+
+
+def _declared(file: str) -> str:
+    """Return the declared shapes that a JSON file holds."""
+    try:
+        return shapes.option(json.loads(Path(file).read_text()))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"expected a JSON file of shapes, saw {file}: {error}", 'as in [{"x": [1, 128]}, {"x": [[1, 64], 128]}]') from error
 
 
 def _device(given: Arguments) -> str:
@@ -292,6 +302,7 @@ def _task_options() -> argparse.ArgumentParser:
     options.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="what the task's domain reads; may be given again")
     options.add_argument("--calibrate", action="store_true", help="judge with drawn, well-scaled parameters: for a network never trained")
     options.add_argument("--backward", action="store_true", help="training steps: forward and backward together, gradients verified too")
+    options.add_argument("--shapes", metavar="FILE", help="JSON: sizes of inputs, or ranges of them, each verified and timed (docs/shapes.md)")
     options.add_argument("--baselines", metavar="NAME,...", help="programs to be faster than (all that the device has)")
     return options
 

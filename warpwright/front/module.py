@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
+import functools
 import hashlib
 import importlib.util
 import logging
@@ -27,6 +28,7 @@ from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import Settings
 from warpwright.tasks import saved_module, training
+from warpwright.tasks import shapes as declared
 from warpwright.tasks.function_module import Function
 
 Mode = Literal["eval", "train", "as_is"]
@@ -38,19 +40,22 @@ def optimize(
     module: torch.nn.Module | Callable[..., Any], args: Sequence[Any] | torch.Tensor = (), kwargs: Mapping[str, Any] | None = None, *,
     budget: str = "60s", search: str = "ladder", target: str | None = None, precision: Precision = "strict", mode: Mode | None = None,
     baselines: Sequence[str] = (), seed: int = 0, out: str | Path | None = None, archive: str | Path = ARCHIVE, again: bool = False,
-    calibrate: bool = False, backward: bool = False, progress: bool = True, callback: Callable[[Record], None] | None = None,
-    began: float | None = None,
+    calibrate: bool = False, backward: bool = False,
+    shapes: Sequence[Mapping[str, Sequence[Any]]] = (), examples: Sequence[Any] = (), progress: bool = True,
+    callback: Callable[[Record], None] | None = None, began: float | None = None,
 ) -> Result:  # fmt: skip
     """Return what `warpwright.optimize` promises. The budget counts from `began` (`time.monotonic()`), or from now."""
     began = time.monotonic() if began is None else began
     Budget.parse(budget)  # before anything is written
     model = as_module(module)
     inputs, keywords = _arguments(args, kwargs)
+    others = [_arguments(example, None) for example in examples]
     options: Options = tuple((name, True) for name, wanted in (("calibrate", calibrate), ("backward", backward)) if wanted)
+    options = (*options, (declared.OPTION, declared.option(shapes))) if shapes else options
     mode = mode or ("train" if backward else "eval")
     settings = Settings(target or default_target(), search, budget, tuple(baselines), precision, seed=seed, options=options)
     with _in_mode(model, mode):
-        folder, saved = _save(model, inputs, keywords, out)
+        folder, saved = _save(model, saved_module.Example(inputs, keywords, tuple(others)), out)
         try:
             written = _run(settings, saved, folder, Path(archive), began, again, progress, callback)
         except TaskError as error:  # what cannot be judged is kept, as what cannot be made faster is
@@ -103,17 +108,17 @@ def _in_mode(model: torch.nn.Module, mode: Mode) -> Iterator[None]:
             part.training = training
 
 
-def _save(model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any], out: str | Path | None) -> tuple[Path, Path]:
+def _save(model: torch.nn.Module, example: saved_module.Example, out: str | Path | None) -> tuple[Path, Path]:
     """Write the task; return its folder and its file. Without `out`, a folder that holds another model of this name is left alone."""
     name = _name(model)
     file = f"{name}.pt"
     if out is not None:
         folder = make_folder(out)
-        saved_module.write(model, inputs, folder / file, keywords)
+        saved_module.write(model, example.inputs, folder / file, example.keywords, example.others)
         return folder, folder / file
     partial = make_folder(OUT) / f".{name}.{time.time_ns()}.pt"
     try:
-        saved_module.write(model, inputs, partial, keywords)
+        saved_module.write(model, example.inputs, partial, example.keywords, example.others)
         folder = _folder(name, file, partial)
         partial.replace(folder / file)
     finally:
@@ -174,9 +179,15 @@ def _class(path: str, entry: str) -> type[torch.nn.Module]:
     text = Path(path).read_bytes()
     name = f"warpwright_optimized_{hashlib.sha256(path.encode() + text).hexdigest()[:16]}"
     loaded = sys.modules.get(name) or _imported(path, name)
+    for kind in vars(loaded).values():  # that of the program, and those of its parts
+        if isinstance(kind, type) and issubclass(kind, torch.nn.Module) and kind.__module__ == name:
+            kind.__reduce_ex__ = functools.partialmethod(_reduced, path)  # type: ignore[assignment]
     found: type[torch.nn.Module] = getattr(loaded, entry)
-    found.__reduce_ex__ = lambda self, protocol: (_new, (path, entry), self.__getstate__())  # type: ignore[method-assign]
     return found
+
+
+def _reduced(module: torch.nn.Module, path: str, protocol: object) -> tuple[Any, ...]:
+    return _new, (path, type(module).__qualname__), module.__getstate__()  # type: ignore[no-untyped-call]
 
 
 def _imported(path: str, name: str) -> ModuleType:

@@ -125,6 +125,9 @@ class Result:
             lines += [f"{self.speedup:.2f}x [{low:.2f}, {high:.2f}] of the best of {', '.join(self.line['baselines'])}, on {self.line['device']}."]
         if self.line["reason"]:
             lines += [f"{self.line['reason']}."]
+        for name, shape in self.line["shapes"].items():
+            low, high = shape["interval"]
+            lines += [f"For {name}: {shape['speedup']:.2f}x [{low:.2f}, {high:.2f}] of {shape['best_baseline']}, {shape['verdict']}."]
         lines += [f"No time for {what}." for what in self.left_out]
         best = self.written.best
         if best is not None and not is_baseline(best):

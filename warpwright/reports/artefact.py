@@ -8,21 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpwright.base import BASELINE, Record, Regime, is_baseline
-from warpwright.domains.graph.template import TAIL, step_tail
+from warpwright.domains.graph.template import GUARDED, TAIL, step_tail
 from warpwright.tasks.saved_module import LOADED
 
 SELF_TEST = 'if __name__ == "__main__":'
-
-_GUARDED = '            assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"\n'
-"""In the self-test of a program with a guard, which a baseline has not."""
-
 
 def text(record: Record) -> str:
     """Return the file of a record's program. A module that was saved beside it is loaded from there, wherever the two are moved to."""
     program = _beside(record.candidate.source.text, Path(record.task.path))
     if SELF_TEST not in program and _has_inputs(program):
         tail = step_tail() if record.task.option("backward") else TAIL
-        tail = tail.replace(_GUARDED, "").replace("@DEVICE", record.candidate.target)
+        tail = tail.replace(GUARDED, "").replace("@DEVICE", record.candidate.target)
         program = f"{program.rstrip()}\n\n{tail}"
     return f"{header(record)}\n{program}"
 

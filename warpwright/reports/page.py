@@ -71,6 +71,7 @@ def _task(group: Sequence[Record], one: Mapping[str, Any], archive: str) -> str:
         parts += [
             _section("Baselines", _baselines(record, record.measurement)),
             _section("Ways of calling", _regimes(record.measurement)),
+            *([_section("Shapes", _shapes(record.measurement))] if record.measurement.shapes else []),
             _section("Intervals", _intervals(record.measurement)),
             _section("Roofline", _roofline(record.measurement)),
             _section("Recipe", _recipe(record, group)),
@@ -140,6 +141,17 @@ def _regimes(measured: Measurement) -> str:
     if not rows:
         return "<p>The record is from before there were several.</p>"
     return _table(["way", "#ours", "#best baseline", "#speed-up", "verdict in it", ""], rows) + "".join(why)
+
+
+def _shapes(measured: Measurement) -> str:
+    """Return a row for each declared shape."""
+    rows = []
+    for name, shape in measured.shapes.items():
+        low, high = shape.interval
+        best = f"{escape(shape.best_baseline)}, {plots.time_text(shape.baselines[shape.best_baseline])}"
+        gain = f"{shape.speedup:.2f}x, {low:.2f} to {high:.2f}"
+        rows.append([escape(name), plots.time_text(shape.candidate), best, gain, _verdict(shape.verdict)])
+    return _table(["shape", "#ours", "#best baseline", "#speed-up", "verdict in it"], rows)
 
 
 def _timing_row(name: str, timing: Timing, measured: Measurement) -> list[str]:

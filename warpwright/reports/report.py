@@ -50,6 +50,7 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "ours_ms": milliseconds(measured.candidate) if measured and timed else None,
         "regime": measured.conditions.get("regime", "single") if measured else None,
         "regimes": {name: in_regime(regime) for name, regime in measured.regimes.items()} if measured else {},
+        "shapes": {name: in_regime(shape) for name, shape in measured.shapes.items()} if measured else {},
         "device": speaking.device if speaking is not None else None,
         "record": speaking.key if speaking is not None else None,
         "left_out": [],
@@ -243,6 +244,10 @@ def print_table(said: Sequence[Line], console: Console) -> None:
     for one in said:
         if one["reason"]:
             console.print(Text(f"{one['task']}: {one['status']}: {one['reason']}"))
+        for name, shape in (one.get("shapes") or {}).items():
+            low, high = shape["interval"]
+            gain = f"{shape['speedup']:.2f}x [{low:.2f}, {high:.2f}] of {shape['best_baseline']}"
+            console.print(Text(f"{one['task']}: {name}: {shape['ours_ms']:.3g} ms, {gain}, {shape['verdict']}"))
         for what in one.get("left_out", ()):
             console.print(Text(f"{one['task']}: no time for {what}"))
     if len(said) > 1:

@@ -12,7 +12,9 @@ from warpwright.base import Task, target_of
 from warpwright.errors import UsageError
 from warpwright.space import Evaluator, Measuring, Target
 from warpwright.targets.baselines import BASELINES, baselines, names_for
+from warpwright.targets.shapes import ShapesEvaluator
 from warpwright.targets.versions import versions
+from warpwright.tasks.shapes import OPTION as SHAPES
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ def evaluator(task: Task, device: str, measuring: Measuring) -> AbstractContextM
     name = target_of(device)
     if name not in TARGETS:
         raise UsageError(f"expected a target, saw {device!r}", f"choose one of {', '.join(TARGETS)}")
+    if task.option(SHAPES):
+        return ShapesEvaluator(task, device, measuring, TARGETS[name].evaluator)
     return TARGETS[name].evaluator(task, device, measuring)
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Mode = Literal["as_is", "train", "eval"]
 
 
+_LATER = ("calibrate", "backward", "shapes", "sizes")
+
+
 @dataclass(frozen=True)
 class Form:
     """How a task's file is read as a torch program: the options of a task that say so."""
@@ -38,6 +41,10 @@ class Form:
     """Programs are judged with drawn, well-scaled parameters in place of those that the constructor leaves (`calibrate.py`)."""
     backward: bool = False
     """The program is a training step: forward and backward together (`training.py`)."""
+    shapes: str = ""
+    """Declared sizes of the inputs (`shapes.py`); the program itself has the example's."""
+    sizes: str = ""
+    """The inputs are in one of the declared sizes."""
 
     @classmethod
     def of(cls, task: Task) -> Form:
@@ -48,7 +55,7 @@ class Form:
     @property
     def options(self) -> Options:
         """The same as a task's options; what came later is among them only where it is used, so that archived keys stay."""
-        return tuple((name, value) for name, value in vars(self).items() if name not in ("calibrate", "backward") or value)
+        return tuple((name, value) for name, value in vars(self).items() if name not in _LATER or value)
 
 
 @dataclass(frozen=True)

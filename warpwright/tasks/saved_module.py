@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ LOADED = "_FILE = torch.load({place}, weights_only=False)"
 TEXT = '''"""A module saved by warpwright, and inputs drawn from the values of its example inputs."""
 import copy
 import io
+import random
 import sys
 
 import torch
@@ -39,8 +41,8 @@ if isinstance(_SAVED["module"], torch.fx.GraphModule):  # whose own call looks f
     def _train(self, mode=True):
         if mode is not _MODE:
             raise RuntimeError(
-                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because its class is defined in a script: "
-                "for the other mode move the class into a module of its own and optimize it again"
+                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because it cannot be pickled: its class is defined in a "
+                "script, or its parameters are computed (parametrizations); for the other mode optimize it again in that mode"
             )
         return torch.nn.Module.train(self, mode)
 
@@ -77,7 +79,9 @@ def _fresh(value):
 
 
 def get_inputs():
-    return list(torch.utils._pytree.tree_map(_fresh, _SAVED["inputs"]))
+    others = _SAVED.get("others", [])
+    place = random.randrange(1 + len(others)) if others else 0
+    return list(torch.utils._pytree.tree_map(_fresh, [_SAVED["inputs"], *others][place]))
 
 
 def get_init_inputs():
@@ -86,18 +90,38 @@ def get_init_inputs():
 """The task in KernelBench form; `path` is the file."""
 
 
-def write(module: torch.nn.Module, inputs: Sequence[Any], path: str | os.PathLike[str], keywords: Mapping[str, Any] | None = None) -> None:
-    """Write `module` and its example inputs, positional and by keyword, as a task file (suffix .pt) that `describe` reads."""
+Call = tuple[Sequence[Any], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Example:
+    """Example arguments of a call, positional and by keyword."""
+
+    inputs: Sequence[Any]
+    keywords: Mapping[str, Any]
+    others: Sequence[Call] = ()
+    """More of them, of the same shapes."""
+
+
+def write(
+    module: torch.nn.Module, inputs: Sequence[Any], path: str | os.PathLike[str], keywords: Mapping[str, Any] | None = None,
+    others: Sequence[Call] = (),
+) -> None:  # fmt: skip
+    """Write `module` and its example inputs, positional and by keyword, as a task file (suffix .pt) that `describe` reads.
+
+    `others`: more example inputs, one of which a call may be drawn from as well.
+    """
     import torch
 
     inputs, names = in_order(module, inputs, keywords or {})
+    more = [_alike(inputs, in_order(module, *other)[0]) for other in others]
     file = Path(path)
     if file.suffix != ".pt":
         raise TaskError(f"expected a file name that ends in .pt, saw {file.name!r}", "write(module, inputs, 'task.pt')")
     saved = io.BytesIO()
     program = _importable(module, list(inputs), names)
     try:
-        torch.save({"module": program, "inputs": list(inputs)}, saved)
+        torch.save({"module": program, "inputs": list(inputs), **({"others": more} if more else {})}, saved)
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         raise TaskError(f"{type(module).__name__} cannot be saved: {error}", "define its class in a module of its own") from error
     folders = [folder for folder in sys.path if folder]
@@ -106,6 +130,16 @@ def write(module: torch.nn.Module, inputs: Sequence[Any], path: str | os.PathLik
     whole = io.BytesIO()  # a file's own name would become part of its bytes, and of the task's identity
     torch.save({"sys_path": folders, "saved": saved.getvalue(), **about}, whole)
     file.write_bytes(whole.getbuffer())
+
+
+def _alike(inputs: list[Any], other: list[Any]) -> list[Any]:
+    """Return another example; raise TaskError for one of other shapes or types."""
+    from torch.utils import _pytree as pytree
+
+    forms = [[(getattr(leaf, "shape", None), getattr(leaf, "dtype", type(leaf))) for leaf in pytree.tree_leaves(one)] for one in (inputs, other)]
+    if forms[0] != forms[1]:
+        raise TaskError(f"expected more examples of the same shapes and types, {forms[0]}, saw {forms[1]}", "declare other shapes with shapes=")
+    return other
 
 
 def _modules(module: torch.nn.Module) -> set[str]:
@@ -146,13 +180,15 @@ def in_order(module: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[s
 
 
 def _importable(module: torch.nn.Module, inputs: list[Any], names: Sequence[str] = ()) -> torch.nn.Module:
-    """Return `module`, or its exported graph where a class of it lives in a script or notebook that other processes cannot import."""
+    """Return `module`, or its exported graph where a class of it lives in a script or notebook that other processes cannot import, or parameters of
+    it are computed."""
     import torch
 
     from warpwright.tasks.function_module import Function
 
     local = {type(part).__module__ for part in module.modules()} & {"__main__", "__mp_main__"}
-    if not local and not any(isinstance(part, Function) and not part.importable for part in module.modules()):
+    computed = any(torch.nn.utils.parametrize.is_parametrized(part) for part in module.modules())  # which torch does not pickle
+    if not local and not computed and not any(isinstance(part, Function) and not part.importable for part in module.modules()):
         return module
     try:
         args, kwargs = ((), dict(zip(names, inputs, strict=True))) if names else (tuple(inputs), {})
@@ -163,7 +199,8 @@ def _importable(module: torch.nn.Module, inputs: list[Any], names: Sequence[str]
         graph.set_codegen(graph_module.graph._codegen)
         return torch.fx.GraphModule(graph_module, graph)
     except Exception as error:  # torch.export documents no common base for what it raises
-        raise TaskError(
-            f"the class of {type(module).__name__} is defined in the running script, and torch.export cannot read it: {error}",
-            "move the class into a module of its own, which other processes can import",
-        ) from error
+        if computed:
+            said, remedy = "has parametrized parameters, which cannot be saved", "take them off with remove_parametrizations"
+        else:
+            said, remedy = "is defined in the running script", "move the class into a module of its own, which other processes can import"
+        raise TaskError(f"the class of {type(module).__name__} {said}, and torch.export cannot read it: {error}", remedy) from error

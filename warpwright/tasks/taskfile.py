@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
+import json
 import os
 import re
 import zipfile
@@ -28,13 +29,14 @@ from typing import Literal
 from warpwright.base import Options, Precision, Task, digest
 from warpwright.errors import TaskError
 from warpwright.tasks import saved_module, sources, training
+from warpwright.tasks import shapes as declared_shapes
 from warpwright.tasks.mark import task
 from warpwright.tasks.reference import Form, Mode, Reference, call, parse, run_text, seed_all
 from warpwright.tasks.scaling import scale_text
 
 __all__ = ["OPTIONS", "Form", "Mode", "Reference", "call", "changed", "describe", "entries", "load", "run_text", "source_text", "task"]
 
-OPTIONS = frozenset({"entry", "scale", "mode", "precision", "special_values", "calibrate", "backward"})
+OPTIONS = frozenset({"entry", "scale", "mode", "precision", "special_values", "calibrate", "backward", "shapes"})
 """What `describe` takes besides the file."""
 
 _FORMS = "a task file has a class Model with get_inputs() and get_init_inputs(), or a function under @warpwright.task(inputs=...)"
@@ -52,6 +54,7 @@ def describe(
     special_values: bool | None = None,
     calibrate: bool = False,
     backward: bool = False,
+    shapes: str = "",
 ) -> Task:
     """Return the task that the file at `path` defines. `entry` picks a class or function by name where the file has several.
 
@@ -60,7 +63,10 @@ def describe(
     file = Path(path).resolve()
     if not scale > 0:
         raise TaskError(f"expected a scale above 0, saw {scale}", "write --scale 0.1 for about a tenth of the sizes")
-    form = Form(mode=mode, scale=float(scale), calibrate=bool(calibrate), backward=bool(backward))
+    if shapes and backward:
+        raise TaskError("expected --backward or declared shapes, saw both", "optimize the training step at each shape by itself")
+    declared = declared_shapes.option(json.loads(shapes)) if shapes else ""
+    form = Form(mode=mode, scale=float(scale), calibrate=bool(calibrate), backward=bool(backward), shapes=declared)
     if _is_saved_module(file):
         form = replace(form, loader="module", entry="")
         return Task(file.stem, str(file), "graph", precision, bool(special_values), _digest_bytes(file), form.options)
@@ -197,6 +203,7 @@ def source_text(task: Task) -> str:
     form = Form.of(task)
     text = _plain_text(task, form)
     scaled = text if form.scale == 1.0 else scale_text(text, form.scale, task.path).text
+    scaled = f"{scaled.rstrip()}\n{declared_shapes.text_of(form.sizes)}" if form.sizes else scaled
     return f"{scaled.rstrip()}\n{training.TEXT}" if form.backward else scaled
 
 

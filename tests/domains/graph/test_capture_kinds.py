@@ -42,6 +42,8 @@ class Regions(nn.Module):
             low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
         with torch.autocast("cpu", enabled=False):
             y = (x.float() - low) / (high - low)
+        with torch.autocast(x.device.type, enabled=False):  # as models are written that run anywhere
+            y = y * 2.0 if not torch.is_autocast_enabled(x.device.type) else y
         return y, high
 
 
@@ -124,6 +126,18 @@ def test_the_generated_file_passes_its_own_test(kind: str, tmp_path: Path) -> No
     names["self_test"]()
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_one_tensor_given_twice_is_two_inputs(device: str) -> None:
+    class Both(nn.Module):
+        def forward(self, a, b, c):
+            return a * 2 + b - c[0]
+
+    x = torch.randn(3, device=device)
+    ir = from_module(Both(), [x, x, (x,)])
+    given = [torch.randn(3), torch.randn(3), (torch.randn(3),)]
+    torch.testing.assert_close(run(ir, given, {}), Both()(*given))
+
+
 def test_what_is_written_and_read_is_written_once_and_last() -> None:
     make, inputs = KINDS["cache"]
     ir = from_module(make(), inputs())
@@ -145,6 +159,24 @@ def test_what_cannot_be_captured_is_said(forward: Callable[..., Any], reason: st
     model = type("Model", (nn.Module,), {"forward": forward})()
     with pytest.raises(CaptureError, match=reason):
         from_module(model, [torch.randn(3, 4)])
+
+
+@pytest.mark.parametrize(("kind", "norm", "check"), [(torch.bool, True, True), (torch.float32, False, True), (torch.bool, False, False)], ids=str)
+def test_what_an_encoder_pads_is_as_eager_has_it(kind: torch.dtype, norm: bool, check: bool) -> None:
+    """In eval mode without gradients nn.TransformerEncoder gives zeros at the end of a sequence, and only there."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8) if norm else None, mask_check=check).eval()
+    x, lengths = torch.randn(3, 5, 8), torch.tensor([5, 2, 4])
+    ends = torch.arange(5) >= lengths[:, None]
+    given = [x, None, torch.zeros(3, 5, dtype=kind)]
+    ir = from_module(copied(model), given)
+    state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    masks = [ends, torch.zeros_like(ends), ends.flip(1), ends.clone().index_fill_(0, torch.tensor([1]), True)]
+    with torch.no_grad():
+        for mask in masks:
+            given[2] = mask if kind == torch.bool else torch.zeros(3, 5).masked_fill(mask, -torch.inf)
+            torch.testing.assert_close(run(ir, given, state), model(*given), rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 def _under_autocast(x: torch.Tensor) -> bool:

@@ -97,10 +97,20 @@ class _Watch:
     @staticmethod
     def of(model, verified=None):
         """Return what is kept of this model; a new one for a copy of another, and for one that was altered since."""
-        watch = model.__dict__.get("_watch")
+        name = "_watch" if verified is None else verified.get("watch", "_watch")
+        watch = model.__dict__.get(name)
         if watch is None or watch.owner() is not model or watch.changed():
-            watch = model.__dict__["_watch"] = _Watch(model, verified)
+            watch = model.__dict__[name] = _Watch(model, verified)
         return watch
+
+    @staticmethod
+    def shaped(leaves, verified):
+        """Are these inputs of the verified shapes, and equal to the verified numbers?"""
+        wanted = verified["inputs"]
+        return leaves is not None and len(leaves) == len(wanted) and all(
+            getattr(leaf, "shape", None) == form[0] if len(form) > 1 else not hasattr(leaf, "shape") and leaf == form[0]
+            for leaf, (_, *form) in zip(leaves, wanted, strict=False)
+        )
 
     def changed(self):
         """Has the model other parts, attributes or numbers than when it was taken down?"""
@@ -376,8 +386,8 @@ class ModelNew(Model):
     def forward(self, *args, **kwargs):
         if torch.compiler.is_compiling():
             return super().forward(*args, **kwargs)
-        watch = _Watch.of(self, VERIFIED)
         leaves = _arranged(Model.forward, args, kwargs, 1)
+        watch = _Watch.of(self, VERIFIED)
         misfit = watch.misfit(leaves)
         if misfit is not None:
             watch.tell(*misfit)
@@ -389,7 +399,7 @@ class ModelNew(Model):
         return _Watch.of(self, VERIFIED).misfit(leaves) is None
 
     def _apply(self, *args, **kwargs):
-        self.__dict__.pop("_watch", None)  # which would keep the memory of tensors that move away
+        self.__dict__.pop(VERIFIED.get("watch", "_watch"), None)  # which would keep the memory of tensors that move away
         return super()._apply(*args, **kwargs)
 
     def folded(self):
@@ -398,7 +408,7 @@ class ModelNew(Model):
 
     def refresh(self):
         """Forget the folded values."""
-        self.__dict__.pop("_watch", None)
+        self.__dict__.pop(VERIFIED.get("watch", "_watch"), None)
 
 
 

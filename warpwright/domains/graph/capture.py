@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,10 +19,11 @@ from warpwright.domains.graph import results
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
-from warpwright.domains.graph.tracing import Traced, arrays_as_literals, inlined
+from warpwright.domains.graph.tracing import Traced, arrays_as_literals, autocast_of_meta, inlined
 from warpwright.errors import CaptureError
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
+from warpwright.tasks.padding import padded_as_on_devices
 
 _ROLES = {
     InputKind.USER_INPUT: "input",
@@ -46,12 +49,13 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
     """
     if any(tensor.device.type != "meta" for tensor in (*model.parameters(), *model.buffers())):
         model = copied(model).to("meta")
-    arguments = pytree.tree_map(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x, tuple(inputs))
+    arguments = pytree.tree_map(_own_meta(), tuple(inputs))
     leaves = pytree.tree_leaves(arguments)
     other = next((leaf for leaf in leaves if not isinstance(leaf, torch.Tensor | bool | int | float | str | None)), None)
     if other is not None:
         raise CaptureError(f"an input is a {type(other).__name__}, which a call may write: expected tensors, numbers and containers of them")
-    program, structure = _export(model, arguments, gradients)
+    with padded_as_on_devices():
+        program, structure = _export(model, arguments, gradients)
     graph, roles = _own_graph(program)
     try:
         make_functional(graph)
@@ -83,6 +87,22 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
     )
 
 
+def _own_meta() -> Callable[[Any], Any]:
+    """Return what gives each leaf as a meta tensor of its own: one given twice would be read as one input, and later calls may give two."""
+    made: dict[int, torch.Tensor] = {}
+
+    def own(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        meta = leaf.to("meta")
+        if id(meta) in made:
+            meta = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
+        made[id(meta)] = meta
+        return meta
+
+    return own
+
+
 def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool) -> tuple[torch.export.ExportedProgram, Any]:
     """Return the exported program with flat results, and the structure of what the model returns."""
     structures: list[Any] = []
@@ -97,10 +117,11 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool)
     previous = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # export logs the graph of a failure before raising it
     try:
-        with warnings.catch_warnings(), torch.set_grad_enabled(gradients):
+        # on failure torch prints the graph; and what the model prints is no news while it is read
+        with _silence(), warnings.catch_warnings(), torch.set_grad_enabled(gradients):
             warnings.simplefilter("ignore")
             model.__dict__["forward"] = flat
-            with Traced(), arrays_as_literals():
+            with Traced(), arrays_as_literals(), autocast_of_meta():
                 return torch.export.export(model, arguments), structures[-1]
     except CaptureError:
         raise
@@ -109,6 +130,12 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool)
     finally:
         logging.disable(previous)
         model.__dict__.pop("forward") if own is None else model.__dict__.update(forward=own)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warpwright import deadline
 from warpwright.base import Scalar, Task
 from warpwright.space import Space
-from warpwright.tasks import taskfile
+from warpwright.tasks import shapes, taskfile
 
 if TYPE_CHECKING:
+    from warpwright.domains.graph.assembly import Assembly
     from warpwright.domains.graph.ir import GraphIR
+    from warpwright.domains.graph.lower import Original
 
 name = "graph"
 
@@ -29,8 +32,11 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
     return taskfile.describe(path, **options)  # type: ignore[arg-type]
 
 
-def space(task: Task, target: str = "cpu") -> Space[GraphIR]:
-    """Return the search space of a task on `target` (cpu or cuda). What cannot be captured has schedule techniques only."""
+def space(task: Task, target: str = "cpu") -> Space[Any]:
+    """Return the search space of a task on `target` (cpu or cuda).
+
+    What cannot be captured whole has the techniques in its parts; where no part can be captured either, schedules of the whole alone.
+    """
     deadline.load(*LOADED)
     from warpwright.domains.graph import cost_model
     from warpwright.domains.graph.capture import capture
@@ -42,8 +48,43 @@ def space(task: Task, target: str = "cpu") -> Space[GraphIR]:
     reference = taskfile.load(task)
     form = taskfile.Form.of(task)
     original = Original(task.name, reference.source_text, tuple(reference.init_inputs), form.mode, target)
-    start = capture_step(reference) if form.backward else capture(reference)
+    declared = [taskfile.load(one) for one in shapes.tasks(task)]
+    starts = [capture_step(reference)] if form.backward else [capture(one) for one in declared or [reference]]
+    start = next((one for one in starts if one.unreadable), starts[0])
+    if declared or (start.unreadable and not form.backward):
+        assembled = _assembled(starts, declared or [reference], original)
+        if assembled is not None:
+            return assembled
+        start = replace(start, unreadable=f"{start.unreadable}; nor was a part of it that has two operators or more")
     return Space(
         start, techniques(target, form.backward), lambda ir, actions: lower(ir, actions, original),
         estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words,
     )  # fmt: skip
+
+
+def _assembled(starts: Sequence[GraphIR], references: Sequence[taskfile.Reference], original: Original) -> Space[Assembly] | None:
+    """Return the space of several programs: the model's in each declared shape, or those of its parts; None where no part was captured."""
+    from warpwright.domains.graph import assembly, assembly_text, pieces
+    from warpwright.domains.graph.lower import program_text
+    from warpwright.domains.graph.techniques import techniques
+
+    reason = next((start.unreadable for start in starts if start.unreadable), "")
+    distinct = {program_text(one, original): one for one in starts} if not reason else {}
+    whole = assembly.Assembly((assembly.Piece(assembly.WHOLE, tuple(distinct.values())),))
+    start = pieces.assemble(references, original, reason) if reason else whole
+    if not start.pieces:
+        return None
+    places = [path for piece in start.pieces for path in piece.paths]
+    return Space(
+        start, tuple(map(assembly.InPieces, techniques(original.target))), lambda ir, actions: assembly_text.lower(ir, actions, original),
+        estimate=lambda ir: assembly.seconds(ir, original.target), words=assembly.words,
+        note=f"not captured whole ({reason}): only {len(places)} parts are changed, {_some(places)}" if reason else "",
+    )  # fmt: skip
+
+
+MOST_NAMED = 6
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

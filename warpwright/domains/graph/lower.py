@@ -33,6 +33,10 @@ class Original:
     init_inputs: tuple[Any, ...] = ()
     mode: str = "as_is"
     target: str = "cpu"
+    part: bool = False
+    """It is a part of a model, whose class takes the place of the part's own when the model is constructed."""
+    after: int = 0
+    """Programs for other calls of the same model that are tried first: only the first of all says why none fits."""
 
 
 def lower(ir: GraphIR, actions: Sequence[Action], original: Original) -> Candidate:
@@ -44,14 +48,19 @@ def lower(ir: GraphIR, actions: Sequence[Action], original: Original) -> Candida
 
 def _file(ir: GraphIR, actions: tuple[Action, ...], original: Original) -> str:
     alias = template.functional_alias(original.text)
-    head = [_head(ir, actions, original), original.text.rstrip("\n"), "", "", template.RULER]
-    head += [f"import torch\nimport torch.nn.functional as {alias}", "", ""]
+    top = [head(ir.assumptions, actions, original), original.text.rstrip("\n"), "", "", template.RULER]
+    top += [f"import torch\nimport torch.nn.functional as {alias}", "", ""]
     rest = _unreadable_class(ir, original) if ir.unreadable else _graph_parts(ir, original)
     text = "\n".join(rest)
     if alias != "F":
         text = re.sub(r"\bF\.", f"{alias}.", text)
     tail = template.TAIL if ir.training is None else f"{training.NEW_TEXT}\n{template.step_tail()}"
-    return "\n".join([*head, text, tail.replace("@DEVICE", original.target)])
+    return "\n".join([*top, text, tail.replace("@DEVICE", original.target)])
+
+
+def program_text(ir: GraphIR, original: Original) -> str:
+    """Return what stands between the original and the self-test, without `template.watch()`."""
+    return "\n".join(part for part in _graph_parts(ir, original) if part != template.watch())
 
 
 def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
@@ -93,11 +102,13 @@ def _training_parts(ir: GraphIR, original: Original) -> list[str]:
     return [*head, *made.lines, *table, *_class(ir, original, call), *template.class_tail(folds=False)]
 
 
-def _head(ir: GraphIR, actions: tuple[Action, ...], original: Original) -> str:
+def head(assumptions: Sequence[str], actions: Sequence[Action], original: Original, about: Sequence[str] = ()) -> str:
+    """Return a file's first lines."""
     lines = [f"# {original.name}: the original program, then ModelNew, which computes the same. Needs only torch."]
     lines += ["# Run this file to compare the two and to time them."]
     lines += ["# recipe:"] + [f"#     {action}" for action in actions] if actions else ["# recipe: none"]
-    lines += ["# takes for granted:"] + [f"#     {text}" for text in ir.assumptions] if ir.assumptions else []
+    lines += [f"# {line}" for line in about]
+    lines += ["# takes for granted:"] + [f"#     {text}" for text in assumptions] if assumptions else []
     return "\n".join([*lines, ""])
 
 
@@ -116,7 +127,7 @@ def _model_class(ir: GraphIR, original: Original, constants: straight.Function |
         call = f"watch.recorded_as(_Recorded)(optimized, leaves, {values}, {changed})"
     forms = {ir.state[node.name]: _form(node) for node in dict.fromkeys([*state, *folded])}
     table = _table(ir, original, forms, [ir.state[node.name] for node in state], [ir.state[node.name] for node in folded])
-    return [*table, *_class(ir, original, call), *template.class_tail(folds=bool(folded))]
+    return [*table, *_class(ir, original, call), *template.class_tail(bool(folded), chained=bool(original.after))]
 
 
 def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
@@ -142,13 +153,18 @@ def _class(ir: GraphIR, original: Original, call: str) -> list[str]:
     """Return the class up to the end of `forward`."""
     lines = [template.RECORDED] if ir.scheduled("cuda_graph") is not None else []
     lines += ["class ModelNew(Model):", f'    """{template.MODEL_DOC}"""', ""]
-    literal = _is_literal(original.init_inputs)
-    same = f"not kwargs and args == {original.init_inputs!r}" if literal else "True"
-    lines += ["    def __init__(self, *args, **kwargs):", "        super().__init__(*args, **kwargs)"]
+    if not original.part and not original.after:
+        lines += [*constructor(original), "        self._built = _Watch.form(self)", ""]
+    return [*lines, *template.forward(len(ir.call), _is_nested(ir.call), call, chained=bool(original.after))]
+
+
+def constructor(original: Original) -> list[str]:
+    """Return the lines of `__init__` that all programs have."""
+    lines = ["    def __init__(self, *args, **kwargs):", "        super().__init__(*args, **kwargs)"]
     if original.mode != "as_is":
         lines.append(f"        self.train({original.mode == 'train'})")
-    lines += [f"        self.built_as_verified = {same}", "        self._built = _Watch.form(self)", ""]
-    return [*lines, *template.forward(len(ir.call), _is_nested(ir.call), call)]
+    same = f"not kwargs and args == {original.init_inputs!r}" if _is_literal(original.init_inputs) else "True"
+    return [*lines, f"        self.built_as_verified = {same}"]
 
 
 def _table(ir: GraphIR, original: Original, forms: Mapping[str, Any] | None, reads: Sequence[str] | None, folded: Sequence[str]) -> list[str]:
@@ -161,6 +177,7 @@ def _table(ir: GraphIR, original: Original, forms: Mapping[str, Any] | None, rea
     lines += ["    ),", '    "state": {' if forms is not None else '    "state": None,']
     if forms is not None:
         lines += [f'        {path!r}: {straight.tuple_text(map(repr, form))},' for path, form in forms.items()] + ["    },"]
+    lines += [f'    "watch": "_watch_{original.after}",'] if original.after else []
     lines += [f'    "reads": {None if reads is None else straight.tuple_text(map(repr, reads))},']
     lines += [f'    "folded": {straight.tuple_text(map(repr, folded))},']
     lines += [f'    "gradients": {training_text.verified_gradients(ir)},'] if ir.training is not None else []

@@ -50,8 +50,11 @@ def _binds_other(text: str, name: str) -> bool:
     return False
 
 
-def forward(count: int, nested: bool, call: str) -> list[str]:
-    """Return the method `forward`: `call` where it is the faster one's turn, with `leaves` and `watch` at hand."""
+def forward(count: int, nested: bool, call: str, chained: bool = False) -> list[str]:
+    """Return the method `forward`: `call` where it is the faster one's turn, with `leaves` and `watch` at hand.
+
+    `chained`: another program is the next in turn, and the last one says why none fits.
+    """
     given = f"_arranged(Model.forward, args, kwargs, {count})"
     flat = f"None if (given := {given}) is None else torch.utils._pytree.tree_leaves(given)" if nested else given
     return [
@@ -59,26 +62,29 @@ def forward(count: int, nested: bool, call: str) -> list[str]:
         "    def forward(self, *args, **kwargs):",
         "        if torch.compiler.is_compiling():",
         "            return super().forward(*args, **kwargs)",
-        "        watch = _Watch.of(self, VERIFIED)",
         f"        leaves = {flat}",
+        *(["        if not _Watch.shaped(leaves, VERIFIED):", "            return super().forward(*args, **kwargs)"] if chained else []),
+        "        watch = _Watch.of(self, VERIFIED)",
         "        misfit = watch.misfit(leaves)",
         "        if misfit is not None:",
-        "            watch.tell(*misfit)",
+        *([] if chained else ["            watch.tell(*misfit)"]),
         "            return super().forward(*args, **kwargs)",
         f"        return {call}",
         "",
     ]
 
 
-def class_tail(folds: bool) -> list[str]:
+def class_tail(folds: bool, chained: bool = False) -> list[str]:
     """Return the other methods of ModelNew."""
-    text = '''
+    other = " or super().fits(leaves)" if chained else ""
+    text = f'''
     def fits(self, leaves):
         """Is this a call, in a mode, that optimized() was verified for?"""
-        return _Watch.of(self, VERIFIED).misfit(leaves) is None
-
+        return _Watch.of(self, VERIFIED).misfit(leaves) is None{other}
+'''
+    text += '''
     def _apply(self, *args, **kwargs):
-        self.__dict__.pop("_watch", None)  # which would keep the memory of tensors that move away
+        self.__dict__.pop(VERIFIED.get("watch", "_watch"), None)  # which would keep the memory of tensors that move away
         return super()._apply(*args, **kwargs)
 '''
     if folds:
@@ -89,7 +95,7 @@ def class_tail(folds: bool) -> list[str]:
 
     def refresh(self):
         """Forget the folded values."""
-        self.__dict__.pop("_watch", None)
+        self.__dict__.pop(VERIFIED.get("watch", "_watch"), None)
 '''
     return [*text.strip("\n").split("\n"), "", ""]
 
@@ -199,6 +205,9 @@ def _ahead_of_time(name):
 
 '''
 
+GUARDED = '            assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"\n'
+"""In the self-test of a program that has a guard for the whole call."""
+
 TAIL = '''
 def _leaves(item):
     """Return the tensors and plain values of a result."""
@@ -273,4 +282,4 @@ def step_tail() -> str:
     text = TAIL.replace("list(get_inputs())", "list(get_step_inputs())")
     for name, step in (("ModelNew", "StepNew"), ("Model", "Step")):
         text = text.replace(f"{name}(*get_init_inputs())", f"{step}(*get_init_inputs())")
-    return text.replace('            assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"\n', "")
+    return text.replace(GUARDED, "")

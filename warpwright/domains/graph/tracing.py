@@ -83,6 +83,25 @@ def arrays_as_literals() -> Iterator[None]:
         torch.from_numpy = original
 
 
+@contextlib.contextmanager
+def autocast_of_meta() -> Iterator[None]:
+    """Let `torch.autocast(x.device.type, enabled=False)`, and questions after it, mean on meta tensors what they mean on the CPU's."""
+    kind: Any = torch.amp.autocast_mode.autocast
+    init, enabled = kind.__init__, torch.is_autocast_enabled
+
+    def of_cpu(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        init(self, "cpu" if device_type == "meta" else device_type, *args, **kwargs)
+
+    def is_enabled(*device_type: str) -> bool:
+        return enabled(*("cpu" if one == "meta" else one for one in device_type))
+
+    kind.__init__, torch.is_autocast_enabled = of_cpu, is_enabled  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        kind.__init__, torch.is_autocast_enabled = init, enabled
+
+
 def inlined(module: torch.nn.Module, graph: fx.Graph, placed: Callable[[fx.Node], Any]) -> Any:
     """Copy a traced module's calls to `graph`, those of its regions without gradients and without autocast too; return its results.
 

@@ -60,10 +60,20 @@ class _Watch:
     @staticmethod
     def of(model, verified=None):
         """Return what is kept of this model; a new one for a copy of another, and for one that was altered since."""
-        watch = model.__dict__.get("_watch")
+        name = "_watch" if verified is None else verified.get("watch", "_watch")
+        watch = model.__dict__.get(name)
         if watch is None or watch.owner() is not model or watch.changed():
-            watch = model.__dict__["_watch"] = _Watch(model, verified)
+            watch = model.__dict__[name] = _Watch(model, verified)
         return watch
+
+    @staticmethod
+    def shaped(leaves, verified):
+        """Are these inputs of the verified shapes, and equal to the verified numbers?"""
+        wanted = verified["inputs"]
+        return leaves is not None and len(leaves) == len(wanted) and all(
+            getattr(leaf, "shape", None) == form[0] if len(form) > 1 else not hasattr(leaf, "shape") and leaf == form[0]
+            for leaf, (_, *form) in zip(leaves, wanted, strict=False)
+        )
 
     def changed(self):
         """Has the model other parts, attributes or numbers than when it was taken down?"""

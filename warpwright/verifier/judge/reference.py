@@ -16,6 +16,7 @@ from warpwright.base import Case, Errors, Precision, Task
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
+from warpwright.tasks.padding import padded_as_on_devices
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, tf32
 from warpwright.verifier.judge.compensated import Compensated
@@ -311,7 +312,7 @@ class Original:
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with torch.no_grad(), Widening(), Compensated() if self.is_double(inputs) else contextlib.nullcontext():
+            with torch.no_grad(), padded_as_on_devices(), Widening(), Compensated() if self.is_double(inputs) else contextlib.nullcontext():
                 return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
         finally:
             torch.set_default_dtype(default)
