@@ -124,8 +124,19 @@ def _weight(region: Sequence[fx.Node]) -> int:
     return sum(node.target not in VIEWS for node in region)
 
 
-def regions(ir: GraphIR, kind: Kind = Kernel) -> list[list[fx.Node]]:
-    """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets."""
+def whole(ir: GraphIR) -> GraphIR:
+    """Return the IR with every region as a C++ kernel, however small: for a program whose calls cost nothing."""
+    e = edit(ir)
+    twin = {node.name: node for node in e.graph.nodes}
+    kernels: dict[str, Fused] = {}
+    for region in regions(ir, Kernel, least=0):
+        _replace(e, [twin[node.name] for node in region], kernels, Kernel)
+    sort(e.graph)
+    return e.finish()
+
+
+def regions(ir: GraphIR, kind: Kind = Kernel, least: int = LEAST_ELEMENTS) -> list[list[fx.Node]]:
+    """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets; `least` elements are worth one."""
     fixed = ir.scheduled("fold_parameters") is not None
     apart = _halves(ir)
     found: list[list[fx.Node]] = []
@@ -140,7 +151,7 @@ def regions(ir: GraphIR, kind: Kind = Kernel) -> list[list[fx.Node]]:
         else:
             if node.target not in VIEWS and _buildable([node]):
                 found.append([node])
-    return [trimmed for region in found if (trimmed := _trimmed(region)) and _worthwhile(trimmed, kind)]
+    return [trimmed for region in found if (trimmed := _trimmed(region)) and _worthwhile(trimmed, kind, least)]
 
 
 def _halves(ir: GraphIR) -> Callable[[Sequence[fx.Node]], bool]:
@@ -200,7 +211,7 @@ def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
     return region if region and _buildable(region) else []
 
 
-def _worthwhile(region: list[fx.Node], kind: Kind) -> bool:
+def _worthwhile(region: list[fx.Node], kind: Kind, least: int) -> bool:
     if all(node.target in VIEWS or node.target in COPIES for node in region):
         return False
     sizes = [math.prod(shape(n)) for node in region for n in (node, *node.all_input_nodes) if is_tensor(n)]
@@ -208,7 +219,7 @@ def _worthwhile(region: list[fx.Node], kind: Kind) -> bool:
         kind("trial", build(region, _results(region)), region)
     except Unsupported:
         return False
-    return max(sizes) >= LEAST_ELEMENTS
+    return max(sizes) >= least
 
 
 def _replace(e: Edit, region: list[fx.Node], kernels: dict[str, Fused], make: Maker) -> None:

@@ -1,0 +1,110 @@
+"""Products and attention: small ones by loops of the runtime, large ones by torch's library."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from warpwright.domains.graph.cpp.program import Unsupported
+from warpwright.domains.graph.plan.memory import Place
+
+SMALL = 1 << 20
+"""Multiplications below which a loop of ours is faster than a call of torch's library, which costs about 2 us."""
+DEEPEST = 2048
+"""Inner size up to which the runtime has room (DEEPEST in runtime.cpp)."""
+KEYS, WIDTH = 1024, 128
+"""Largest number of keys and of numbers a head of the runtime's attention."""
+
+Contiguous = Callable[[Place], Place]
+"""Gives a contiguous copy of a tensor."""
+Handle = Callable[[Place], str]
+"""Gives the C++ expression of a tensor as torch's library takes it."""
+
+
+def as_matrix(place: Place, contiguous: Contiguous) -> Place:
+    """Return a tensor as [all dimensions but the last, the last], copied where that is no view."""
+    found = place.joined(0, len(place.sizes) - 1)
+    if found is None:
+        return as_matrix(contiguous(place), contiguous)
+    return place.viewed((found[0], place.sizes[-1]), (found[1], place.strides[-1]))
+
+
+def product(to: Place, a: Place, b: Place, bias: Place | None, handle: Handle) -> tuple[list[str], bool]:
+    """Return the lines of to = a b + bias, all of two dimensions but the bias of columns; and whether torch's library is called."""
+    if any(place.dtype != torch.float32 for place in (to, a, b)):
+        raise Unsupported(f"a product of {a.dtype}")
+    (rows, inner), columns = a.sizes, b.sizes[1]
+    if rows * inner * columns <= SMALL and inner <= DEEPEST and to.strides[1] in (0, 1):
+        return [_call(to, a, b, bias)], False
+    if bias is None:
+        return [f"if (f_mm_out({handle(to)}, {handle(a)}, {handle(b)})) throw Failure{{@STEP}};"], True
+    return [f"if (f_addmm_out({handle(to)}, {handle(bias)}, {handle(a)}, {handle(b)}, 1., 1.)) throw Failure{{@STEP}};"], True
+
+
+def _call(to: Place, a: Place, b: Place, bias: Place | None, at: tuple[str, str, str] = ("", "", ""), by: str = "nullptr") -> str:
+    """Return one call of the runtime's product; `at` are texts to add to the three pointers."""
+    if bias is not None and bias.strides[0] not in (0, 1):
+        raise Unsupported("a bias that is not contiguous")
+    given = [f"{a.pointer}{at[1]}", a.strides[0], a.strides[1], f"{b.pointer}{at[2]}", b.strides[0], b.strides[1]]
+    given += ["nullptr" if bias is None else bias.pointer, by, f"{to.pointer}{at[0]}", to.strides[0], to.sizes[0], to.sizes[1], a.sizes[1]]
+    return f"product({', '.join(map(str, given))});"
+
+
+def batched(to: Place, a: Place, b: Place, contiguous: Contiguous, handle: Handle) -> tuple[list[str], bool]:
+    """Return the lines of to = a b for each of the leading dimensions, which are broadcast; and whether torch's library is called."""
+    if any(place.dtype != torch.float32 for place in (to, a, b)):
+        raise Unsupported(f"a product of {a.dtype}")
+    batch = to.sizes[:-2]
+    a, b = a.broadcast((*batch, *a.sizes[-2:])), b.broadcast((*batch, *b.sizes[-2:]))
+    one = math.prod(to.sizes[-2:]) * a.sizes[-1]
+    if one <= SMALL and a.sizes[-1] <= DEEPEST and to.strides[-1] in (0, 1):
+        parallel = one * math.prod(batch) > SMALL
+        lines = _batch_loops(batch, parallel)
+        at = [" + ".join([""] + [f"i{d} * {stride}L" for d, stride in enumerate(place.strides[:-2]) if stride]) for place in (to, a, b)]
+        two = [place.viewed(place.sizes[-2:], place.strides[-2:]) for place in (to, a, b)]
+        return [*lines, _call(two[0], two[1], two[2], None, (at[0], at[1], at[2]))], False
+    three = [_as_three(place, contiguous) for place in (to, a, b)]
+    if three[0].memory is not to.memory:
+        raise Unsupported("results of a large product that do not lie as one batch")
+    return [f"if (f_bmm_out({', '.join(handle(place) for place in three)})) throw Failure{{@STEP}};"], True
+
+
+def _batch_loops(batch: tuple[int, ...], parallel: bool) -> list[str]:
+    count = len(batch)
+    if not parallel or not count:
+        return [f"for (long i{d} = 0; i{d} < {size}; ++i{d})" for d, size in enumerate(batch)]
+    collapse = f" collapse({count})" if count > 1 else ""
+    return [f"#pragma omp parallel for schedule(static){collapse} num_threads(threads)"] + [
+        f"for (long i{d} = 0; i{d} < {size}; ++i{d})" for d, size in enumerate(batch)
+    ]
+
+
+def _as_three(place: Place, contiguous: Contiguous) -> Place:
+    found = place.joined(0, len(place.sizes) - 2)
+    if found is None or 0 in place.strides[-2:]:
+        return _as_three(contiguous(place), contiguous)
+    return place.viewed((found[0], *place.sizes[-2:]), (found[1], *place.strides[-2:]))
+
+
+def attention(to: Place, q: Place, k: Place, v: Place, mask: Place | None, causal: bool, scale: float, contiguous: Contiguous) -> list[str] | None:
+    """Return the lines of attention over [batch, heads, queries, numbers]; None where it is too large for the runtime's."""
+    heads = to.sizes[:-2]
+    queries, keys, width, value_width = to.sizes[-2], k.sizes[-2], q.sizes[-1], v.sizes[-1]
+    if any(place.dtype != torch.float32 for place in (q, k, v)) or keys > KEYS or max(width, value_width) > WIDTH:
+        return None
+    if mask is not None and mask.dtype not in (torch.bool, torch.float32):
+        return None
+    q, k, v = (place if place.strides[-1] == 1 or place.sizes[-1] == 1 else contiguous(place) for place in (q, k, v))
+    q, k, v = (place.broadcast((*heads, *place.sizes[-2:])) for place in (q, k, v))
+    room = (width + 1) * (-(-keys // 16) * 16)
+    parallel = math.prod(heads) * queries * keys * (width + value_width) > SMALL
+    lines = ["{", *_batch_loops(heads, parallel), "{", f"alignas(64) float room[{room}];"]
+    seen = mask.broadcast((*heads, queries, keys)) if mask is not None else None
+    at = [" + ".join([""] + [f"i{d} * {stride}L" for d, stride in enumerate(place.strides[:-2]) if stride]) for place in (q, k, v, to, seen or to)]
+    hidden = ["(const float*)nullptr", 0, 0] if seen is None else [f"(const {seen.type}*)({seen.pointer}{at[4]})", seen.strides[-2], seen.strides[-1]]
+    given: list[Any] = [f"{q.pointer}{at[0]}", q.strides[-2], f"{k.pointer}{at[1]}", k.strides[-2], f"{v.pointer}{at[2]}", v.strides[-2], *hidden]
+    given += ["true" if causal else "false", f"{scale!r}f", f"{to.pointer}{at[3]}", to.strides[-2], "room", queries, keys, width, value_width]
+    return [*lines, f"attend({', '.join(map(str, given))});", "}", "}"]
