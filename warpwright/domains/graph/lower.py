@@ -94,12 +94,15 @@ def _plan_text(ir: GraphIR) -> str:
     made = plan(ir)
     forms = []
     for sizes, strides, kind in made.results:
-        size = f"torch.empty({sizes}" if torch.empty_strided(sizes, strides, device="meta").is_contiguous() else f"torch.empty_strided({sizes}, {strides}"
-        forms.append(f'{size}, dtype={kind}, device="cpu")')
+        dense = torch.empty_strided(sizes, strides, device="meta").is_contiguous()
+        form = f"empty({sizes}" if dense else f"empty_strided({sizes}, {strides}"
+        forms.append(f'torch.{form}, dtype={kind}, device="cpu")')
     symbols = "".join(f'    "{symbol}",\n' for symbol in made.symbols)
     text = template.PLAN.replace("@SYMBOLS", symbols).replace("@RESULTS", straight.tuple_text(forms))
+    given = [is_tensor(node) for node in parameters(ir)]
+    taken = "tensors" if all(given) else f"[tensors[i] for i in {[i for i, tensor in enumerate(given) if tensor]}]"
     loader = standalone.loader(made.source, {"plan_run": 1, "plan_bind": 1})
-    return loader + text.replace("@COUNT", str(len(parameters(ir)) + len(forms)))
+    return loader + text.replace("@TENSORS", taken).replace("@COUNT", str(sum(given) + len(forms)))
 
 
 def _training_parts(ir: GraphIR, original: Original) -> list[str]:

@@ -233,7 +233,7 @@ class _Plan:
         if self.run is None:
             return self.function(*tensors)
         results = @RESULTS
-        pointers = self.pointers(*[t.data_ptr() for t in tensors], *[t.data_ptr() for t in results])
+        pointers = self.pointers(*[t.data_ptr() for t in @TENSORS], *[t.data_ptr() for t in results])
         if self.run(pointers, 2 * torch.get_num_threads() + torch.is_inference_mode_enabled()):
             return self.function(*tensors)  # which raises what is wrong with the values
         return results

@@ -16,7 +16,7 @@ from torch import fx
 from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.cpp.program import Unsupported
-from warpwright.domains.graph.ir import GraphIR, argument, aten, is_op, is_random, is_tensor, shape, value
+from warpwright.domains.graph.ir import argument, aten, is_op, is_random, is_tensor, shape, value
 from warpwright.domains.graph.meta import on_device
 from warpwright.domains.graph.plan import loops, products, shim
 from warpwright.domains.graph.plan.memory import Memory, Place, arrange, row_major
@@ -81,9 +81,9 @@ class Builder:
     def _result_of(self, val: torch.Tensor, room: int) -> int | None:
         for number, node in enumerate(self.results):
             own = value(node)
-            if own.untyped_storage()._cdata == val.untyped_storage()._cdata and own.storage_offset() == val.storage_offset() == 0:
-                if own.stride() == self.wanted[number] and own.numel() == room == val.numel():
-                    return number
+            same = own.untyped_storage()._cdata == val.untyped_storage()._cdata and own.storage_offset() == val.storage_offset() == 0
+            if same and own.stride() == self.wanted[number] and own.numel() == room == val.numel():
+                return number
         return None
 
     def temporary(self, sizes: Sequence[int], dtype: torch.dtype) -> Place:
@@ -144,7 +144,7 @@ class Builder:
         pointer = "f_" + made.symbol.removeprefix(shim.PREFIX)
         self.symbols[pointer] = (made.symbol, ", ".join([*made.parameters, *["AtenTensorHandle*"] * len(vals)]))
         places, lines = [], [*made.before]
-        for number, val in enumerate(vals):
+        for val in vals:
             memory = self.memory("made")
             place = Place(memory, 0, tuple(val.shape), tuple(val.stride()), val.dtype)
             self.form(place)
@@ -168,16 +168,13 @@ class Builder:
             self.places[node] = self.places[node.args[0]][node.args[1]]  # type: ignore[index]
         elif isinstance(node.target, Kernel):
             self._kernel(node, node.target)
-        elif isinstance(val, torch.Tensor) and self._view(node, val):
-            pass
-        elif isinstance(val, list | tuple) and self._views(node, val):
+        elif (isinstance(val, torch.Tensor) and self._view(node, val)) or (isinstance(val, list | tuple) and self._views(node, val)):
             pass
         else:
             packet = getattr(node.target, "overloadpacket", None)
             write = CALLS.get(packet)
-            if write is None or not write(self, node):
-                if not _elementwise(self, node):
-                    self.torch_call(node)
+            if (write is None or not write(self, node)) and not _elementwise(self, node):
+                self.torch_call(node)
 
     def settle(self) -> None:
         """Let the copies that were made for a call live as long as it takes."""

@@ -99,7 +99,7 @@ def attention(to: Place, q: Place, k: Place, v: Place, mask: Place | None, causa
         return None
     q, k, v = (place if place.strides[-1] == 1 or place.sizes[-1] == 1 else contiguous(place) for place in (q, k, v))
     q, k, v = (place.broadcast((*heads, *place.sizes[-2:])) for place in (q, k, v))
-    room = (width + 1) * (-(-keys // 16) * 16)
+    room = (width + 4) * (-(-keys // 16) * 16)
     parallel = math.prod(heads) * queries * keys * (width + value_width) > SMALL
     lines = ["{", *_batch_loops(heads, parallel), "{", f"alignas(64) float room[{room}];"]
     seen = mask.broadcast((*heads, queries, keys)) if mask is not None else None

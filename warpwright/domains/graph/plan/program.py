@@ -8,14 +8,14 @@ from torch import fx
 
 from warpwright.domains.graph import straight
 from warpwright.domains.graph.cpp.program import Unsupported
+from warpwright.domains.graph.cpp.regions import whole
 from warpwright.domains.graph.ir import GraphIR, is_tensor, placeholders, value
 from warpwright.domains.graph.plan.build import Plan, build
-from warpwright.domains.graph.techniques.fuse import whole
 from warpwright.errors import NotApplicable
 
 
 def parameters(ir: GraphIR) -> tuple[fx.Node, ...]:
-    """Return what the straight-line function takes: the inputs, the state that it reads, and what is computed once per state."""
+    """Return what the straight-line function takes: the inputs (some may be no tensors), the state that it reads, and what is computed once."""
     folded, rest = straight.split(ir)
     return (*placeholders(ir, "input"), *straight.state(ir, rest), *straight.frontier(folded))
 
@@ -24,7 +24,7 @@ def parameters(ir: GraphIR) -> tuple[fx.Node, ...]:
 def plan(ir: GraphIR) -> Plan:
     """Return the plan of a prepared IR; raise NotApplicable with the reason where there is none. A search asks often."""
     fused = whole(ir)
-    given = [node.name for node in parameters(ir)]
+    given = [node.name for node in parameters(ir) if is_tensor(node)]
     nodes = {node.name: node for node in fused.graph.nodes}
     if any(name not in nodes for name in given):
         raise NotApplicable("what is computed once per state is no longer read")

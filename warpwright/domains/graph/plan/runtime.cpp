@@ -108,7 +108,7 @@ static void pack(float* to, const float* b, long along_k, long along_n, long K, 
     for (; k < K; ++k)
         for (long j = 0; j < PANEL; ++j) to[k * PANEL + j] = b[k + j * along_n];
 }
-template <int R> INLINE void tile(const float* a, long row, long along, const float* panel, long K, const vf* first, const float* by, float* c, long out, long n) {
+template <int R> INLINE void tile(const float* a, long row, long along, const float* panel, long wide, long K, const vf* first, const float* by, float* c, long out, long n) {
     vf s[R][2];
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
@@ -116,7 +116,7 @@ template <int R> INLINE void tile(const float* a, long row, long along, const fl
         s[r][0] = first[0] + more, s[r][1] = first[1] + more;
     }
     for (long k = 0; k < K; ++k) {
-        const vf p = load(panel + k * PANEL, Full{}), q = load(panel + k * PANEL + W, Full{});
+        const vf p = load(panel + k * wide, Full{}), q = load(panel + k * wide + W, Full{});
 #pragma GCC unroll 12
         for (int r = 0; r < R; ++r) {
             const vf x = splat(a[r * row + k * along]);
@@ -131,10 +131,10 @@ template <int R> INLINE void tile(const float* a, long row, long along, const fl
             else if (left > 0) store(c + r * out + half * W, s[r][half], Part{(int)left});
         }
 }
-template <int R> static void some_rows(long count, const float* a, long row, long along, const float* panel, long K, const vf* first, const float* by, float* c, long out, long n) {
+template <int R> static void some_rows(long count, const float* a, long row, long along, const float* panel, long wide, long K, const vf* first, const float* by, float* c, long out, long n) {
     if constexpr (R > 0) {
-        if (count == R) tile<R>(a, row, along, panel, K, first, by, c, out, n);
-        else some_rows<R - 1>(count, a, row, along, panel, K, first, by, c, out, n);
+        if (count == R) tile<R>(a, row, along, panel, wide, K, first, by, c, out, n);
+        else some_rows<R - 1>(count, a, row, along, panel, wide, K, first, by, c, out, n);
     }
 }
 static void dots(const float* a, long row, const float* b, long along_n, const float* bias, const float* by, float* c, long out, long M, long N, long K) {
@@ -165,12 +165,15 @@ static void product(const float* a, long row, long along, const float* b, long a
     alignas(64) float panel[DEEPEST * PANEL];
     for (long n = 0; n < N; n += PANEL) {
         const long count = std::min((long)PANEL, N - n);
-        pack(panel, b + n * along_n, along_k, along_n, K, count);
+        const bool lies = along_n == 1 && count == PANEL;  // as a panel does
+        if (!lies) pack(panel, b + n * along_n, along_k, along_n, K, count);
+        const float* const from = lies ? b + n : panel;
+        const long wide = lies ? along_k : PANEL;
         vf first[2] = {};
         if (bias) for (long j = 0; j < count; ++j) first[j / W][j % W] = bias[n + j];
         long m = 0;
-        for (; m + ROWS <= M; m += ROWS) tile<ROWS>(a + m * row, row, along, panel, K, first, by ? by + m : nullptr, c + m * out + n, out, count);
-        some_rows<ROWS - 1>(M - m, a + m * row, row, along, panel, K, first, by ? by + m : nullptr, c + m * out + n, out, count);
+        for (; m + ROWS <= M; m += ROWS) tile<ROWS>(a + m * row, row, along, from, wide, K, first, by ? by + m : nullptr, c + m * out + n, out, count);
+        some_rows<ROWS - 1>(M - m, a + m * row, row, along, from, wide, K, first, by ? by + m : nullptr, c + m * out + n, out, count);
     }
 }
 
@@ -178,52 +181,90 @@ static void product(const float* a, long row, long along, const float* b, long a
 // One head: softmax(scale q k^T + mask) v; S keys, D and E numbers a key and a value, all in one core's cache. A mask of bool hides where it is
 // false, one of float is added; `causal` hides keys after the query. A query that sees nothing gives zeros, as torch's does.
 
+INLINE vf seen_by(const float* mask, vf score, Full) { return score + load(mask, Full{}); }
+INLINE vf seen_by(const bool* mask, vf score, Full) {
+    vi hidden;
+    for (int j = 0; j < W; ++j) hidden[j] = mask[j] ? 0 : -1;
+    return pick(hidden, splat(-INF), score);
+}
+template <class Mask> INLINE vf seen_by(const Mask* mask, long along, long count, vf score) {  // `count` keys from here on, the others are hidden
+    if (along == 1 && count >= W) return seen_by(mask, score, Full{});
+    for (int j = 0; j < W; ++j) {
+        if (j >= count) score[j] = -INF;
+        else if constexpr (sizeof(Mask) == 1) score[j] = mask[j * along] ? score[j] : -INF;
+        else score[j] += mask[j * along];
+    }
+    return score;
+}
+INLINE vf first_of(vf v, long count) {  // -INF after `count` keys
+    for (int j = 0; j < W; ++j) if (j >= count) v[j] = -INF;
+    return v;
+}
+// R queries at once, so that keys and values are read once for all of them.
+template <int R, class Mask> static void attend_some(const float* q, long qt, const float* v, long vt, const Mask* mask, long mt, long ms, bool causal, long t,
+                                                     float* out, long ot, const float* turned, float* weights, long S, long D, long E) {
+    const long wide = (S + W - 1) / W * W;
+    const long most = causal ? std::min(S, t + R) : S;
+    vf top[R];
+    for (int r = 0; r < R; ++r) top[r] = splat(-INF);
+    for (long s = 0; s < wide; s += W) {
+        vf sum[R] = {};
+        for (long d = 0; d < D; ++d) {
+            const vf key = load(turned + d * wide + s, Full{});
+#pragma GCC unroll 4
+            for (int r = 0; r < R; ++r) sum[r] += splat(q[r * qt + d]) * key;
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+            const long left = (causal ? std::min(S, t + r + 1) : S) - s;
+            if (mask) sum[r] = seen_by(mask + r * mt + s * ms, ms, left, sum[r]);
+            else if (left < W) sum[r] = first_of(sum[r], left);
+            store(weights + r * wide + s, sum[r], Full{});
+            top[r] = vmax(top[r], sum[r]);
+        }
+    }
+    float share[R];
+    for (int r = 0; r < R; ++r) {
+        float best = top[r][0];
+        for (int j = 1; j < W; ++j) best = top[r][j] != top[r][j] || top[r][j] > best ? top[r][j] : best;
+        if (best == -INF) {  // it sees nothing
+            for (long s = 0; s < wide; ++s) weights[r * wide + s] = 0.f;
+            share[r] = 0.f;
+            continue;
+        }
+        vf total = {};
+        for (long s = 0; s < wide; s += W) {
+            const vf power = vexp(load(weights + r * wide + s, Full{}) - splat(best));
+            total += power;
+            store(weights + r * wide + s, power, Full{});
+        }
+        float all = 0.f;
+        for (int j = 0; j < W; ++j) all += total[j];
+        share[r] = 1.f / all;
+    }
+    const auto step = [&](long e, auto n) {
+        vf sum[R] = {};
+        for (long s = 0; s < most; ++s) {
+            const vf x = load(v + s * vt + e, n);
+#pragma GCC unroll 4
+            for (int r = 0; r < R; ++r) sum[r] += splat(weights[r * wide + s]) * x;
+        }
+        for (int r = 0; r < R; ++r) store(out + r * ot + e, sum[r] * share[r], n);
+    };
+    long e = 0;
+    for (; e + W <= E; e += W) step(e, Full{});
+    if (e < E) step(e, Part{(int)(E - e)});
+}
 template <class Mask> static void attend(const float* q, long qt, const float* k, long kt, const float* v, long vt, const Mask* mask, long mt, long ms, bool causal, float scale,
                                          float* out, long ot, float* room, long T, long S, long D, long E) {
     const long wide = (S + W - 1) / W * W;
     float* const turned = room;             // [D, wide]: the keys, transposed
-    float* const weights = room + D * wide;  // [wide]
-    for (long d = 0; d < D; ++d)
-        for (long s = 0; s < wide; ++s) turned[d * wide + s] = s < S ? k[s * kt + d] * scale : 0.f;
-    for (long t = 0; t < T; ++t) {
-        const long seen = causal ? std::min(S, t + 1) : S;
-        float top = -INF;
-        for (long s = 0; s < wide; s += W) {
-            vf sum = {};
-            for (long d = 0; d < D; ++d) sum += splat(q[t * qt + d]) * load(turned + d * wide + s, Full{});
-            for (long j = 0; j < W; ++j) {
-                bool hidden = s + j >= seen;
-                if (mask && !hidden) {
-                    if constexpr (sizeof(Mask) == 1) hidden = !mask[t * mt + (s + j) * ms];
-                    else sum[j] += mask[t * mt + (s + j) * ms];
-                }
-                if (hidden) sum[j] = -INF;
-            }
-            store(weights + s, sum, Full{});
-            for (int j = 0; j < W; ++j) top = sum[j] > top || sum[j] != sum[j] ? sum[j] : top;
-        }
-        float* const to = out + t * ot;
-        if (top == -INF) { for (long e = 0; e < E; ++e) to[e] = 0.f; continue; }
-        vf total = {};
-        for (long s = 0; s < wide; s += W) {
-            const vf power = vexp(load(weights + s, Full{}) - splat(top));
-            total += power;
-            store(weights + s, power, Full{});
-        }
-        float all = 0.f;
-        for (int j = 0; j < W; ++j) all += total[j];
-        const float share = 1.f / all;
-        long e = 0;
-        for (; e + W <= E; e += W) {
-            vf sum = {};
-            for (long s = 0; s < seen; ++s) sum += splat(weights[s]) * load(v + s * vt + e, Full{});
-            store(to + e, sum * share, Full{});
-        }
-        if (e < E) {
-            const Part rest{(int)(E - e)};
-            vf sum = {};
-            for (long s = 0; s < seen; ++s) sum += splat(weights[s]) * load(v + s * vt + e, rest);
-            store(to + e, sum * share, rest);
-        }
-    }
+    float* const weights = room + D * wide;  // [4, wide]
+    for (long s = 0; s < wide; ++s)
+        for (long d = 0; d < D; ++d) turned[d * wide + s] = s < S ? k[s * kt + d] * scale : 0.f;
+    long t = 0;
+    for (; t + 4 <= T; t += 4)
+        attend_some<4>(q + t * qt, qt, v, vt, mask ? mask + t * mt : mask, mt, ms, causal, t, out + t * ot, ot, turned, weights, S, D, E);
+    for (; t < T; ++t)
+        attend_some<1>(q + t * qt, qt, v, vt, mask ? mask + t * mt : mask, mt, ms, causal, t, out + t * ot, ot, turned, weights, S, D, E);
 }

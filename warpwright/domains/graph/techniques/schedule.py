@@ -61,11 +61,12 @@ class AheadOfTime:
     """
 
     name: str = "ahead_of_time"
-    traits: ClassVar[Traits] = Traits("S")
+    traits: ClassVar[Traits] = Traits("S", slow_to_build=lambda action: True)
+    """14 to 25 s; `NativePlan` takes 2 to 5, and is tried in its place where it is legal."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action where the machine code means the same as the calls."""
-        if _is_function_of_tensors(ir):
+        if not ir.values and _is_function_of_tensors(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -110,7 +111,7 @@ def _planned(ir: GraphIR) -> GraphIR | None:
 
 def _is_function_of_tensors(ir: GraphIR) -> bool:
     """Is the program plain calls that take tensors and make tensors of their own, without random numbers, and not scheduled as a whole yet?"""
-    plain = not ir.unreadable and not ir.values and ir.training is None
+    plain = not ir.unreadable and ir.training is None
     plain = plain and all(isinstance(result, torch.fx.Node) and is_tensor(result) for result in leaves(ir))
     if not plain or any(ir.scheduled(name) for name in LAST) or ir.scheduled("full_precision_convolutions"):
         return False
@@ -177,7 +178,7 @@ class ChannelsLast:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action when there is a convolution of 4D or 5D tensors."""
-        if ir.scheduled(self.name) is None and _convolutions(ir):
+        if ir.scheduled(self.name) is None and ir.scheduled("plan") is None and _convolutions(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
