@@ -84,7 +84,7 @@ class Several(nn.Module):
         self.functions = functions
         self.narrow, self.wide, self.row = nn.Linear(24, 7), nn.Linear(24, 40, bias=False), nn.Linear(24, 24)
         self.table = nn.Embedding(11, 24)
-        self.conv, self.depth = nn.Conv2d(4, 6, 3, padding=1), nn.Conv2d(4, 4, 3, groups=4, stride=2)
+        self.conv, self.depth = nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(4, 4, 3, groups=4, stride=2)
         self.up = nn.ConvTranspose2d(4, 3, 2, stride=2)
         self.norm = nn.BatchNorm2d(4)
 
@@ -119,6 +119,9 @@ KINDS: list[Callable[..., Any]] = [
     lambda m, x, i, y: torch.cos(x) + torch.sin(x).transpose(0, 1).reshape(3, 26, 24),
     lambda m, x, i, y: F.relu(m.norm(m.conv(y)[:, :4])),
     lambda m, x, i, y: m.depth(y),
+    lambda m, x, i, y: F.conv2d(y, m.conv.weight[:, :2, :, :2].contiguous(), groups=2, stride=(1, 2), padding=(2, 1), dilation=(1, 2)),
+    lambda m, x, i, y: F.conv2d(y, m.conv.weight[:, :, :1, :1].contiguous(), m.conv.bias),
+    lambda m, x, i, y: F.conv1d(x.transpose(1, 2).contiguous(), m.row.weight[:, :, None], padding=1),
     lambda m, x, i, y: m.up(y),
     lambda m, x, i, y: F.max_pool2d(m.conv(y), 2) + F.avg_pool2d(y, 2).mean(),
     lambda m, x, i, y: F.adaptive_avg_pool2d(y, 1).flatten(1),

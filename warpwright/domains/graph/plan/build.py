@@ -377,6 +377,33 @@ def _attention(b: Builder, node: fx.Node) -> bool:
     return True
 
 
+def _convolution(b: Builder, node: fx.Node) -> bool:
+    x, weight, bias = (argument(node, name) for name in ("input", "weight", "bias"))
+    if argument(node, "transposed") or value(node).dtype != torch.float32:
+        return False
+    places = [b.place(item) for item in (x, weight, bias) if item is not None]
+    work = value(node).numel() * math.prod(shape(weight)[1:])
+    fits = math.prod(shape(weight)[1:]) <= products.DEEPEST and work <= products.SMALL_CONVOLUTION
+    if not fits or not places[0].contiguous or not places[1].contiguous or not value(node).is_contiguous():
+        return False
+    groups = int(argument(node, "groups"))
+    if groups > 1 and shape(weight)[0] // groups < products.LEAST_ROWS:
+        return False
+    to = b.fresh(value(node))
+    lists = [list(argument(node, name)) for name in ("stride", "padding", "dilation")]
+    filters = places[2] if bias is not None else None
+    made: list[Place] = []
+
+    def room(sizes: Sequence[int]) -> Place:
+        made.append(b.temporary(sizes, torch.float32))
+        return made[0]
+
+    lines = products.convolution(to, places[0], places[1], filters, lists[0], lists[1], lists[2], groups, room)
+    b.step(lines, to, *places, *made)
+    b.places[node] = to
+    return True
+
+
 def _copy(b: Builder, node: fx.Node) -> bool:
     """A call that gives the same elements in the same order: reshape, contiguous, clone, and conversions."""
     source, to = b.place(node.args[0]), b.fresh(value(node))
@@ -489,6 +516,7 @@ def _elementwise(b: Builder, node: fx.Node) -> bool:
 
 CALLS: Mapping[Any, Callable[[Builder, fx.Node], bool]] = {
     aten.linear: _linear, aten.mm: _mm, aten.addmm: _addmm, aten.matmul: _matmul, aten.bmm: _matmul, aten.scaled_dot_product_attention: _attention,
+    aten.convolution: _convolution,
     **dict.fromkeys((aten.reshape, aten.contiguous, aten.clone, aten.flatten, aten.to, aten.view, aten._unsafe_view, aten._to_copy), _copy),
     aten.cat: _cat, aten.concat: _cat, aten.stack: _cat, aten.embedding: _embedding, aten.index: _index, aten.index_select: _index_select,
     aten.gather: _gather, aten.where: _where, aten.masked_fill: _where, aten.pad: _pad, aten.constant_pad_nd: _pad,

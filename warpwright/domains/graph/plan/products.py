@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,10 +13,15 @@ from warpwright.domains.graph.plan.memory import Place
 
 SMALL = 1 << 20
 """Multiplications below which a loop of ours is faster than a call of torch's library, which costs about 2 us."""
+SMALL_CONVOLUTION = 1 << 20
+"""Of a convolution, for an image and all groups, where oneDNN's call costs 30 us or more: it lays weights out anew in each."""
 DEEPEST = 2048
 """Inner size up to which the runtime has room (DEEPEST in runtime.cpp)."""
 KEYS, WIDTH = 1024, 128
 """Largest number of keys and of numbers a head of the runtime's attention."""
+
+LEAST_ROWS = 4
+"""Filters of a group below which a product is too narrow to gain: depthwise convolutions are oneDNN's."""
 
 Contiguous = Callable[[Place], Place]
 """Gives a contiguous copy of a tensor."""
@@ -87,6 +92,41 @@ def _as_three(place: Place, contiguous: Contiguous) -> Place:
     if found is None or 0 in place.strides[-2:]:
         return _as_three(contiguous(place), contiguous)
     return place.viewed((found[0], *place.sizes[-2:]), (found[1], *place.strides[-2:]))
+
+
+def convolution(to: Place, x: Place, weight: Place, bias: Place | None, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+                groups: int, room: Callable[[Sequence[int]], Place]) -> list[str]:  # fmt: skip
+    """Return the lines of a convolution as one product an image and a group; `room` gives a place for its columns.
+
+        columns[c k, p] = x[c, p stride + k dilation - padding], zero outside        to[image] = weight columns + bias
+    """
+    kernel, outs = weight.sizes[2:], to.sizes[2:]
+    inner, pixels = math.prod(weight.sizes[1:]), math.prod(outs)
+    rows, channels = to.sizes[1] // groups, x.sizes[1] // groups
+    flat = all(k == 1 and s == 1 and p == 0 for k, s, p in zip(kernel, stride, padding, strict=True))
+    columns = None if flat else room((inner, pixels))
+    lines = [f"for (long image = 0; image < {to.sizes[0]}; ++image)", f"for (long group = 0; group < {groups}; ++group) {{"]
+    source = f"{x.pointer} + image * {x.strides[0]}L + group * {channels * x.strides[1]}L"
+    if columns is not None:
+        lines.append(f"const float* const from = {source}; float* to = {columns.pointer};")
+        lines += [f"for (long c = 0; c < {channels}; ++c)"]
+        lines += [f"for (long k{d} = 0; k{d} < {size}; ++k{d})" for d, size in enumerate(kernel)]
+        last = len(kernel) - 1
+        for d, size in enumerate(outs):
+            lines.append(f"for (long o{d} = 0; o{d} < {size}; ++o{d}) {{")
+            lines.append(f"const long i{d} = o{d} * {stride[d]} + k{d} * {dilation[d]} - {padding[d]};")
+            if padding[d] and d < last:
+                zeros = f"for (long j = 0; j < {math.prod(outs[d + 1 :])}; ++j) *to++ = 0.f;"
+                lines.append(f"if ((unsigned long)i{d} >= {x.sizes[2 + d]}) {{ {zeros} continue; }}")
+        at = " + ".join(f"i{d} * {step}L" for d, step in enumerate(x.strides[2:]))
+        inside = f"(unsigned long)i{last} < {x.sizes[-1]} ? " if padding[last] else ""
+        lines += [f"*to++ = {inside}from[c * {x.strides[1]}L + {at}]{' : 0.f' if inside else ''};", *["}"] * len(outs)]
+        source = columns.pointer
+    filters = f"{weight.pointer} + group * {rows * inner}L"
+    by = "nullptr" if bias is None else f"{bias.pointer} + group * {rows}"
+    result = f"{to.pointer} + image * {to.strides[0]}L + group * {rows * to.strides[1]}L"
+    given = [filters, inner, 1, source, pixels, 1, "nullptr", by, result, to.strides[1], rows, pixels, inner]
+    return [*lines, f"product({', '.join(map(str, given))});", "}"]
 
 
 def attention(to: Place, q: Place, k: Place, v: Place, mask: Place | None, causal: bool, scale: float, contiguous: Contiguous) -> list[str] | None:
