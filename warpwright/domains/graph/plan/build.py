@@ -203,7 +203,7 @@ class Builder:
                 continue
             own, base = value(arg), self.place(arg)
             if own.untyped_storage()._cdata == val.untyped_storage()._cdata and own.dtype == val.dtype:
-                return base.viewed(tuple(val.shape), tuple(val.stride()), val.storage_offset() - own.storage_offset())
+                return base.viewed(tuple(val.shape), tuple(val.stride()), int(val.storage_offset()) - int(own.storage_offset()))
         return None
 
     def _kernel(self, node: fx.Node, kernel: Kernel) -> None:
@@ -362,17 +362,17 @@ def _matmul(b: Builder, node: fx.Node) -> bool:
 
 def _attention(b: Builder, node: fx.Node) -> bool:
     q, k, v, mask = (argument(node, name) for name in ("query", "key", "value", "attn_mask"))
-    places = [b.place(x) for x in (q, k, v)]
+    queries, keys, values = (b.place(x) for x in (q, k, v))
     seen = b.place(mask) if mask is not None else None
     scale = argument(node, "scale")
     scale = 1 / math.sqrt(shape(q)[-1]) if scale is None else scale
     if argument(node, "enable_gqa") and shape(q)[-3] != shape(k)[-3]:
         return False
     to = b.fresh(value(node))
-    lines = products.attention(to, *places, seen, bool(argument(node, "is_causal")), float(scale), b.contiguous)
+    lines = products.attention(to, queries, keys, values, seen, bool(argument(node, "is_causal")), float(scale), b.contiguous)
     if lines is None:
         raise Unsupported("attention of many keys or wide heads")
-    b.step(lines, to, *places, *([seen] if seen is not None else []))
+    b.step(lines, to, queries, keys, values, *([seen] if seen is not None else []))
     b.places[node] = to
     return True
 
@@ -468,7 +468,7 @@ def _where(b: Builder, node: fx.Node) -> bool:
         condition, yes, no = condition, other, source
     else:
         condition, yes, no = node.args
-    items = [b.place(item) if is_tensor(item) else item for item in (condition, yes, no)]
+    items: list[Any] = [b.place(item) if is_tensor(item) else item for item in (condition, yes, no)]
     to = b.fresh(value(node))
     b.step(loops.pick(to, *items), to, *(item for item in items if isinstance(item, Place)))
     b.places[node] = to
@@ -506,7 +506,7 @@ def _elementwise(b: Builder, node: fx.Node) -> bool:
     given = [b.place(a) if is_tensor(a) else a for a in arguments]
     computed = value(node).dtype
     if name in loops.COMPARISONS:
-        vals = [value(a) if is_tensor(a) else a for a in arguments]  # type: ignore[arg-type]
+        vals: list[Any] = [value(a) if isinstance(a, fx.Node) else a for a in arguments]
         computed = functools.reduce(torch.promote_types, [torch.result_type(vals[0], x) for x in vals[1:]] or [vals[0].dtype])
     to = b.fresh(value(node))
     b.step(loops.elementwise(name, to, given, computed), to, *(item for item in given if isinstance(item, Place)))
