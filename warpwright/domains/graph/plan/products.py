@@ -13,8 +13,8 @@ from warpwright.domains.graph.plan.memory import Place
 
 SMALL = 1 << 20
 """Multiplications below which a loop of ours is faster than a call of torch's library, which costs about 2 us."""
-SMALL_CONVOLUTION = 1 << 20
-"""Of a convolution, for an image and all groups, where oneDNN's call costs 30 us or more: it lays weights out anew in each."""
+SMALL_CONVOLUTION = 1 << 21
+"""Of a convolution, all images together, where oneDNN's call costs 30 us or more: it lays weights out anew in each."""
 DEEPEST = 2048
 """Inner size up to which the runtime has room (DEEPEST in runtime.cpp)."""
 KEYS, WIDTH = 1024, 128
@@ -112,21 +112,34 @@ def convolution(to: Place, x: Place, weight: Place, bias: Place | None, stride: 
         lines += [f"for (long c = 0; c < {channels}; ++c)"]
         lines += [f"for (long k{d} = 0; k{d} < {size}; ++k{d})" for d, size in enumerate(kernel)]
         last = len(kernel) - 1
-        for d, size in enumerate(outs):
+        lines.append("{")
+        for d, size in enumerate(outs[:last]):
             lines.append(f"for (long o{d} = 0; o{d} < {size}; ++o{d}) {{")
             lines.append(f"const long i{d} = o{d} * {stride[d]} + k{d} * {dilation[d]} - {padding[d]};")
-            if padding[d] and d < last:
-                zeros = f"for (long j = 0; j < {math.prod(outs[d + 1 :])}; ++j) *to++ = 0.f;"
-                lines.append(f"if ((unsigned long)i{d} >= {x.sizes[2 + d]}) {{ {zeros} continue; }}")
-        at = " + ".join(f"i{d} * {step}L" for d, step in enumerate(x.strides[2:]))
-        inside = f"(unsigned long)i{last} < {x.sizes[-1]} ? " if padding[last] else ""
-        lines += [f"*to++ = {inside}from[c * {x.strides[1]}L + {at}]{' : 0.f' if inside else ''};", *["}"] * len(outs)]
+            rest = math.prod(outs[d + 1 :])
+            if padding[d]:
+                lines.append(f"if ((unsigned long)i{d} >= {x.sizes[2 + d]}) {{ std::fill(to, to + {rest}, 0.f); to += {rest}; continue; }}")
+        lines += _row_of_columns(outs[last], x.sizes[-1], stride[last], padding[last], dilation[last], last, x.strides)
+        lines += [f"to += {outs[last]};", *["}"] * (last + 1)]
         source = columns.pointer
     filters = f"{weight.pointer} + group * {rows * inner}L"
     by = "nullptr" if bias is None else f"{bias.pointer} + group * {rows}"
     result = f"{to.pointer} + image * {to.strides[0]}L + group * {rows * to.strides[1]}L"
     given = [filters, inner, 1, source, pixels, 1, "nullptr", by, result, to.strides[1], rows, pixels, inner]
     return [*lines, f"product({', '.join(map(str, given))});", "}"]
+
+
+def _row_of_columns(size: int, width: int, stride: int, padding: int, dilation: int, last: int, strides: Sequence[int]) -> list[str]:
+    """Return the lines that copy what one row of results reads at one place of the kernel: a stretch, with zeros before and after it."""
+    at = " + ".join([f"c * {strides[1]}L", *(f"i{d} * {strides[2 + d]}L" for d in range(last))])
+    lines = [f"const float* const row = from + {at}; const long shift = k{last} * {dilation} - {padding};"]
+    if not padding:
+        return [*lines, f"for (long o = 0; o < {size}; ++o) to[o] = row[o * {stride} + shift];"]
+    lines.append(f"const long first = std::min({size}L, std::max(0L, ({stride - 1} - shift) / {stride}));")
+    lines.append(f"const long end = std::max(first, std::min({size}L, ({width + stride - 1} - shift) / {stride}));")
+    lines.append("for (long o = 0; o < first; ++o) to[o] = 0.f;")
+    lines.append(f"for (long o = first; o < end; ++o) to[o] = row[o * {stride} + shift];")
+    return [*lines, f"for (long o = end; o < {size}; ++o) to[o] = 0.f;"]
 
 
 def attention(to: Place, q: Place, k: Place, v: Place, mask: Place | None, causal: bool, scale: float, contiguous: Contiguous) -> list[str] | None:

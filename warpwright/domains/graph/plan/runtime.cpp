@@ -161,7 +161,7 @@ static void dots(const float* a, long row, const float* b, long along_n, const f
 }
 constexpr long DEEPEST = 2048;  // of K: the panel lies on the stack, and in L1 or L2
 static void product(const float* a, long row, long along, const float* b, long along_k, long along_n, const float* bias, const float* by, float* c, long out, long M, long N, long K) {
-    if (M < 4 && along == 1 && along_k == 1) return dots(a, row, b, along_n, bias, by, c, out, M, N, K);
+    if (M < 6 && along == 1 && along_k == 1) return dots(a, row, b, along_n, bias, by, c, out, M, N, K);
     alignas(64) float panel[DEEPEST * PANEL];
     for (long n = 0; n < N; n += PANEL) {
         const long count = std::min((long)PANEL, N - n);
