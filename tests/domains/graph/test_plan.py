@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
+import re
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +25,7 @@ from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.plan.memory import Memory, Place, arrange
 from warpwright.domains.graph.plan.program import parameters, plan
+from warpwright.domains.graph.plan.shim import BASE
 from warpwright.domains.graph.techniques.schedule import NativePlan
 from warpwright.errors import NotApplicable
 from warpwright.tasks import taskfile
@@ -152,6 +156,23 @@ def test_every_kind_of_call() -> None:
     with torch.inference_mode():  # memory that was taken outside of it, and the other way round
         agree(model, ir, optimized, *inputs(1))
     agree(model, ir, optimized, *inputs(1))
+
+
+@pytest.mark.compiler
+def test_what_it_declares_is_what_torch_declares(tmp_path: Path) -> None:
+    """A plan includes no header of torch; here the headers say whether the types of the functions that it takes are right."""
+    chosen = [function for function in KINDS if any(word in inspect.getsource(function) for word in ("m.depth", "m.up", "pool", "cumsum"))]
+    ir = captured(Several([*chosen, lambda m, x, i, y: torch.cat([x] * 40, 1) @ torch.cat([x] * 60, 1).transpose(1, 2)]).eval(), *inputs(0))
+    made = plan(NativePlan().apply(ir, PLAN))
+    declared = re.findall(r"^static (\w+ \(\*\w+\)\(.*\));$", made.source, re.M)
+    assert len(declared) == len(made.symbols) >= len(BASE) + 4
+    lines = ["#include <torch/csrc/inductor/aoti_torch/generated/c_shim_cpu.h>"]
+    lines += [f"{text} = &{symbol};" for text, symbol in zip(declared, made.symbols, strict=True)]
+    (tmp_path / "declared.cpp").write_text("\n".join(lines))
+    include = Path(torch.__file__).with_name("include")
+    command = [os.environ.get("CXX", "g++"), "-std=c++17", "-fsyntax-only", f"-I{include}", str(tmp_path / "declared.cpp")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[:2000]
 
 
 # --- random programs -----------------------------------------------------------------------------------------------------

@@ -69,12 +69,18 @@ def call(node: fx.Node, handle: Callable[[fx.Node], str], prefix: str) -> Call:
     if not has(made.symbol) or schema.is_mutable:
         raise Unsupported(f"{node.target}, which torch's C shim has not")
     for number, formal in enumerate(schema.arguments):
-        _add(made, formal.type, argument(node, formal.name), f"{prefix}_{number}", handle)
+        item = argument(node, formal.name)
+        if formal.name in ("dtype", "layout", "device"):  # int32_t in C, an int to the schema
+            made.parameters.append("int32_t*")
+            made.arguments.append("nullptr")
+            if item is not None:
+                raise Unsupported(f"{node.target} with a {formal.name}")
+        else:
+            _add(made, formal.type, item, f"{prefix}_{number}", handle)
     return made
 
 
 def _add(made: Call, kind: Any, item: Any, name: str, handle: Callable[[fx.Node], str]) -> None:
-    text = str(kind.annotation_str if hasattr(kind, "annotation_str") else kind)
     if isinstance(kind, torch.OptionalType):
         inner = kind.getElementType()
         if isinstance(inner, torch.ListType):
@@ -96,8 +102,6 @@ def _add(made: Call, kind: Any, item: Any, name: str, handle: Callable[[fx.Node]
         made.parameters += [f"const {type_}*", "int64_t"]
         made.arguments += [name, str(len(items))]
         return
-    if text == "str":
-        raise Unsupported("an operator with a text")
     made.parameters.append(_plain(kind))
     made.arguments.append(_value(kind, item, handle))
 
@@ -118,6 +122,3 @@ def _value(kind: Any, item: Any, handle: Callable[[fx.Node], str]) -> str:
     if isinstance(item, int | float) and str(kind) in ("float", "number"):
         return {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(str(float(item)), repr(float(item)))
     raise Unsupported(f"an operator with the argument {item!r}")
-
-
-__all__ = ["BASE", "FIXED", "PREFIX", "Call", "call", "has", "library"]
