@@ -226,7 +226,7 @@ def random_programs(seeds: range, length: int) -> None:
 
 @pytest.mark.compiler
 def test_random_programs() -> None:
-    random_programs(range(8), 10)
+    random_programs(range(3), 9)
 
 
 @pytest.mark.compiler
