@@ -20,7 +20,8 @@ from warpwright.base import Action, Candidate, Task
 from warpwright.domains import graph
 from warpwright.tasks import taskfile
 
-KINDS = ("eager", "compile", "rewritten", "kernels", "compiled_graph", "scheduled", "pieces")
+KINDS = ("eager", "compile", "rewritten", "kernels", "plan", "compiled_graph", "scheduled", "pieces")
+BUILT = ("kernels", "plan")
 CUDA_KINDS = ("cuda_graph", "recorded", "recorded_original")
 
 
@@ -68,6 +69,8 @@ def text_of(kind: str, task: Task) -> str:
         space = graph.space(task, "cuda")
         start = list(rewritten(task, "cuda").actions) if kind == "recorded" else []
         return space.candidate([*start, Action("cuda_graph")]).source.text
+    if kind == "plan":
+        return graph.space(task).candidate([*rewritten(task).actions, Action("plan")]).source.text
     if kind in ("compiled_graph", "scheduled"):
         space = graph.space(task)
         text = space.candidate([Action.parse('compile(mode="default")')]).source.text
@@ -121,7 +124,7 @@ CLEAR_ERRORS = {("compile", acts.symbolic_trace): "using FX to symbolically trac
 """Acts that the original answers and a program refuses in torch's own words."""
 
 CELLS = [
-    pytest.param(kind, act, id=f"{kind}-{act.__name__}", marks=[pytest.mark.compiler] if kind == "kernels" else [])
+    pytest.param(kind, act, id=f"{kind}-{act.__name__}", marks=[pytest.mark.compiler] if kind in BUILT else [])
     for kind in KINDS
     for act in acts.ACTS
 ]
@@ -134,7 +137,7 @@ def test_an_act_gives_the_originals_answer(kind, act, tmp_path, texts):
     assert CLEAR_ERRORS[kind, act] in wrong if (kind, act) in CLEAR_ERRORS else wrong == ""
 
 
-@pytest.mark.parametrize("kind", ["rewritten", "compiled_graph", "scheduled", pytest.param("kernels", marks=pytest.mark.compiler)])
+@pytest.mark.parametrize("kind", ["rewritten", "compiled_graph", "scheduled", *(pytest.param(kind, marks=pytest.mark.compiler) for kind in BUILT)])
 def test_an_ordinary_call_is_a_fast_one(kind, tmp_path, texts):
     module = program(kind, tmp_path, texts)
     model = module.ModelNew(8).eval()

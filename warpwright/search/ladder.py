@@ -57,17 +57,20 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
 
 
 LAUNCH_BOUND, WORTH_BUILDING = 0.5, 1e-4
-"""Share of a program's estimated time, and seconds, that a schedule of the whole has to save to be tried before the program itself: it takes tens of
-seconds to build."""
+"""Share of a program's estimated time that a schedule of the whole has to save to be tried before the program itself, and seconds that one has to
+save which takes tens of seconds to build."""
 
 
 def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
     """Return `recipe` with the schedules that no baseline has and that take most of an estimate away which is launches: small models gain nothing
-    from rewrites alone, and a short budget ends before rung 5."""
+    from rewrites alone, and a short budget ends before rung 5. One that takes tens of seconds to build only where there is no other, and where it
+    saves enough."""
     schedules = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality == "S"]
     own = [longer for longer in schedules if not moves.space.traits(longer[-1]).baseline(longer[-1])]
-    most = min(LAUNCH_BOUND * (plain := moves.estimate(recipe)), plain - WORTH_BUILDING)
-    return [longer for longer in own if 0 < moves.estimate(longer) <= most]
+    plain = moves.estimate(recipe)
+    bound = [longer for longer in own if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
+    soon = [longer for longer in bound if not moves.space.traits(longer[-1]).slow_to_build(longer[-1])]
+    return soon or [longer for longer in bound if moves.estimate(longer) <= plain - WORTH_BUILDING]
 
 
 def _plain(moves: Moves) -> Recipe:

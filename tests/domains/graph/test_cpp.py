@@ -13,9 +13,10 @@ from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import captured, draw
 from warpwright.base import Action
+from warpwright.domains.graph.cpp.regions import regions
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.fuse import FuseCpp, regions
+from warpwright.domains.graph.techniques.fuse import FuseCpp
 
 pytestmark = pytest.mark.compiler
 Function = Callable[..., torch.Tensor]

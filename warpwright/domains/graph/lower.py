@@ -18,8 +18,10 @@ from torch import fx
 
 from warpwright.base import Action, Candidate, Source, digest
 from warpwright.domains.graph import results, straight, template, training_text
-from warpwright.domains.graph.ir import GraphIR, is_tensor, placeholders, role, value, written
+from warpwright.domains.graph.ir import GraphIR, is_tensor, placeholders, value, written
+from warpwright.domains.graph.plan.program import parameters, plan
 from warpwright.errors import NotApplicable
+from warpwright.native import standalone
 from warpwright.tasks import training
 
 
@@ -78,18 +80,38 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
         constants = straight.Function("folded", straight.reads(folded, ()), tuple(straight.body(ir, folded, front, names)))
         parts += [straight.function_text(constants, names, template.FOLDED_DOC), "", ""]
     inputs = tuple(placeholders(ir, "input"))
-    state = tuple(node for node in straight.reads(rest, ir.results) if role(node) != "input" and node.name in ir.state)
+    state = straight.state(ir, rest)
     parameters = (*inputs, *state, *front)
     shown = [names[node] for node in parameters]
     if ir.scheduled("full_precision_convolutions"):
         parts.append(template.FULL_PRECISION)
     main = straight.Function("optimized", parameters, tuple(straight.body(ir, rest, ir.results, names, final=True)))
     if ir.scheduled("ahead_of_time"):
-        parts += [template.AHEAD, straight.nested(ir), "", ""]
+        parts.append(template.AHEAD)
+    if ir.scheduled("plan"):
+        parts.append(_plan_text(ir))
+    if straight.is_flat(ir):
+        parts += [straight.nested(ir), "", ""]
     text = straight.function_text(main, dict(zip(parameters, shown, strict=True)), template.OPTIMIZED_DOC)
     identity = digest(text, repr([_form(node) for node in parameters if is_tensor(node)]))
     parts += [straight.decorator(ir, identity) + text, "", ""]
     return parts + _model_class(ir, original, constants, state)
+
+
+def _plan_text(ir: GraphIR) -> str:
+    """Return the native plan's source, its loader, and what calls it."""
+    made = plan(ir)
+    forms = []
+    for sizes, strides, kind in made.results:
+        dense = torch.empty_strided(sizes, strides, device="meta").is_contiguous()
+        form = f"empty({sizes}" if dense else f"empty_strided({sizes}, {strides}"
+        forms.append(f'torch.{form}, dtype={kind}, device="cpu")')
+    symbols = "".join(f'    "{symbol}",\n' for symbol in made.symbols)
+    text = template.PLAN.replace("@SYMBOLS", symbols).replace("@RESULTS", straight.tuple_text(forms))
+    given = [is_tensor(node) for node in parameters(ir)]
+    taken = "tensors" if all(given) else f"[tensors[i] for i in {[i for i, tensor in enumerate(given) if tensor]}]"
+    loader = standalone.loader(made.source, {"plan_run": 1, "plan_bind": 1})
+    return loader + text.replace("@TENSORS", taken).replace("@COUNT", str(sum(given) + len(forms)))
 
 
 def _training_parts(ir: GraphIR, original: Original) -> list[str]:
@@ -119,7 +141,7 @@ def _model_class(ir: GraphIR, original: Original, constants: straight.Function |
     folded = list(constants.parameters) if constants is not None else []
     values = straight.tuple_text([*(["*watch.reads()"] if state else []), *(["*watch.folded(folded)"] if folded else [])])
     call = f"optimized({', '.join(['*leaves', *([values[1:-1].rstrip(',')] if state or folded else [])])})"
-    if ir.scheduled("ahead_of_time") is not None:
+    if straight.is_flat(ir):
         call = f"nested(*{call})"
     if ir.scheduled("cuda_graph") is not None:
         writes = {target for node in ir.graph.nodes for target in written(node)}

@@ -49,6 +49,16 @@ def reads(nodes: Iterable[fx.Node], results: Iterable[Any]) -> tuple[fx.Node, ..
     return tuple(sorted(found))
 
 
+def state(ir: GraphIR, rest: Iterable[fx.Node]) -> tuple[fx.Node, ...]:
+    """Return the tensors of the state that the calls `rest` or the results read."""
+    return tuple(node for node in reads(rest, ir.results) if role(node) != "input" and node.name in ir.state)
+
+
+def is_flat(ir: GraphIR) -> bool:
+    """Does `optimized` return a flat tuple of tensors, which `nested` nests as the original does?"""
+    return bool(ir.scheduled("ahead_of_time") or ir.scheduled("plan"))
+
+
 def names_of(ir: GraphIR) -> dict[fx.Node, str]:
     """Return the variable of each placeholder: an input's own name, a parameter's path with underscores."""
     taken = {node.name for node in ir.graph.nodes} | {"torch", "F", "self", "optimized", "folded"}
@@ -120,7 +130,7 @@ def tuple_text(items: Iterable[str]) -> str:
 
 def returned(ir: GraphIR, names: dict[fx.Node, str]) -> str:
     """Return the text of the results, nested as the original's and with its strides; flat where `nested` nests them."""
-    if ir.scheduled("ahead_of_time"):
+    if is_flat(ir):
         return tuple_text(leaf for leaf, result in zip(leaves(ir, names), ir.results, strict=True) if isinstance(result, fx.Node))
     return results.text(ir.structure, leaves(ir, names))
 
@@ -163,6 +173,8 @@ def decorator(ir: GraphIR, identity: str = "") -> str:
     """Return the lines over `optimized`; `identity` stands for its text and the forms of its arguments."""
     if ir.scheduled("ahead_of_time"):
         return f'@_ahead_of_time("{identity}")\n'
+    if ir.scheduled("plan"):
+        return "@_planned\n"
     outer = "@full_precision\n" if ir.scheduled("full_precision_convolutions") else ""
     return outer + compile_decorator(ir)
 

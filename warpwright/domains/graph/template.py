@@ -208,6 +208,51 @@ def _ahead_of_time(name):
 GUARDED = '            assert new.fits(leaves(inputs)), "the nominal inputs do not fit the guard"\n'
 """In the self-test of a program that has a guard for the whole call."""
 
+PLAN = '''SYMBOLS = (
+@SYMBOLS)
+
+
+def bound_plan():
+    """Return the function that runs the plan, with torch's functions at hand; without a compiler or one of the functions: None."""
+    import ctypes
+    import pathlib
+    import warnings
+
+    if KERNELS is None:
+        return None
+    folder = pathlib.Path(torch.__file__).with_name("lib")
+    try:
+        library = ctypes.CDLL(str(next(folder.glob("libtorch_cpu.*"))))
+        table = [ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value for symbol in SYMBOLS]
+    except (StopIteration, OSError, AttributeError) as error:
+        warnings.warn(f"torch {torch.__version__} has no function that the native plan calls, which runs as plain torch calls: {error}")
+        return None
+    KERNELS.plan_bind((ctypes.c_void_p * len(table))(*table), 0)
+    KERNELS.plan_run.restype = ctypes.c_int
+    return KERNELS.plan_run
+
+
+class _Plan:
+    """A function of tensors as one native call: loops, and calls of torch's library between; where that fails, the function itself."""
+
+    def __init__(self, function):
+        self.function, self.run, self.pointers = function, bound_plan(), _ctypes.c_void_p * @COUNT
+
+    def __call__(self, *tensors):
+        if self.run is None:
+            return self.function(*tensors)
+        results = @RESULTS
+        pointers = self.pointers(*[t.data_ptr() for t in @TENSORS], *[t.data_ptr() for t in results])
+        if self.run(pointers, 2 * torch.get_num_threads() + torch.is_inference_mode_enabled()):
+            return self.function(*tensors)  # which raises what is wrong with the values
+        return results
+
+
+_planned = _Plan
+
+
+'''
+
 TAIL = '''
 def _leaves(item):
     """Return the tensors and plain values of a result."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warpwright.domains.graph.cpp import columns
 from warpwright.domains.graph.cpp.layout import choose
 from warpwright.domains.graph.cpp.program import Program
 from warpwright.domains.graph.cpp.writer import Writer
 
 
-def function(program: Program, name: str) -> str:
-    """Return the text of `extern "C" void name(operands ..., outputs ..., int threads)`."""
-    writer = Writer(program, choose(program), name)
+def function(program: Program, name: str, given: Sequence[Sequence[int]] | None = None) -> str:
+    """Return the text of `extern "C" void name(operands ..., outputs ..., int threads)`; `given` are the strides of operands that are no rows."""
+    writer = Writer(program, choose(program, given), name)
     return columns.write(writer) if writer.layout.order == "columns" else writer.rows()

@@ -58,6 +58,7 @@ class Fused:
 
     def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node]) -> None:
         self.__name__ = name
+        self.program = program
         self.sources = tuple(dict.fromkeys(node for node, _ in program.operands))
         self.calls = _subgraph(nodes, self.sources, [node for node, _ in program.outputs])
         self.operands = tuple(self.sources.index(node) for node, _ in program.operands)

@@ -62,15 +62,30 @@ def strides(axes: Axes, sizes: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def choose(program: Program) -> Layout:
-    """Return the loops for a finished program; Unsupported when its innermost axis is not contiguous in every tensor."""
+def spread(axes: Axes, sizes: Sequence[int], given: Sequence[int]) -> dict[int, int]:
+    """Return for each axis the distance between neighbours in a tensor whose dimensions have the strides `given`."""
+    found = {}
+    for dim, step in zip(axes, given, strict=True):
+        for axis in reversed(dim):
+            found[axis] = step
+            step *= sizes[axis]
+    return found
+
+
+def choose(program: Program, given: Sequence[Sequence[int]] | None = None) -> Layout:
+    """Return the loops for a finished program; Unsupported when its innermost axis is not contiguous in every tensor.
+
+    `given` are the strides of each operand; without them all are contiguous, as results are.
+    """
     reduced = program.reduced or frozenset()
     tensors = [axes for _, axes in program.operands] + [made.axes for _, made in program.outputs]
     tables = [strides(axes, program.sizes) for axes in tensors]
+    if given is not None:
+        tables[: len(given)] = [spread(axes, program.sizes, steps) for axes, steps in zip(tensors, given, strict=False)]
     loops = [
         Loop(size, axis in reduced, tuple(table.get(axis, 0) for table in tables)) for axis, size in enumerate(program.sizes) if size != 1
     ] or [Loop(1, bool(reduced), (0,) * len(tables))]
-    loops = _joined(loops)
+    loops = joined(loops)
     outer = tuple(loop for loop in loops if not loop.reduced)
     inner = tuple(loop for loop in loops if loop.reduced)
     if not inner and not reduced:
@@ -84,7 +99,7 @@ def choose(program: Program) -> Layout:
     return layout
 
 
-def _joined(loops: list[Loop]) -> list[Loop]:
+def joined(loops: list[Loop]) -> list[Loop]:
     """Join neighbouring axes wherever every tensor runs through both in one stride."""
     done: list[Loop] = []
     for loop in loops:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,6 +11,8 @@ import torch
 
 from warpwright.base import Action
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_random, is_tensor, shape, value, written
+from warpwright.domains.graph.plan.prepare import prepare
+from warpwright.domains.graph.plan.program import plan
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
@@ -24,7 +27,7 @@ def _tries_kernels(action: Action) -> bool:
     return dict(action.params).get("mode") != "default"
 
 
-LAST = ("compile", "ahead_of_time", "cuda_graph")
+LAST = ("compile", "plan", "ahead_of_time", "cuda_graph")
 """Schedules of the whole program, of which there is one, and nothing after it but a CUDA graph of what torch.compile made."""
 
 
@@ -58,23 +61,64 @@ class AheadOfTime:
     """
 
     name: str = "ahead_of_time"
-    traits: ClassVar[Traits] = Traits("S")
+    traits: ClassVar[Traits] = Traits("S", slow_to_build=lambda action: True)
+    """14 to 25 s; `NativePlan` takes 2 to 5, and is tried in its place where it is legal."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action where the machine code means the same as the calls."""
-        plain = not ir.unreadable and not ir.values and ir.training is None
-        plain = plain and all(isinstance(result, torch.fx.Node) and is_tensor(result) for result in leaves(ir))
-        if not plain or any(ir.scheduled(name) for name in LAST) or ir.scheduled("full_precision_convolutions"):
-            return
-        nodes = [node for node in ir.graph.nodes if node.op == "call_function"]
-        if not nodes or any(is_random(node) or hasattr(node.target, "python_text") or list(written(node)) for node in nodes):
-            return
-        if _owns_its_results(ir):
+        if not ir.values and _is_function_of_tensors(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with compilation ahead of time on."""
         return _scheduled(self.sites(ir), ir, action)
+
+
+@dataclass(frozen=True)
+class NativePlan:
+    """optimized(...)  ->  the same function as one C++ file: fused loops, and calls of torch's C shim between, built in seconds (plan/).
+
+    Legal where `AheadOfTime` is, and where every call is one that a plan can hold. Inputs and state are its arguments, so that nothing is stale.
+    Sums are formed in another order; functions are within 4 ulp of the exact ones.
+    """
+
+    name: str = "plan"
+    traits: ClassVar[Traits] = Traits("S", tried_first=True)
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield the action where there is a plan that means the same as the calls."""
+        if _is_function_of_tensors(ir) and not ir.scheduled("channels_last") and _planned(ir) is not None:
+            yield Action(self.name)
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with its calls in a plan's form, and the plan on."""
+        made = _planned(ir)
+        if action not in list(self.sites(ir)) or made is None:
+            raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
+        return made
+
+
+@functools.lru_cache(maxsize=4)
+def _planned(ir: GraphIR) -> GraphIR | None:
+    """Return the IR as a plan, None where there is none; a search asks for sites often."""
+    try:
+        made = prepare(ir).with_schedule(Action("plan"))
+        plan(made)
+    except NotApplicable:
+        return None
+    return made
+
+
+def _is_function_of_tensors(ir: GraphIR) -> bool:
+    """Is the program plain calls that take tensors and make tensors of their own, without random numbers, and not scheduled as a whole yet?"""
+    plain = not ir.unreadable and ir.training is None
+    plain = plain and all(isinstance(result, torch.fx.Node) and is_tensor(result) for result in leaves(ir))
+    if not plain or any(ir.scheduled(name) for name in LAST) or ir.scheduled("full_precision_convolutions"):
+        return False
+    nodes = [node for node in ir.graph.nodes if node.op == "call_function"]
+    if not nodes or any(is_random(node) or hasattr(node.target, "python_text") or list(written(node)) for node in nodes):
+        return False
+    return _owns_its_results(ir)
 
 
 def leaves(ir: GraphIR) -> list[Any]:
@@ -134,7 +178,7 @@ class ChannelsLast:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action when there is a convolution of 4D or 5D tensors."""
-        if ir.scheduled(self.name) is None and _convolutions(ir):
+        if ir.scheduled(self.name) is None and ir.scheduled("plan") is None and _convolutions(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -159,5 +203,5 @@ def _convolutions(ir: GraphIR) -> list[torch.fx.Node]:
 
 
 TECHNIQUES = (ChannelsLast(), Compile())
-CPU_TECHNIQUES = (AheadOfTime(),)
+CPU_TECHNIQUES = (NativePlan(), AheadOfTime())
 CUDA_TECHNIQUES = (CudaGraph(),)

@@ -1,0 +1,140 @@
+"""Which calls of a graph become one kernel: regions grown in graph order, each as large as it gets, and a kernel put in the place of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
+from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
+from warpwright.domains.graph.ir import Edit, GraphIR, dtype, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, value, written
+from warpwright.domains.graph.training_text import halves
+
+LEAST_ELEMENTS = 4096
+"""Below this a kernel's call from Python costs more than its work."""
+
+Maker = Callable[[str, Any, Sequence[fx.Node]], Fused]
+"""Writes the kernel of a name, a program and its calls; raises Unsupported."""
+
+
+def weight(region: Sequence[fx.Node]) -> int:
+    """Return how many calls do something: views and copies are for free."""
+    return sum(node.target not in VIEWS for node in region)
+
+
+def whole(ir: GraphIR) -> GraphIR:
+    """Return the IR with every region as a C++ kernel, however small: for a program whose calls cost nothing."""
+    e = edit(ir)
+    twin = {node.name: node for node in e.graph.nodes}
+    kernels: dict[str, Fused] = {}
+    for region in regions(ir, Kernel, least=0):
+        replace(e, [twin[node.name] for node in region], kernels, Kernel)
+    sort(e.graph)
+    return e.finish()
+
+
+def regions(ir: GraphIR, kind: type[Fused] = Kernel, least: int = LEAST_ELEMENTS) -> list[list[fx.Node]]:
+    """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets; `least` elements are worth one."""
+    fixed = ir.scheduled("fold_parameters") is not None
+    apart = _halves(ir)
+    found: list[list[fx.Node]] = []
+    for node in ir.graph.nodes:
+        if not _fusable(node, kind.floats) or (fixed and is_parameter_only(node)):
+            continue
+        for region in reversed([r for r in found if any(arg in r for arg in node.all_input_nodes)]):
+            if apart([*region, node]) and _buildable([*region, node]):
+                region.append(node)
+                _absorb(found, region, node, apart)
+                break
+        else:
+            if node.target not in VIEWS and _buildable([node]):
+                found.append([node])
+    return [trimmed for region in found if (trimmed := _trimmed(region)) and _worthwhile(trimmed, kind, least)]
+
+
+def _halves(ir: GraphIR) -> Callable[[Sequence[fx.Node]], bool]:
+    """Return whether calls are all of a training step's forward, or none: what depends on a gradient that comes back cannot be there."""
+    if ir.training is None or not ir.training.tangents:
+        return lambda region: True
+    early = set(halves(ir)[0])
+    return lambda region: len({node in early for node in region}) == 1
+
+
+def _absorb(found: list[list[fx.Node]], region: list[fx.Node], node: fx.Node, apart: Callable[[Sequence[fx.Node]], bool]) -> None:
+    """Join other regions that `node` reads to its own."""
+    for other in [r for r in found if r is not region and any(arg in r for arg in node.all_input_nodes)]:
+        joined = sorted([*region, *other])
+        if apart(joined) and _buildable(joined):
+            region[:] = joined
+            found.remove(other)
+
+
+def _fusable(node: fx.Node, floats: Sequence[torch.dtype]) -> bool:
+    if any(value(n).is_floating_point() and dtype(n) not in floats for n in (node, *node.all_input_nodes) if is_tensor(n)):
+        return False
+    if node.op != "call_function" or node.target not in BUILDERS or not is_tensor(node) or has_effect(node):
+        return False
+    later = [user for arg in node.all_input_nodes for user in arg.users if arg in written(user)]
+    return not later and math.prod(shape(node)) > 0
+
+
+def _buildable(region: list[fx.Node]) -> bool:
+    """Can the calls be one kernel, and does nothing outside lie between them?"""
+    inside, first = set(region), min(region)
+    todo = [arg for node in region for arg in node.all_input_nodes if arg not in inside]
+    seen: set[fx.Node] = set()
+    while todo:
+        node = todo.pop()
+        if node in inside:
+            return False
+        if node not in seen and first < node:  # what stands before the first call does not depend on it
+            seen.add(node)
+            todo += node.all_input_nodes
+    try:
+        build(region, _results(region))
+    except Unsupported:
+        return False
+    return True
+
+
+def _results(region: Sequence[fx.Node]) -> list[fx.Node]:
+    inside = set(region)
+    return [node for node in region if any(user not in inside for user in users(node))]
+
+
+def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
+    """Drop views and copies at the end: torch does them for free."""
+    while region and region[-1].target in VIEWS:
+        region = region[:-1]
+    return region if region and _buildable(region) else []
+
+
+def _worthwhile(region: list[fx.Node], kind: type[Fused], least: int) -> bool:
+    if all(node.target in VIEWS or node.target in COPIES for node in region):
+        return False
+    sizes = [math.prod(shape(n)) for node in region for n in (node, *node.all_input_nodes) if is_tensor(n)]
+    try:
+        kind("trial", build(region, _results(region)), region)
+    except Unsupported:
+        return False
+    return max(sizes) >= least
+
+
+def replace(e: Edit, region: list[fx.Node], kernels: dict[str, Fused], make: Maker) -> None:
+    """Put a kernel in place of the region. `kernels` holds those made so far: two of one text are one function."""
+    results = _results(region)
+    program = build(region, results)
+    shown = [node.target.overloadpacket.__name__ for node in region if node.target not in VIEWS]  # type: ignore[union-attr]
+    words = "_".join(dict.fromkeys(shown[:1] + shown[-1:]))
+    trial = make("kernel", program, region)
+    text = f"{words} {trial.text} {trial.python_text()}"
+    if text not in kernels:
+        kernels[text] = make(f"kernel_{len(kernels)}_{words}", program, region)
+    at = e.before(max(region))
+    made = at.call(kernels[text], *trial.sources)
+    for i, node in enumerate(results):
+        e.replace(node, made if len(results) == 1 else at.item(made, i))

@@ -1,0 +1,154 @@
+"""Loops over elements in plain C++: copies, conversions, indices, integers and masks. Floats in numbers go to the fused kernels of `cpp`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from warpwright.domains.graph.cpp.layout import Loop, joined
+from warpwright.domains.graph.cpp.program import Unsupported
+from warpwright.domains.graph.plan.memory import TYPES, Place, row_major
+
+MANY = 32768
+"""Elements from which on several threads share a loop."""
+
+EXPRESSIONS: Mapping[str, str] = {
+    "add": "{0} + {1}", "sub": "{0} - {1}", "rsub": "{1} - {0}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}", "abs": "std::abs({0})",
+    "exp": "std::exp({0})", "log": "std::log({0})", "sqrt": "std::sqrt({0})", "rsqrt": "1 / std::sqrt({0})", "sin": "std::sin({0})",
+    "cos": "std::cos({0})", "tanh": "std::tanh({0})", "sigmoid": "1 / (1 + std::exp(-{0}))",
+    "reciprocal": "1 / {0}", "square": "{0} * {0}", "floor": "std::floor({0})", "ceil": "std::ceil({0})",
+    "gt": "{0} > {1}", "lt": "{0} < {1}", "ge": "{0} >= {1}", "le": "{0} <= {1}", "eq": "{0} == {1}", "ne": "{0} != {1}",
+    "logical_and": "{0} != 0 && {1} != 0", "logical_or": "{0} != 0 || {1} != 0", "logical_not": "{0} == 0",
+    "__and__": "{0} & {1}", "__or__": "{0} | {1}", "bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}",
+}  # fmt: skip
+"""Name of an operator -> C++ expression of its arguments, which have the type that torch computes with."""
+COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne", "logical_and", "logical_or", "logical_not")
+
+
+def number(value: Any, type: str) -> str:
+    """Return the C++ text of a Python number."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and type in ("int64_t", "int32_t", "uint8_t"):
+        return f"({type}){value}LL" if value > -(2**63) else "INT64_MIN"
+    if value != value:
+        return f"({type})NAN"
+    if value in (float("inf"), float("-inf")):
+        return f"({type}){'-' if value < 0 else ''}INFINITY"
+    return f"({type}){float(value)!r}"
+
+
+def over(sizes: Sequence[int], places: Sequence[Place], body: str) -> list[str]:
+    """Return loops over all elements of `sizes`; in `body` {0}, {1} ... stand for the elements of `places`, which are broadcast to it.
+
+    Raise Unsupported for types that C++ has not.
+    """
+    spread = [place.broadcast(sizes) for place in places]
+    loops = [Loop(size, False, tuple(place.strides[d] for place in spread)) for d, size in enumerate(sizes) if size != 1]
+    loops = joined(loops)
+    total = 1
+    for loop in loops:
+        total *= loop.size
+    lines = ["{"]
+    lines += [f"const auto e{i} = {place.pointer};" for i, place in enumerate(spread)]
+    if total >= MANY:
+        lines.append("#pragma omp parallel for schedule(static) num_threads(threads)")
+    lines += [f"for (long i{d} = 0; i{d} < {loop.size}; ++i{d})" for d, loop in enumerate(loops)]
+    elements = []
+    for i in range(len(spread)):
+        terms = [f"i{d}{'' if loop.strides[i] == 1 else f' * {loop.strides[i]}'}" for d, loop in enumerate(loops) if loop.strides[i]]
+        elements.append(f"e{i}[{' + '.join(terms) or '0'}]")
+    return [*lines, body.format(*elements), "}"]
+
+
+def copy(to: Place, source: Place) -> list[str]:
+    """Return loops that copy (and convert) the elements of `source`, in order, to those of `to`: sizes may differ where one is row-major."""
+    if to.sizes != source.sizes:
+        if to.contiguous:
+            to = to.viewed(source.sizes, row_major(source.sizes))
+        elif source.contiguous:
+            source = source.viewed(to.sizes, row_major(to.sizes))
+        else:
+            raise Unsupported("a copy between two tensors of other dimensions, neither of them contiguous")
+    value = "{1} != 0" if to.dtype == torch.bool else f"({to.type}){{1}}"
+    return over(to.sizes, [to, source], f"{{0}} = {value};")
+
+
+def elementwise(name: str, to: Place, given: Sequence[Any], computed: torch.dtype) -> list[str]:
+    """Return loops of one operator: `given` are places and numbers, which become `computed` first."""
+    if name not in EXPRESSIONS or computed not in TYPES:
+        raise Unsupported(f"{name} of {computed}")
+    type_, places, shown = TYPES[computed], [to], []
+    for item in given:
+        if isinstance(item, Place):
+            places.append(item)
+            shown.append(f"({type_}){{{len(places) - 1}}}")
+        else:
+            shown.append(number(item, type_))
+    return over(to.sizes, places, f"{{0}} = {EXPRESSIONS[name].format(*(f'({text})' for text in shown))};")
+
+
+def pick(to: Place, condition: Place, yes: Any, no: Any) -> list[str]:
+    """Return loops of `where`."""
+    places, shown = [to, condition], []
+    for item in (yes, no):
+        if isinstance(item, Place):
+            places.append(item)
+            shown.append(f"({to.type}){{{len(places) - 1}}}")
+        else:
+            shown.append(number(item, to.type))
+    return over(to.sizes, places, f"{{0}} = {{1}} ? {shown[0]} : {shown[1]};")
+
+
+def rows_of(to: Place, table: Place, indices: Place, step: int) -> list[str]:
+    """Return loops of an embedding: a row of `table` for each index; one out of range leaves the plan."""
+    width = table.sizes[1]
+    rank = len(indices.sizes)
+    lines = ["{", f"const auto table = {table.pointer}; const auto index = {indices.pointer}; const auto to = {to.pointer};"]
+    lines += [f"for (long i{d} = 0; i{d} < {size}; ++i{d}) {{" for d, size in enumerate(indices.sizes)]
+    at, out = _offset(indices.strides), _offset(to.strides[:rank])
+    lines += [f"const int64_t row = index[{at}];", f"if ((uint64_t)row >= {table.sizes[0]}) throw Failure{{{step}}};"]
+    lines += [f"const auto from = table + row * {table.strides[0]}; const auto into = to + {out};"]
+    lines += [f"for (long j = 0; j < {width}; ++j) into[j * {to.strides[-1]}] = from[j * {table.strides[1]}];"]
+    return [*lines, *["}"] * rank, "}"]
+
+
+def indexed(to: Place, source: Place, indices: Sequence[Place | None], step: int) -> list[str]:
+    """Return loops of x[i, j, :] with tensors of integers, negative ones from the end; one out of range leaves the plan."""
+    places = [place for place in indices if place is not None]
+    taken = [d for d, place in enumerate(indices) if place is not None]
+    if any(place.dtype not in (torch.int64, torch.int32) for place in places):
+        raise Unsupported("an index that is no tensor of integers")
+    rank = max(len(place.sizes) for place in places)
+    apart = taken != list(range(taken[0], taken[-1] + 1))
+    first = 0 if apart else taken[0]
+    shared = to.sizes[first : first + rank]
+    kept = [d for d in range(len(source.sizes)) if d not in taken]
+    where = [d for d in range(len(to.sizes)) if not first <= d < first + rank]
+    lines = ["{", f"const auto from = {source.pointer}; const auto to = {to.pointer};"]
+    lines += [f"for (long i{d} = 0; i{d} < {size}; ++i{d}) {{" for d, size in enumerate(to.sizes)]
+    terms = [f"i{d} * {source.strides[s]}L" for d, s in zip(where, kept, strict=True)]
+    for number_, (dim, place) in enumerate(zip(taken, places, strict=True)):
+        spread, size = place.broadcast(shared), source.sizes[dim]
+        at = " + ".join(f"i{first + d} * {stride}" for d, stride in enumerate(spread.strides) if stride) or "0"
+        lines += [f"int64_t n{number_} = ({place.pointer})[{at}]; n{number_} += n{number_} < 0 ? {size} : 0;"]
+        lines += [f"if ((uint64_t)n{number_} >= {size}) throw Failure{{{step}}};"]
+        terms.append(f"n{number_} * {source.strides[dim]}L")
+    lines += [f"to[{_offset(to.strides)}] = from[{' + '.join(terms) or '0'}];"]
+    return [*lines, *["}"] * len(to.sizes), "}"]
+
+
+def gathered(to: Place, source: Place, dim: int, index: Place, step: int) -> list[str]:
+    """Return loops of `gather` along one dimension; an index out of range leaves the plan."""
+    lines = ["{", f"const auto from = {source.pointer}; const auto to = {to.pointer}; const auto index = {index.pointer};"]
+    lines += [f"for (long i{d} = 0; i{d} < {size}; ++i{d}) {{" for d, size in enumerate(to.sizes)]
+    lines += [f"const int64_t n = index[{_offset(index.strides)}];", f"if ((uint64_t)n >= {source.sizes[dim]}) throw Failure{{{step}}};"]
+    terms = [f"n * {stride}L" if d == dim else f"i{d} * {stride}L" for d, stride in enumerate(source.strides) if stride]
+    lines += [f"to[{_offset(to.strides)}] = from[{' + '.join(terms) or '0'}];"]
+    return [*lines, *["}"] * len(to.sizes), "}"]
+
+
+def _offset(strides: Sequence[int]) -> str:
+    return " + ".join(f"i{d} * {stride}L" for d, stride in enumerate(strides) if stride) or "0"
