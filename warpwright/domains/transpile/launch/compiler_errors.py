@@ -12,8 +12,8 @@ from warpwright import native
 _ERROR = re.compile(r"^([^:\n]+):(\d+):(\d+): (?:fatal )?error: (.*)$", re.M)
 
 
-def first_error(text: str) -> tuple[str, int, int, str] | None:
-    """Return the file, line, column and reason of the first error in C++ `text`; None for one that compiles."""
+def errors(text: str) -> list[tuple[str, int, int, str]]:
+    """Return the file, line, column and reason of each error in C++ `text`; none for one that compiles."""
     path, _ = native.compiler()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "translated.cpp")
@@ -21,8 +21,7 @@ def first_error(text: str) -> tuple[str, int, int, str] | None:
         command = [path, "-std=c++17", "-fopenmp", "-w", "-fsyntax-only", str(source)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, errors="replace")
     if not done.returncode:
-        return None
-    error = _ERROR.search(done.stderr)
-    if error is None:
-        return "translated.cpp", 1, 1, done.stderr.strip()[-300:]
-    return Path(error[1]).name if error[1].endswith("translated.cpp") else error[1], int(error[2]), int(error[3]), error[4]
+        return []
+    found = [(file, int(line), int(column), reason) for file, line, column, reason in _ERROR.findall(done.stderr)]
+    named = [(Path(file).name if file.endswith("translated.cpp") else file, *rest) for file, *rest in found]
+    return named or [("translated.cpp", 1, 1, done.stderr.strip()[-300:])]  # type: ignore[list-item, return-value]
