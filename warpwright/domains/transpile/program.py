@@ -121,7 +121,8 @@ def compile_text(
     translated = _sanitized(source) if sanitize else _translated(source, wanted)
     edits = [*translated.edits, *rewrite.launch_edits(source), *([] if host else host_code.host_edits(source))]
     body = text_edits.apply(source.text, edits)
-    body = rewrite.with_linkage(body, source) if host and not sanitize else body
+    linked = (lambda text: rewrite.with_linkage(text, source) if not sanitize else text) if host else rewrite.with_named_variables
+    body = linked(body)
     exported = exports.exported(source, instances)
     parameters = {k.name: tuple((p.name, p.text) for p in k.parameters) for k in source.kernels if k.defined}
     kernels = {kernel: replace(info, parameters=parameters[kernel]) for kernel, info in translated.kernels.items()}
@@ -129,7 +130,7 @@ def compile_text(
 
     def marked() -> str:
         text = text_edits.apply(source.text, _with_lines(source, edits))
-        return assemble(source, kernels, rewrite.with_linkage(text, source) if host and not sanitize else text, exported, translated.runtime, False)
+        return assemble(source, kernels, linked(text), exported, translated.runtime, False)
 
     return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported, marked)
 
