@@ -40,6 +40,8 @@ class Program:
     defines: tuple[str, ...]
     modules: tuple[tuple[Path, str], ...] = ()
     """Kernels that it loads at run time: source, and the name of the file that is made of it."""
+    toolkit: tuple[str, ...] = ()
+    """Headers of the CUDA toolkit that its build copies into its folder: it looks for them there before it compiles kernels at run time."""
 
     @property
     def third(self) -> int:
@@ -70,6 +72,8 @@ class Program:
 
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
+
+_TOOLKIT = re.compile(r"\$\{CUDA_INCLUDE_DIR\}/(\w+\.h)\b")
 
 
 def find(root: Path) -> list[Program]:
@@ -115,7 +119,8 @@ def _of_cmake(file: Path, root: Path) -> list[Program]:
         defines = [d for line in re.findall(rf"\btarget_compile_definitions\s*\(\s*{re.escape(name)}\s+([^()]*)\)", text) for d in line.split()]
         kept = tuple(one.removeprefix("-D") for one in defines if one not in ("PUBLIC", "PRIVATE", "INTERFACE") and "$" not in one)
         if sources:
-            programs.append(Program(name, here, tuple(dict.fromkeys(sources)), (here, *common, *_paths(own, here, root)), kept, modules))
+            folders = (here, *common, *_paths(own, here, root))
+            programs.append(Program(name, here, tuple(dict.fromkeys(sources)), folders, kept, modules, tuple(_TOOLKIT.findall(text))))
     return programs
 
 
