@@ -72,28 +72,39 @@ def rows_of(path: Path, name: str, include: list[str], define: list[str], out: P
         except (KeyError, IndexError) as error:
             cases[kernel.name] = None
             rows[kernel.name]["cause"] = f"{type(error).__name__}: {error}"
-    instances = [f"{name}<{case.instance}>" for name, case in cases.items() if case is not None and case.instance]
+    instances = [f"{one}<{case.instance}>" for one, case in cases.items() if case is not None and case.instance]
     kernels: Any = None
     why = "", ""
-    with contextlib.suppress(WarpwrightError):  # an instance of a kernel that is refused would refuse the file
-        made = transpile.compile_text(path.read_text(errors="replace"), str(path), define, folders=[path.parent, *map(Path, include)])
-        gone = {info.name for info in made.kernels.values() if info.tier == "refused"}
-        instances = [one for one in instances if one.partition("<")[0] not in gone]
     try:
         kernels = warpwright.transpile.load(path, instances=instances, include=include, define=define)
+    except warpwright.transpile.Refusal:
+        instances = [one for one in instances if one.partition("<")[0] not in refused(path, include, define)]
     except WarpwrightError as error:
-        why = ("refused" if isinstance(error, warpwright.transpile.Refusal) else "not compiled"), str(error).splitlines()[0]
-    for kernel, case in cases.items():
-        row = rows[kernel]
+        why = "not compiled", str(error).splitlines()[0]
+    if kernels is None and not why[0]:  # an instance of a kernel that is refused would refuse the file
+        try:
+            kernels = warpwright.transpile.load(path, instances=instances, include=include, define=define)
+        except WarpwrightError as error:
+            why = ("refused" if isinstance(error, warpwright.transpile.Refusal) else "not compiled"), str(error).splitlines()[0]
+    for one, case in cases.items():
+        row = rows[one]
         if case is None:
             row |= {"status": "no reference"}
         elif kernels is None:
             row |= {"status": why[0], "cause": why[1][-300:]}
         else:
-            print("trying", kernel, flush=True)
-            row |= tried(kernels, kernel, case)
+            print("trying", one, flush=True)
+            row |= tried(kernels, one, case)
         with out.open("a") as file:
             file.write(json.dumps(row) + "\n")
+
+
+def refused(path: Path, include: list[str], define: list[str]) -> set[str]:
+    """Return the kernels of a file that no tier takes."""
+    with contextlib.suppress(WarpwrightError):
+        made = transpile.compile_text(path.read_text(errors="replace"), str(path), define, folders=[path.parent, *map(Path, include)])
+        return {info.name for info in made.kernels.values() if info.tier == "refused"}
+    return set()
 
 
 def tried(kernels: warpwright.transpile.Kernels, name: str, case: families.Case) -> dict[str, Any]:
