@@ -135,7 +135,7 @@ def block_sum(kernel: Kernel) -> Case:
     else:
         a = random(dtype, n, low=-100, high=100) if dtype == torch.int8 else random(dtype, n, low=0)
         right = a.double().sum()
-    size = max(threads_of(kernel)[0], 64)  # the default of those that take 16 elements is half a warp, whose shuffles would read lanes that are not there
+    size = max(threads_of(kernel)[0], 64)  # a default of half a warp would have shuffles read lanes that are not there
     arguments = [a, torch.zeros(1, dtype=out), n]
     return Case((n // (size * kernel.elements),), (size,), arguments, {1: right.reshape(1)}, accuracy(kernel, dtype), str(size))
 
