@@ -23,6 +23,7 @@ PROGRAM = r"""
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/iterator/zip_iterator.h>
 #include <thrust/scan.h>
+#include <thrust/sequence.h>
 #include <thrust/sort.h>
 #include <thrust/transform.h>
 #include <thrust/unique.h>
@@ -60,6 +61,9 @@ int main() {
   thrust::device_vector<int> kept(6);
   auto end = thrust::copy_if(thrust::make_counting_iterator(0u), thrust::make_counting_iterator(6u), keys.begin(), kept.begin(), Square());
   printf("kept %d %d %d\n", (int)(end - kept.begin()), (int)kept[0], (int)(ends.second - heads.begin()));
+  thrust::device_vector<float> steps(1001);
+  thrust::sequence(steps.begin(), steps.end(), 0.5f, 0.1f);
+  printf("last %g\n", (float)steps[1000] - (0.5f + 0.1f * 1000));
   thrust::constant_iterator<int> seven(7);
   printf("sevens %d\n", thrust::reduce(seven, seven + 4));
 }
@@ -72,6 +76,7 @@ each 0 101 202 303 404 505
 sorted 8 7 6 5 4 3
 heads 0 2 4
 kept 4 2 3
+last 0
 sevens 28
 """
 

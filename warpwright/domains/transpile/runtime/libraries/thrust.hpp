@@ -188,8 +188,8 @@ WW_ALGORITHM(copy_if, template <class I, class O, class F> auto operator()(I a, 
 WW_ALGORITHM(fill, template <class I, class T> void operator()(I a, I b, const T& v) const { for (; a != b; ++a) *a = v; })
 WW_ALGORITHM(fill_n, template <class I, class N, class T> auto operator()(I a, N n, const T& v) const { for (; n > 0; --n, ++a) *a = v; return a; })
 WW_ALGORITHM(sequence, template <class I> void operator()(I a, I b) const { for (long v = 0; a != b; ++a, ++v) *a = (details::value_t<decltype(*a)>)v; }
-                       template <class I, class T> void operator()(I a, I b, T v) const { for (; a != b; ++a, v = v + 1) *a = v; }
-                       template <class I, class T> void operator()(I a, I b, T v, T by) const { for (; a != b; ++a, v = v + by) *a = v; })
+                       template <class I, class T> void operator()(I a, I b, T v) const { (*this)(a, b, v, (T)1); }
+                       template <class I, class T, class U> void operator()(I a, I b, T v, U by) const { for (long i = 0; a != b; ++a, ++i) *a = v + (T)by * (T)i; })
 namespace details {  // what a generator finds if it asks which thread it is: each element has one of its own, as on a GPU
 static inline void at_thread(long i) { threadIdx = {(unsigned)(i % 256), 0, 0}, blockIdx = {(unsigned)(i / 256), 0, 0}, blockDim = dim3(256), gridDim = dim3(1u << 20); }
 }  // namespace details
