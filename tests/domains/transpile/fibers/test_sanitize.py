@@ -178,6 +178,13 @@ __global__ void some_run_past_it(float* x, int n) {
   s[threadIdx.x] = x[threadIdx.x];
   if (threadIdx.x < 40) __syncthreads();  // BUG barrier
 }
+__global__ void reset_and_counted(float* x, int n) {
+  __shared__ int count;
+  if (threadIdx.x == 0) count = 0;
+  atomicAdd(&count, 1);  // BUG race uninitialised
+  __syncthreads();
+  if (count < -5) x[blockIdx.x] = count;
+}
 __global__ void others_vote_elsewhere(float* x, int n) {
   int any = 0;
   if (threadIdx.x % 2) any = __syncthreads_or(n);  // BUG barrier
@@ -246,8 +253,8 @@ def checked() -> dict[str, transpile.LoadedKernel]:
     return transpile.compile_text(PLANTED + CLEAN, "planted.cu", sanitize=True).load(FLAGS)
 
 
-def test_there_are_thirty_two() -> None:
-    assert len(planted()) == 32 and all(planted().values())
+def test_there_are_thirty_three() -> None:
+    assert len(planted()) == 33 and all(planted().values())
 
 
 @pytest.mark.parametrize("name", planted())

@@ -61,12 +61,17 @@ static void check_race(Mark& m, int kind, int line, bool is_shared) {
       }
     }
   }
-  if (kind & reads) {
+  // A thread that accesses plainly and then atomically, with no barrier between, has still accessed plainly.
+  const auto still = [&](int who, long its_block, unsigned epoch, unsigned met, bool was_atomic) {
+    return atomic && !was_atomic && who == me && its_block == block && epoch == the_block->epoch && met == warp_epoch();
+  };
+  if ((kind & reads) && !still(m.reader, m.reader_block, m.reader_epoch, m.reader_warp_epoch, m.reader_atomic)) {
     if (m.reader_epoch != the_block->epoch || m.reader_block != block || m.reader < 0) { m.reader = me; m.other_reader = -1; }
     else if (m.reader != me) { m.other_reader = me; m.other_warp_epoch = warp_epoch(); }
     m.reader_block = block; m.reader_epoch = the_block->epoch; if (m.reader == me) m.reader_warp_epoch = warp_epoch(); m.reader_line = line; m.reader_atomic = atomic;
   }
-  if (kind & writes) {
+  if (still(m.writer, m.writer_block, m.writer_epoch, m.writer_warp_epoch, m.writer_atomic)) m.written = true;
+  else if (kind & writes) {
     m.writer = me; m.writer_block = block; m.writer_epoch = the_block->epoch; m.writer_warp_epoch = warp_epoch();
     m.writer_line = line; m.writer_atomic = atomic; m.written = true;
   }
