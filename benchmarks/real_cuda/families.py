@@ -262,9 +262,10 @@ FAMILIES: tuple[tuple[str, Callable[[Kernel], Case]], ...] = (
 
 
 def case_of(kernel: Kernel) -> Case | None:
-    """Return a case of a kernel; None where no family knows it."""
+    """Return a case of a kernel; None where no family knows its name and as many parameters."""
     for pattern, make in FAMILIES:
         if re.search(pattern, kernel.name):
             torch.manual_seed(0)
-            return make(kernel)
+            case = make(kernel)
+            return case if len(case.arguments) == len(kernel.parameters) else None
     return None

@@ -73,6 +73,7 @@ class Program:
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
 
+_MAIN = re.compile(r"\bmain\s*\(")
 _TOOLKIT = re.compile(r"\$\{CUDA_INCLUDE_DIR\}/(\w+\.h)\b")
 
 
@@ -84,16 +85,16 @@ def find(root: Path) -> list[Program]:
         for program in _of_cmake(file, root):
             found.setdefault(program.name, program)
     known = {source for program in found.values() for source in program.sources}
-    for file in sorted(root.rglob("Makefile")):
+    for file in sorted(root.rglob("[Mm]akefile")):
         for program in _of_make(file):
             if not known.issuperset(program.sources):
                 found.setdefault(program.name, program)
     planned = {program.folder for program in found.values()}
     for source in sorted(root.rglob("*.cu")):  # where nothing says how it is built
-        if not planned & set(source.parents) and re.search(r"\bmain\s*\(", source.read_text(errors="replace")):
+        if not planned & set(source.parents) and _MAIN.search(source.read_text(errors="replace")):
             name = str(source.relative_to(root).with_suffix(""))
             found.setdefault(name, Program(name, source.parent, (source,), (source.parent,), ()))
-    return [found[name] for name in sorted(found)]
+    return [found[name] for name in sorted(found) if any(_MAIN.search(one.read_text(errors="replace")) for one in found[name].sources)]
 
 
 def _of_cmake(file: Path, root: Path) -> list[Program]:
