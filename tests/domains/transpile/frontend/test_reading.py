@@ -1,9 +1,11 @@
-"""Sources that nvcc leaves to the host's compiler see only what they include: helpers ask for the guards of CUDA's headers."""
+"""What the front end reads: guards of CUDA's headers in sources of the host's compiler, and parameters without names."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from warpwright.domains import transpile
 from warpwright.domains.transpile.frontend import source
 
 pytestmark = pytest.mark.compiler
@@ -42,3 +44,12 @@ def test_guards_stand_for_what_was_included(name: str, header: str, more: str, s
     for word, line in (("runtime", 9), ("driver", 12)):
         if word in seen:
             assert read.line(read.text.index(word)) == line
+
+
+def test_parameters_without_names() -> None:
+    text = "__global__ void k(float* x, int /*rows*/, int n, int /*columns*/) { x[threadIdx.x] = n; }"
+    made = transpile.compile_text(text)
+    assert made.kernels["k"].tier == "vectors"
+    x = np.zeros(4, np.float32)
+    made.load()["k"][1, 4](x, 1, 2, 3)
+    assert x.tolist() == [2.0] * 4
