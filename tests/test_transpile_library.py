@@ -131,3 +131,20 @@ def test_the_verb_names_the_place_and_fails(text: str, tmp_path: Path, monkeypat
     assert main(["transpile", "app.cu"]) != 0
     assert re.search(BROKEN[text], " ".join(capsys.readouterr().err.split()))
     assert not Path("app.cpp").exists()
+
+
+@pytest.mark.compiler
+def test_a_kernel_that_does_not_compile_is_left_out_with_the_compilers_words() -> None:
+    kernels = warpwright.transpile.loads(
+        "__device__ float worse(float v) { return v * factor; }\n"
+        "__global__ void good(float* x) { x[threadIdx.x] *= 2; }\n"
+        "__global__ void bad(float* x) { x[threadIdx.x] = missing[threadIdx.x]; }\n"
+        "__global__ void through(float* x) { x[threadIdx.x] = worse(x[threadIdx.x]); }\n"
+    )
+    x = np.ones(4, np.float32)
+    kernels.good[1, 4](x)
+    assert x.tolist() == [2.0] * 4 and list(kernels) == ["good"]
+    with pytest.raises(AttributeError, match=r"line 3: .missing. was not declared"):
+        kernels.bad  # noqa: B018
+    with pytest.raises(AttributeError, match=r"line 1: .factor. was not declared"):
+        kernels.through  # noqa: B018

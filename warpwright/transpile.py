@@ -92,11 +92,7 @@ class Kernels(Mapping[str, Kernel]):
     def __init__(self, program: transpile.Program) -> None:
         self.source = program.source
         """The C++."""
-        try:
-            loaded = program.load()
-        except BuildError:
-            program.check()  # the same error, at its place in the CUDA source
-            raise
+        loaded = program.load()
         self._refused = {name: info for name, info in program.kernels.items() if info.tier == "refused"}
         self._kernels = {name: Kernel(one, program.kernels[name.partition("<")[0].strip()]) for name, one in loaded.items()}
 
@@ -140,7 +136,7 @@ def load(
         raise UsageError(f"expected a CUDA source, saw no file {str(path)!r}")
     folders = [file.parent, *(Path(one) for one in include)]
     text = file.read_text(errors="replace")
-    return Kernels(transpile.compile_text(text, str(file), define, tier, instances, folders, sanitize=sanitize))
+    return _built(text, str(file), define, tier, instances, folders, sanitize)
 
 
 def loads(
@@ -148,7 +144,24 @@ def loads(
     tier: str | None = None, sanitize: bool = False,
 ) -> Kernels:  # fmt: skip
     """The same for a text."""
-    return Kernels(transpile.compile_text(text, name, define, tier, instances, [Path(one) for one in include], sanitize=sanitize))
+    return _built(text, name, define, tier, instances, [Path(one) for one in include], sanitize)
+
+
+def _built(
+    text: str, name: str, define: Sequence[str], tier: str | None, instances: Sequence[str], folders: Sequence[Path], sanitize: bool
+) -> Kernels:  # fmt: skip
+    """Return the kernels of a text; those that the C++ compiler does not take are left out, with its words, as those that reach a refusal are."""
+    broken: list[Refusal] = []
+    while True:
+        program = transpile.compile_text(text, name, define, tier, instances, folders, sanitize=sanitize, broken=broken)
+        try:
+            return Kernels(program)
+        except BuildError:
+            known = {(why.file, why.line, why.reason) for why in broken}
+            fresh = [why for why in program.errors() if (why.file, why.line, why.reason) not in known]
+            if not fresh:
+                raise
+            broken += fresh
 
 
 def kernel(text: str | Callable[..., Any]) -> Kernel:

@@ -23,6 +23,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks.real_cuda import programs
 from warpwright.domains import transpile
 from warpwright.domains.transpile.frontend import scan
 from warpwright.errors import WarpwrightError
@@ -36,7 +37,7 @@ def rows_of(path: Path, folder: Path, folders: tuple[Path, ...], defines: tuple[
     name, text = str(path.relative_to(folder)), path.read_text(errors="replace")
     begun = time.perf_counter()
     kernels = [k.name for k in scan.kernels(text, scan.tokens(text)) if k.defined]
-    own = {kernel: bool(TENSOR.search(_body(text, kernel))) for kernel in kernels}
+    own = {kernel: bool(TENSOR.search(body_of(text, kernel))) for kernel in kernels}
     try:
         made = transpile.compile_text(text, str(path), defines, folders=(path.parent, *folders))
     except WarpwrightError as error:
@@ -52,12 +53,18 @@ def rows_of(path: Path, folder: Path, folders: tuple[Path, ...], defines: tuple[
         refused = info.tier == "refused"
         status = "refused" if refused else "not compiled" if wrong else "translated"
         cause = info.reason if refused or not wrong else wrong
-        tensor = own.get(info.name, bool(TENSOR.search(_body(text, info.name))))
+        tensor = own.get(info.name, bool(TENSOR.search(body_of(text, info.name))))
         rows.append({"file": name, "kernel": info.name, "tensor": tensor, "status": status, "tier": info.tier, "cause": cause[:300], "s": seconds})
     return rows
 
 
-def _body(text: str, kernel: str) -> str:
+def has_kernels(path: Path, folder: Path, include: list[Path]) -> bool:
+    """Say whether a file, or a header of the folder that it includes, defines a kernel."""
+    texts = programs.Program("", folder, (path,), tuple(include), ()).closure()
+    return any("__global__" in re.sub(r"//[^\n]*", "", text) for text in texts.values())
+
+
+def body_of(text: str, kernel: str) -> str:
     match = re.search(rf"\b{re.escape(kernel)}\s*\(", text)
     end = text.find("__global__", match.end()) if match else -1
     return text[match.start() : end if end > 0 else len(text)] if match else ""
@@ -85,7 +92,7 @@ def main() -> None:
     folder = given.folder.resolve()
     for path in sorted(folder.rglob("*.cu")):
         name = str(path.relative_to(folder))
-        if name in seen or not re.search(given.only, name) or "__global__" not in path.read_text(errors="replace"):
+        if name in seen or not re.search(given.only, name) or not has_kernels(path, folder, given.include):
             continue
         rows = rows_of(path, folder, tuple(p.resolve() for p in given.include), tuple(given.define), not given.no_check)
         with given.out.open("a") as out:

@@ -40,6 +40,8 @@ class Program:
     defines: tuple[str, ...]
     modules: tuple[tuple[Path, str], ...] = ()
     """Kernels that it loads at run time: source, and the name of the file that is made of it."""
+    toolkit: tuple[str, ...] = ()
+    """Headers of the CUDA toolkit that its build copies into its folder: it looks for them there before it compiles kernels at run time."""
 
     @property
     def third(self) -> int:
@@ -71,6 +73,9 @@ class Program:
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
 
+_MAIN = re.compile(r"\bmain\s*\(")
+_TOOLKIT = re.compile(r"\$\{CUDA_INCLUDE_DIR\}/(\w+\.h)\b")
+
 
 def find(root: Path) -> list[Program]:
     """Return the programs of a folder, by name."""
@@ -80,16 +85,16 @@ def find(root: Path) -> list[Program]:
         for program in _of_cmake(file, root):
             found.setdefault(program.name, program)
     known = {source for program in found.values() for source in program.sources}
-    for file in sorted(root.rglob("Makefile")):
+    for file in sorted(root.rglob("[Mm]akefile")):
         for program in _of_make(file):
             if not known.issuperset(program.sources):
                 found.setdefault(program.name, program)
     planned = {program.folder for program in found.values()}
     for source in sorted(root.rglob("*.cu")):  # where nothing says how it is built
-        if not planned & set(source.parents) and re.search(r"\bmain\s*\(", source.read_text(errors="replace")):
+        if not planned & set(source.parents) and _MAIN.search(source.read_text(errors="replace")):
             name = str(source.relative_to(root).with_suffix(""))
             found.setdefault(name, Program(name, source.parent, (source,), (source.parent,), ()))
-    return [found[name] for name in sorted(found)]
+    return [found[name] for name in sorted(found) if any(_MAIN.search(one.read_text(errors="replace")) for one in found[name].sources)]
 
 
 def _of_cmake(file: Path, root: Path) -> list[Program]:
@@ -115,7 +120,8 @@ def _of_cmake(file: Path, root: Path) -> list[Program]:
         defines = [d for line in re.findall(rf"\btarget_compile_definitions\s*\(\s*{re.escape(name)}\s+([^()]*)\)", text) for d in line.split()]
         kept = tuple(one.removeprefix("-D") for one in defines if one not in ("PUBLIC", "PRIVATE", "INTERFACE") and "$" not in one)
         if sources:
-            programs.append(Program(name, here, tuple(dict.fromkeys(sources)), (here, *common, *_paths(own, here, root)), kept, modules))
+            folders = (here, *common, *_paths(own, here, root))
+            programs.append(Program(name, here, tuple(dict.fromkeys(sources)), folders, kept, modules, tuple(_TOOLKIT.findall(text))))
     return programs
 
 

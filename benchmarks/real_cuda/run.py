@@ -102,6 +102,8 @@ def build(program: programs.Program, into: Path, until: str, optimise: str, row:
         module = module_of(program, source)
         if until == "run":
             shutil.copyfile(module, program.folder / name)
+    for name in program.toolkit if until == "run" else ():
+        (program.folder / name).write_text("// stands for the toolkit's, of which the translation has its own\n")
     if until == "translate":
         return None
     begun = time.perf_counter()

@@ -51,9 +51,14 @@ class Program:
 
     def check(self) -> None:
         """Raise a Refusal, with the place in the CUDA source, for the first error that the C++ compiler sees in the output."""
-        if self.marked is not None and (error := launch.first_error(self.marked())) is not None:
-            file, line, column, reason = error
-            raise Refusal(file, line, "compiler", reason, "this is the C++ compiler's word on the translated source", column)
+        if errors := self.errors():
+            raise errors[0]
+
+    def errors(self) -> list[Refusal]:
+        """Return a Refusal, with the place in the CUDA source, for each error that the C++ compiler sees in the output."""
+        said = "this is the C++ compiler's word on the translated source"
+        found = launch.errors(self.marked()) if self.marked is not None else []
+        return [Refusal(file, line, "compiler", reason, said, column) for file, line, column, reason in found]
 
     def build(self, flags: Sequence[str] = launch.FLAGS) -> Path:
         """Build (cached) a shared library of the kernels and return where it is."""
@@ -89,6 +94,7 @@ def compile_text(
     blocks: Mapping[str, Shape] = MappingProxyType({}),
     sanitize: bool = False,
     lockstep: bool = False,
+    broken: Sequence[Refusal] = (),
 ) -> Program:
     """Translate CUDA `text`.
 
@@ -99,13 +105,14 @@ def compile_text(
     host: keep host functions, for a program with its own main.
     What a comment `warpwright:` in front of a kernel chooses is kept to (`choices.py`).
     blocks: block shape that a kernel is known to be launched with: it gets a version in which the shape is a constant.
+    broken: what `Program.errors` said of an earlier translation: the kernels that reach these places are left out.
     """
     if tier is not None and tier not in TIERS:
         raise UsageError(f"expected a tier of {', '.join(TIERS)}, saw {tier!r}")
     source = reading.read(text, name, defines, folders)
     if not source.kernels and not host:
         raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
-    source, left_out = (source, {}) if host else refusals.reached(source)
+    source, left_out = (source, {}) if host else refusals.reached(source, broken)
     if why := next((left_out[base] for one in instances if (base := one.partition("<")[0].strip()) in left_out), None):
         raise why
     if host:
@@ -114,7 +121,8 @@ def compile_text(
     translated = _sanitized(source) if sanitize else _translated(source, wanted)
     edits = [*translated.edits, *rewrite.launch_edits(source), *([] if host else host_code.host_edits(source))]
     body = text_edits.apply(source.text, edits)
-    body = rewrite.with_linkage(body, source) if host and not sanitize else body
+    linked = (lambda text: rewrite.with_linkage(text, source) if not sanitize else text) if host else rewrite.with_named_variables
+    body = linked(body)
     exported = exports.exported(source, instances)
     parameters = {k.name: tuple((p.name, p.text) for p in k.parameters) for k in source.kernels if k.defined}
     kernels = {kernel: replace(info, parameters=parameters[kernel]) for kernel, info in translated.kernels.items()}
@@ -122,7 +130,7 @@ def compile_text(
 
     def marked() -> str:
         text = text_edits.apply(source.text, _with_lines(source, edits))
-        return assemble(source, kernels, rewrite.with_linkage(text, source) if host and not sanitize else text, exported, translated.runtime, False)
+        return assemble(source, kernels, linked(text), exported, translated.runtime, False)
 
     return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported, marked)
 

@@ -18,7 +18,7 @@ from warpwright.domains import transpile
 pytestmark = [pytest.mark.compiler, pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")]
 
 KERNELS = r"""
-__constant__ float factors[4];
+static __constant__ float factors[2 * (1 + 1)];
 struct Pair { float a, b; };
 extern "C" __global__ void scale(float* x, int n, Pair p) {
   int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = x[i] * p.a + p.b + factors[i % 4];
@@ -63,7 +63,8 @@ int main(int argc, char** argv) {
   if (cuModuleLoadData(&module, image.data())) return 5;
   printf("%d\n", cuModuleLoadData(&module, ".version 8.0 // PTX"));
   nvrtcProgram program; const char* options[] = {"--gpu-architecture=compute_80", "-DBY=3"};
-  nvrtcCreateProgram(&program, "template <int n> __global__ void add(float* x) { x[threadIdx.x] += n * BY; }", "add.cu", 0, nullptr, nullptr);
+  const char* text = "#include \"step.h\"\ntemplate <int n> __global__ void add(float* x) { x[threadIdx.x] += STEP; }";
+  nvrtcCreateProgram(&program, text, "add.cu", 0, nullptr, nullptr);
   nvrtcAddNameExpression(program, "add<2>");
   if (nvrtcCompileProgram(program, 2, options)) {
     size_t n; nvrtcGetProgramLogSize(program, &n);
@@ -87,8 +88,9 @@ def test_modules_and_code_made_at_run_time(tmp_path: Path) -> None:
     module = tmp_path / "kernels.fatbin"
     shutil.copyfile(transpile.compile_text(KERNELS, instances=["twice<float>"]).build(), module)
     program = executable(transpile.compile_text(HOST, "host.cpp", host=True).source, "-Wl,--no-as-needed,-ldl")
+    (tmp_path / "step.h").write_text("#define STEP (n * BY)\n")  # in the folder where the program runs
     environment = {**os.environ, "WARPWRIGHT": f"{sys.executable} -m warpwright"}
-    done = subprocess.run([program, str(module)], capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run([program, str(module)], capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path)
     assert not done.returncode, done.stdout + done.stderr
     scaled = ["500 16", "100.5 202.5 304.5 406.5 108.5 5", "107 207 304.5 406.5 108.5 5", "1"]
     assert [line.strip() for line in done.stdout.splitlines()] == ["1", *scaled, "200", "7 8 9 10 11 12", "NVRTC_ERROR_COMPILATION"]

@@ -131,6 +131,14 @@ def _declares(source: Source, name: Token) -> bool:
     return re.search(rf"[\w>](\s+|\s*[*&]+\s*){name.text}\s*[=;,)\[({{]", re.sub(r"\b(return|case|else|throw)\b", "(", text)) is not None
 
 
+_STATIC_VARIABLE = re.compile(r"\bstatic\s+(?=(?:__constant__|__device__)\b(?:[^(){};=\[]|\[[^\]]*\]|(?:__align__|alignas)\s*\([^()]*\))*[;={])")
+
+
+def with_named_variables(text: str) -> str:
+    """Make static constants and global variables of device code known by name: cuModuleGetGlobal finds them in a GPU's module, too."""
+    return _STATIC_VARIABLE.sub("", text)
+
+
 def with_linkage(text: str, source: Source) -> str:
     """Make the launch functions of kernels that are not static visible to the program's other sources."""
     original = source.text

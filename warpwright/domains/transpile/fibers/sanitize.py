@@ -15,6 +15,9 @@ from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Declare, Expr, Function, Stmt
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
 
+_BARRIERS = {"__syncthreads": "", "__syncthreads_or": ".any", "__syncthreads_and": ".all", "__syncthreads_count": ".count"}
+"""A barrier of the block -> what it returns of the votes."""
+
 
 class _Checked(FunctionPrinter):
     """Prints a function with its accesses checked."""
@@ -85,8 +88,8 @@ class _Checked(FunctionPrinter):
     def checked_call(self, expr: Expr) -> str:
         name, line = expr.name, expr.line
         arguments = [self.expr(c) for c in expr.children[1:]]
-        if name == "__syncthreads":
-            return f"ww::sync_threads({line})"
+        if name in _BARRIERS:
+            return f"ww::checked_barrier({line}{''.join(f', ({a}) != 0' for a in arguments)}){_BARRIERS[name]}"
         if name.startswith("__threadfence"):
             return "(ww::shadow().fenced = true, __threadfence())"
         if name.startswith("atomic") and arguments:
@@ -121,10 +124,11 @@ def _arrow(expr: Expr) -> bool:
     return any(isinstance(p, str) and "->" in p for p in expr.parts)
 
 
-def function_text(function: Function, head: str) -> str:
+def function_text(function: Function, head: str, kernel: bool) -> str:
     """Return a device function or kernel with its accesses checked. `head`: its text up to the body."""
     printer = _Checked(dict(function.variables or {}))
-    return "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
+    end = [f"{INDENT}ww::at_end();"] if kernel else []  # not where a `return` leaves it: barriers do not wait for those threads
+    return "\n".join([head, "{", *printer.statements(function.body, 1), *end, "}"])
 
 
 def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
@@ -138,7 +142,7 @@ def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
             )
         start, end, head = source.definition(function.name, function.start)
         rewrite.refuse_launches(source, start, end, "--sanitize")
-        text = function_text(function, head)
+        text = function_text(function, head, kernel is not None)
         if kernel is not None:
             text += rewrite.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")
         replaced.append(Edit(start, end, text))

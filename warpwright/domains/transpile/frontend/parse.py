@@ -133,7 +133,7 @@ class _Reader:
         const = cursor.type.is_const_qualified()
         reference = "REFERENCE" in cursor.type.kind.name
         return self.add(
-            Var(cursor.location.offset, cursor.spelling, _unconst(spelled, const), (), "parameter", self.line(cursor), reference, const)
+            Var(cursor.location.offset, cursor.spelling or "unnamed", _unconst(spelled, const), (), "parameter", self.line(cursor), reference, const)
         )
 
     def add(self, var: Var) -> Var:

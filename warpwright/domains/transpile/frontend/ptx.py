@@ -125,6 +125,7 @@ class _Statement:
         return "{ " + " ".join([*before, *body, *after]) + " }"
 
     def _operands(self, text: str) -> list[tuple[str, str]]:
+        text = re.sub(r'"\s+"', "", text)  # "=" "r" is "=r"
         constraints = re.findall(r'(?:\[\w+\]\s*)?"([=+&]*[a-z])"\s*(\()', text)
         operands, at = [], 0
         for constraint, _ in constraints:
@@ -132,7 +133,7 @@ class _Statement:
             end = scan.closing(text, opening)
             operands.append((constraint.replace("&", ""), text[opening + 1 : end - 1].strip()))
             at = end
-        if text.strip() and not operands:
+        if len(operands) != len([part for part in scan.split_commas(text) if part.strip()]):
             raise DoesNotApply(0, text)
         return operands
 
@@ -199,7 +200,7 @@ class _Statement:
         if operation == "vabsdiff4" and plain in (["u32"] * 3, ["u32"] * 3 + ["add"]) and len(operands) == 4:
             sums, apart = f"__vsadu4({operands[1]}, {operands[2]}) + {operands[3]}", f"__vabsdiffu4({operands[1]}, {operands[2]})"
             return f"{operands[0]} = {sums if plain[-1] == 'add' else apart}"
-        if (called := tensor_cores.call(operation, modifiers, operands)) is not None:
+        if (called := tensor_cores.call(operation, modifiers, operands, self.types)) is not None:
             return called
         if operation in ("ld", "st", "ldu"):
             return self._memory("ld" if operation == "ldu" else operation, modifiers, plain, kind, operands)

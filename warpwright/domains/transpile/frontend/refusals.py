@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from warpwright.domains.transpile.errors import Refusal
@@ -53,11 +53,23 @@ def found(source: Source) -> dict[tuple[int, int], Refusal]:
     return refused
 
 
-def reached(source: Source) -> tuple[Source, dict[str, Refusal]]:
-    """Return a source for its kernels alone without those that reach what is refused, and why each of these is left out.
+def at_places(source: Source, broken: Sequence[Refusal]) -> dict[tuple[int, int], Refusal]:
+    """Return the pieces in which the C++ compiler's errors are. Raises the error that is in none."""
+    lines = {(start, end): (*source.place(start), source.line(end - 1)) for start, _, end in source.pieces}
+    refused: dict[tuple[int, int], Refusal] = {}
+    for why in broken:
+        piece = next((piece for piece, (file, first, last) in lines.items() if file == why.file and first <= why.line <= last), None)
+        if piece is None:
+            raise why
+        refused.setdefault(piece, why)
+    return refused
+
+
+def reached(source: Source, broken: Sequence[Refusal] = ()) -> tuple[Source, dict[str, Refusal]]:
+    """Return a source for its kernels alone without those that reach what is refused or broken, and why each of these is left out.
 
     Raises the refusal if no kernel is left."""
-    refused = found(source)
+    refused = found(source) | at_places(source, broken)
     if not refused:
         return source, {}
     kernels = {kernel.start: kernel.name for kernel in source.kernels if kernel.defined}

@@ -17,9 +17,17 @@ from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.frontend import clocks, groups, ptx, scan, shifts, tensor_cores
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
 
-DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "CUDART_VERSION=12000", "CUDA_VERSION=12000", "__CUDACC_VER_MAJOR__=12",
-           "__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__", "__cuda_cuda_h__")  # fmt: skip
+VERSIONS = ("CUDART_VERSION=12000", "CUDA_VERSION=12000")
+RUNTIME_GUARDS = ("__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__")
+DRIVER_GUARD = "__cuda_cuda_h__"
+DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "__CUDACC_VER_MAJOR__=12", *VERSIONS, *RUNTIME_GUARDS, DRIVER_GUARD)
 """What nvcc 12 for sm_80 defines, as far as sources ask for it, and the guards of the headers that it includes by itself."""
+
+HOST_SOURCES = (".c", ".cc", ".cpp", ".cxx")
+"""Sources that nvcc leaves to the host's compiler: they see of CUDA what they include."""
+_DEVICE = re.compile(r"\b__(global|device)__\b|<<<")
+_WITHOUT_RUNTIME = re.compile(r"^(nvrtc|nvtx|nvToolsExt|nv/|helper_|math_constants|cuComplex)")
+"""Headers of CUDA that do not bring the runtime's."""
 
 PROVIDED = re.compile(
     r"^(cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|vector_types|vector_functions|math_functions|device_functions|math_constants"
@@ -147,9 +155,10 @@ def _included(text: str, name: str, defines: Sequence[str], folders: tuple[Path,
     preprocessor says which it is, and the next round has its text."""
     known: dict[tuple[str, int], str] = {}
     places: list[tuple[str, int]] = []
+    host = name.endswith(HOST_SOURCES) and not _DEVICE.search(text)
     for _ in range(40):
-        includes = _Includes(known, places)
-        expanded = _expand(includes.replaced(text, name, folders), name, [*DEFINES, *defines])
+        includes = _Includes(known, places, host)
+        expanded = _expand(includes.replaced(text, name, folders), name, [*(VERSIONS if host else DEFINES), *defines])
         fresh = {places[int(number)]: header.strip() for number, header in _NAMED.findall(expanded) if places[int(number)] not in known}
         for (file, line), header in fresh.items():
             if header[:1] not in ("<", '"'):
@@ -176,11 +185,13 @@ def _variable(name: str, text: str) -> bool:
 class _Includes:
     """The includes of one source. A header with guards is met again and again: what the file system says of it is asked once."""
 
-    def __init__(self, known: Mapping[tuple[str, int], str], places: list[tuple[str, int]]) -> None:
+    def __init__(self, known: Mapping[tuple[str, int], str], places: list[tuple[str, int]], host: bool) -> None:
         self.known = known
         """File and line of an include by a macro -> the header that it is."""
         self.places = places
         """File and line of each that was met; the index stands in the text."""
+        self.host = host
+        """Whether the source is one for the host's compiler."""
         self.aside: list[tuple[str, int]] = []
         """Library and framework headers that were met, with the line."""
         self.seen: set[Path] = set()
@@ -207,11 +218,14 @@ class _Includes:
                 return f'# 1 "{path}"\n{inner}\n# {line + 1} "{name}"'
             if LIBRARY.match(header) or TORCH.match(header):
                 self.aside.append((header, line))
-                if guard := next((guard for name, guard in GUARDS.items() if header.startswith(name)), ""):
-                    return f"#define {guard}"
+                guards = [guard for library, guard in GUARDS.items() if header.startswith(library)]
             elif not PROVIDED.match(header):
                 return f"#pragma ww_include {header}"
-            return ""
+            else:
+                guards = []
+            if self.host and not TORCH.match(header) and not _WITHOUT_RUNTIME.match(header):
+                guards += [DRIVER_GUARD] if header == "cuda.h" else RUNTIME_GUARDS
+            return "\n".join([*(f"#undef {guard}\n#define {guard}" for guard in guards), f'# {line + 1} "{name}"']) if guards else ""
 
         def named(match: re.Match[str]) -> str:
             """Leave the macro to the preprocessor, or put in the header that it is known to be."""

@@ -11,7 +11,7 @@ cores keep products exact and cut sums off, so that last bits differ.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import RANK
@@ -36,11 +36,15 @@ _ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 1, "s8": 4, "u8": 4}
 """Type -> elements in a register."""
 
 
-def call(operation: str, modifiers: Sequence[str], operands: Sequence[str]) -> str | None:
-    """Return the call that an instruction becomes; None for one that is not of tensor cores. Raises DoesNotApply for one that is not offered."""
+def call(operation: str, modifiers: Sequence[str], operands: Sequence[str], types: Mapping[str, str]) -> str | None:
+    """Return the call that an instruction becomes; None for one that is not of tensor cores. Raises DoesNotApply for one that is not offered.
+
+    types: register -> its C++ type. Sums of floats may be given as words of 32 bits ("=r" for .f32): the function is another one.
+    """
     words = [word.partition("::")[0] for word in modifiers]
     registers = [register.strip() for operand in operands for register in operand.strip("{}[] ").split(",")]
     if operation == "mma":
+        words = ["b32" if word == "f32" and types.get(registers[0], "float") != "float" else word for word in words]
         return f"ww_{_shape_name(words)}({', '.join(registers)})"
     if operation == "ldmatrix":
         count = next((word for word in words if word in ("x1", "x2", "x4")), "")
@@ -62,7 +66,7 @@ def _copy(words: Sequence[str], registers: Sequence[str]) -> str:
 
 def _shape_name(words: Sequence[str]) -> str:
     shape = next((word for word in words if re.fullmatch(r"m\d+n\d+k\d+", word)), "")
-    types = [word for word in words if word in (*_ELEMENTS, "f32", "s32")]
+    types = [word for word in words if word in (*_ELEMENTS, "f32", "b32", "s32")]
     name = "_".join(["mma", shape, *types])
     _function(name)
     return name
@@ -115,16 +119,16 @@ def _function(name: str) -> str:
         raise DoesNotApply(0, name)
     blocks = depth // width
     kind = "int" if whole else "float"
-    packed = result == "f16"
+    packed, bits = result == "f16", result == "b32"
     held = rows if packed else 2 * rows
-    held_kind = "unsigned" if packed else kind
+    held_kind = "unsigned" if packed or bits else kind
     parameters = [*(f"{held_kind}& d{i}" for i in range(held)), *(f"unsigned a{i}" for i in range(rows * blocks)), *(f"unsigned b{i}" for i in
     range(blocks)),
                   *(f"{held_kind} c{i}" for i in range(held))]  # fmt: skip
     lines = [_LANE, "const unsigned group = lane & 28u, column = (lane & 3u) * 8u;"]
     for row in range(rows):
         for j in (0, 1):
-            start = f"ww_as_f16(c{row}, {j})" if packed else f"c{2 * row + j}"
+            start = f"ww_as_f16(c{row}, {j})" if packed else f"__uint_as_float(c{2 * row + j})" if bits else f"c{2 * row + j}"
             lines.append(f"{kind} s{row}{j} = {start};")
     for block in range(blocks):
         for other in range(4):
@@ -138,5 +142,6 @@ def _function(name: str) -> str:
                 for e in range(_ELEMENTS[left])
             ]
     for row in range(rows):
-        lines += [f"d{row} = ww_as_halves(s{row}0, s{row}1);"] if packed else [f"d{2 * row + j} = s{row}{j};" for j in (0, 1)]
+        sums = [f"__float_as_uint(s{row}{j})" if bits else f"s{row}{j}" for j in (0, 1)]
+        lines += [f"d{row} = ww_as_halves({', '.join(sums)});"] if packed else [f"d{2 * row + j} = {sums[j]};" for j in (0, 1)]
     return f"__device__ inline void ww_{name}({', '.join(parameters)}) {{ {' '.join(lines)} }}\n"

@@ -266,6 +266,7 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   p->canMapHostMemory = p->cooperativeLaunch = p->concurrentManagedAccess = p->pageableMemoryAccess = p->hostNativeAtomicSupported = p->memoryPoolsSupported = p->streamPrioritiesSupported = 1;
   p->maxBlocksPerMultiProcessor = 32; p->singleToDoublePrecisionPerfRatio = 2; p->maxTexture1DLayered[0] = 32768; p->maxTexture2DLayered[0] = p->maxTexture2DLayered[1] = 32768;
   p->maxTexture1DLayered[1] = p->maxTexture2DLayered[2] = 2048; p->globalL1CacheSupported = p->localL1CacheSupported = 1;
+  p->persistingL2CacheMaxSize = 3 << 18; p->accessPolicyMaxWindowSize = 1 << 20;  // a hint, which changes nothing
   p->deviceOverlap = p->asyncEngineCount = 1;  // as every GPU of sm_80 says; programs end without
   p->memPitch = 2147483647; p->textureAlignment = 512; p->texturePitchAlignment = 32; p->maxTexture1D = p->maxTexture2D[0] = 131072; p->maxTexture2D[1] = 65536;
   p->maxTexture3D[0] = p->maxTexture3D[1] = p->maxTexture3D[2] = 16384;

@@ -57,6 +57,8 @@ static inline nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const c
   for (const auto& header : p->headers) std::ofstream(into + "/" + header.first) << header.second;
   const char* const command = std::getenv("WARPWRIGHT");
   std::string line = std::string(command ? command : "warpwright") + " transpile " + into + "/program.cu --module -o " + into + "/program.so --include " + into + ww::passed(count, options);
+  const size_t slash = p->name.rfind('/');  // the folder of the source, whose name is as the program gave it, and the working folder, as NVRTC searches them
+  line += " --include . --include " + ww::quoted(slash == std::string::npos ? "." : p->name.substr(0, slash + 1));
   for (const std::string& one : p->instances) if (one.find('<') != std::string::npos) line += " --instance " + ww::quoted(one);
   const int code = std::system((line + " > " + into + "/log 2>&1").c_str());
   p->log = ww::whole(into + "/log");

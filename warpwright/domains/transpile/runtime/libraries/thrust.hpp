@@ -99,9 +99,9 @@ template <class A, class R> struct unary_function { typedef A argument_type; typ
 template <class A, class B, class R> struct binary_function { typedef A first_argument_type; typedef B second_argument_type; typedef R result_type; };
 
 namespace details {
-template <class Self, class Value> struct counted {  // a random-access iterator over what Self::at(i) says
+template <class Self, class Value> struct counted {  // a random-access iterator over what Self::at(i) says; Self::from(other) is how far its origin lies behind other's
   using iterator_category = std::random_access_iterator_tag;
-  using value_type = std::decay_t<Value>;
+  using value_type = value_t<Value>;
   using difference_type = std::ptrdiff_t;
   using pointer = void;
   using reference = Value;
@@ -113,50 +113,66 @@ template <class Self, class Value> struct counted {  // a random-access iterator
   Self& operator++() { ++i; return static_cast<Self&>(*this); }
   Self& operator--() { --i; return static_cast<Self&>(*this); }
   Self operator++(int) { Self r = self(); ++i; return r; }
+  Self operator--(int) { Self r = self(); --i; return r; }
   Self& operator+=(difference_type n) { i += n; return static_cast<Self&>(*this); }
+  Self& operator-=(difference_type n) { i -= n; return static_cast<Self&>(*this); }
   friend Self operator+(const Self& a, difference_type n) { return a.moved(n); }
+  friend Self operator+(difference_type n, const Self& a) { return a.moved(n); }
   friend Self operator-(const Self& a, difference_type n) { return a.moved(-n); }
-  friend difference_type operator-(const Self& a, const Self& b) { return a.i - b.i; }
-  friend bool operator==(const Self& a, const Self& b) { return a.i == b.i; }
-  friend bool operator!=(const Self& a, const Self& b) { return a.i != b.i; }
-  friend bool operator<(const Self& a, const Self& b) { return a.i < b.i; }
+  friend difference_type operator-(const Self& a, const Self& b) { return a.i - b.i + a.from(b); }
+  friend bool operator==(const Self& a, const Self& b) { return a - b == 0; }
+  friend bool operator!=(const Self& a, const Self& b) { return a - b != 0; }
+  friend bool operator<(const Self& a, const Self& b) { return a - b < 0; }
+  friend bool operator>(const Self& a, const Self& b) { return a - b > 0; }
+  friend bool operator<=(const Self& a, const Self& b) { return a - b <= 0; }
+  friend bool operator>=(const Self& a, const Self& b) { return a - b >= 0; }
 };
 }  // namespace details
 template <class T> struct counting_iterator : details::counted<counting_iterator<T>, T> {
   T first;
   counting_iterator(T v = T()) : first(v) {}
   T at(std::ptrdiff_t n) const { return (T)(first + (T)n); }
+  std::ptrdiff_t from(const counting_iterator& other) const { return (std::ptrdiff_t)first - (std::ptrdiff_t)other.first; }
 };
 template <class T> struct constant_iterator : details::counted<constant_iterator<T>, T> {
   T value;
-  constant_iterator(T v = T()) : value(v) {}
+  constant_iterator(T v = T(), std::ptrdiff_t index = 0) : value(v) { this->i = index; }
   T at(std::ptrdiff_t) const { return value; }
+  std::ptrdiff_t from(const constant_iterator&) const { return 0; }
 };
 template <class F, class I> struct transform_iterator : details::counted<transform_iterator<F, I>, decltype(std::declval<F>()(*std::declval<I>()))> {
-  I from; F f;
-  transform_iterator(I it, F g) : from(it), f(g) {}
-  auto at(std::ptrdiff_t n) const { return f(*(from + n)); }
+  I first; mutable F f;
+  transform_iterator(I it, F g) : first(it), f(g) {}
+  decltype(auto) at(std::ptrdiff_t n) const { return f(*(first + n)); }
+  std::ptrdiff_t from(const transform_iterator& other) const { return first - other.first; }
 };
 template <class E, class I> struct permutation_iterator : details::counted<permutation_iterator<E, I>, decltype(*std::declval<E>())> {
   E elements; I order;
   permutation_iterator(E e, I o) : elements(e), order(o) {}
   decltype(auto) at(std::ptrdiff_t n) const { return *(elements + *(order + n)); }
+  std::ptrdiff_t from(const permutation_iterator& other) const { return order - other.order; }
 };
 template <class Tuple> struct zip_iterator;
 template <class... I> struct zip_iterator<std::tuple<I...>> : details::counted<zip_iterator<std::tuple<I...>>, std::tuple<decltype(*std::declval<I>())...>> {
-  std::tuple<I...> from;
-  zip_iterator(std::tuple<I...> t) : from(t) {}
-  auto at(std::ptrdiff_t n) const { return std::apply([=](auto... it) { return std::tuple<decltype(*it)...>(*(it + n)...); }, from); }
+  std::tuple<I...> first;
+  zip_iterator(std::tuple<I...> t) : first(t) {}
+  auto at(std::ptrdiff_t n) const { return std::apply([=](auto... it) { return std::tuple<decltype(*it)...>(*(it + n)...); }, first); }
+  std::ptrdiff_t from(const zip_iterator& other) const { return std::get<0>(first) - std::get<0>(other.first); }
+  const std::tuple<I...> get_iterator_tuple() const { return std::apply([this](auto... it) { return std::tuple<I...>(it + this->i...); }, first); }
 };
 template <class T> static inline counting_iterator<T> make_counting_iterator(T v) { return {v}; }
 template <class T> static inline constant_iterator<T> make_constant_iterator(T v) { return {v}; }
 template <class F, class I> static inline transform_iterator<F, I> make_transform_iterator(I it, F f) { return {it, f}; }
 template <class E, class I> static inline permutation_iterator<E, I> make_permutation_iterator(E e, I o) { return {e, o}; }
 template <class... I> static inline zip_iterator<std::tuple<I...>> make_zip_iterator(std::tuple<I...> t) { return {t}; }
+template <class... I> static inline zip_iterator<std::tuple<I...>> make_zip_iterator(I... each) { return {std::tuple<I...>(each...)}; }
+namespace details { template <class F> struct zip_function { mutable F f; template <class T> decltype(auto) operator()(T&& t) const { return std::apply(f, std::forward<T>(t)); } }; }
+template <class F> static inline details::zip_function<F> make_zip_function(F f) { return {f}; }
 namespace details { struct Discarded { template <class T> const Discarded& operator=(const T&) const { return *this; } }; }
 template <class T = void> struct discard_iterator : details::counted<discard_iterator<T>, details::Discarded> {
-  discard_iterator() = default;
+  discard_iterator(std::ptrdiff_t index = 0) { this->i = index; }
   details::Discarded at(std::ptrdiff_t) const { return {}; }
+  std::ptrdiff_t from(const discard_iterator&) const { return 0; }
 };
 static inline discard_iterator<> make_discard_iterator() { return {}; }
 
@@ -172,8 +188,8 @@ WW_ALGORITHM(copy_if, template <class I, class O, class F> auto operator()(I a, 
 WW_ALGORITHM(fill, template <class I, class T> void operator()(I a, I b, const T& v) const { for (; a != b; ++a) *a = v; })
 WW_ALGORITHM(fill_n, template <class I, class N, class T> auto operator()(I a, N n, const T& v) const { for (; n > 0; --n, ++a) *a = v; return a; })
 WW_ALGORITHM(sequence, template <class I> void operator()(I a, I b) const { for (long v = 0; a != b; ++a, ++v) *a = (details::value_t<decltype(*a)>)v; }
-                       template <class I, class T> void operator()(I a, I b, T v) const { for (; a != b; ++a, v = v + 1) *a = v; }
-                       template <class I, class T> void operator()(I a, I b, T v, T by) const { for (; a != b; ++a, v = v + by) *a = v; })
+                       template <class I, class T> void operator()(I a, I b, T v) const { (*this)(a, b, v, (T)1); }
+                       template <class I, class T, class U> void operator()(I a, I b, T v, U by) const { for (long i = 0; a != b; ++a, ++i) *a = v + (T)by * (T)i; })
 namespace details {  // what a generator finds if it asks which thread it is: each element has one of its own, as on a GPU
 static inline void at_thread(long i) { threadIdx = {(unsigned)(i % 256), 0, 0}, blockIdx = {(unsigned)(i / 256), 0, 0}, blockDim = dim3(256), gridDim = dim3(1u << 20); }
 }  // namespace details

@@ -19,6 +19,8 @@ struct Shadow {
   std::set<std::string> findings;
   bool fenced = false;
   long block = 0;
+  unsigned first_end = ~0u;                    // barriers that the block had passed when a thread first ran to the kernel's end
+  unsigned waited = ~0u; int waited_line = 0;  // where the first thread waits for the barrier after so many others
 };
 inline Shadow& shadow() { static Shadow s; return s; }
 static unsigned warp_epoch() { return the_block->warps[self->warp].epoch; }
@@ -59,16 +61,37 @@ static void check_race(Mark& m, int kind, int line, bool is_shared) {
       }
     }
   }
-  if (kind & reads) {
+  // A thread that accesses plainly and then atomically, with no barrier between, has still accessed plainly.
+  const auto still = [&](int who, long its_block, unsigned epoch, unsigned met, bool was_atomic) {
+    return atomic && !was_atomic && who == me && its_block == block && epoch == the_block->epoch && met == warp_epoch();
+  };
+  if ((kind & reads) && !still(m.reader, m.reader_block, m.reader_epoch, m.reader_warp_epoch, m.reader_atomic)) {
     if (m.reader_epoch != the_block->epoch || m.reader_block != block || m.reader < 0) { m.reader = me; m.other_reader = -1; }
     else if (m.reader != me) { m.other_reader = me; m.other_warp_epoch = warp_epoch(); }
     m.reader_block = block; m.reader_epoch = the_block->epoch; if (m.reader == me) m.reader_warp_epoch = warp_epoch(); m.reader_line = line; m.reader_atomic = atomic;
   }
-  if (kind & writes) {
+  if (still(m.writer, m.writer_block, m.writer_epoch, m.writer_warp_epoch, m.writer_atomic)) m.written = true;
+  else if (kind & writes) {
     m.writer = me; m.writer_block = block; m.writer_epoch = the_block->epoch; m.writer_warp_epoch = warp_epoch();
     m.writer_line = line; m.writer_atomic = atomic; m.written = true;
   }
 }
+// A barrier under a condition that the threads of a block do not share is undefined, though it is passed: it waits for those that have not exited, and
+// all barriers are one. So it is told where threads run to the kernel's end past it, and where they wait for each other at different ones. A thread that
+// a `return` took out of the kernel before is no bug: compute capability 7.0 and later do not wait for it.
+struct Votes { int any, all, count; };
+static Votes checked_barrier(int line, int predicate = 0) {
+  Shadow& s = shadow();
+  const unsigned passed = the_block->epoch;
+  if (s.waited != passed) s.waited = passed, s.waited_line = line;
+  else if (s.waited_line != line)
+    for (int one : {line, s.waited_line})
+      report("barrier", one, "threads of a block wait here while others wait at line " + std::to_string(one == line ? s.waited_line : line) + "; all of them or none must reach a barrier");
+  sync_block(line, predicate);
+  if (s.first_end <= passed) report("barrier", line, "threads of the block have run to the kernel's end without this barrier; all of them or none must reach it");
+  return {the_block->result_or, the_block->result_and, the_block->result_count};
+}
+static inline void at_end() { shadow().first_end = std::min(shadow().first_end, the_block->epoch); }
 static void access(const void* p, size_t size, int line, int kind) {
   const size_t a = (size_t)p;
   Shadow& s = shadow();
@@ -127,6 +150,7 @@ template <class F> static void run_sanitized(const Launch& launch, F body) {
   the_block = &b;
   for (long i = 0; i < launch.blocks() && !failed(); ++i) {
     s.block = i;
+    s.first_end = s.waited = ~0u;
     s.shared.clear();
     s.shared_ranges.clear();
     if (launch.shared) add_shared(dynamic_shared(), launch.shared);

@@ -1,0 +1,187 @@
+"""Whether the kernels of a folder, each called through `warpwright.transpile.load` with random arrays, give the answers that NumPy-like code gives.
+
+    python -m benchmarks.real_cuda.answers FOLDER --out rows.jsonl [--include FOLDER ...] [--define NAME=VALUE ...] [--only REGEX]
+
+Files are taken as they are shipped. What a kernel computes and how it is launched comes from families.py, by the kernel's name and
+parameters, and from named.py.
+A row a kernel:
+
+- `right`: every output lies within the family's tolerance of the answer in float64, and an output that nobody wrote would not.
+- `wrong`, `crashed`, `failed` (the launch), `not compiled`, `refused`, each with its cause. `no reference`: no family knows the kernel; it is counted
+  apart.
+
+`tensor` marks kernels with tensor-core PTX or fragments, as kernels.py does. Each file is a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import warpwright.transpile
+from benchmarks.real_cuda import families, programs
+from benchmarks.real_cuda.kernels import TENSOR, body_of
+from benchmarks.real_cuda.named import NAMED
+from warpwright.domains import transpile
+from warpwright.domains.transpile.frontend import scan
+from warpwright.errors import UsageError, WarpwrightError
+
+
+def known(text: str) -> dict[str, families.Kernel]:
+    """Return the kernels of a text."""
+    found = {}
+    for one in scan.kernels(text, scan.tokens(text)):
+        if one.defined:
+            inner = re.sub(r"//[^\n]*", "", one.template).partition("<")[2].rpartition(">")[0]
+            parts = [part.partition("=") for part in scan.split_commas(inner)] if inner.strip() else []
+            template = {left.split()[-1]: right.strip() for left, _, right in parts}
+            found[one.name] = families.Kernel(one.name, [(p.name, p.text) for p in one.parameters], template)
+    return found
+
+
+def header_kernels(path: Path, include: list[str]) -> str:
+    """Return the texts of the own headers that a file includes, for the kernels that they define."""
+    texts = programs.Program("", path.parent, (path,), tuple(Path(one) for one in include), ()).closure()
+    return "".join(text for one, text in texts.items() if one != path and "__global__" in text and one.parent == path.parent)
+
+
+def case_of(kernel: families.Kernel) -> families.Case | None:
+    """Return a case of a kernel; None where neither its name nor a family is known."""
+    torch.manual_seed(0)
+    return NAMED[kernel.name]() if kernel.name in NAMED else families.case_of(kernel)
+
+
+def rows_of(path: Path, name: str, include: list[str], define: list[str], out: Path) -> None:
+    """Append the rows of one file's kernels."""
+    text = path.read_text(errors="replace") + header_kernels(path, include)
+    cases: dict[str, families.Case | None] = {}
+    rows: dict[str, dict[str, Any]] = {}
+    for kernel in known(text).values():
+        rows[kernel.name] = {"file": name, "kernel": kernel.name, "tensor": bool(TENSOR.search(body_of(text, kernel.name)))}
+        try:
+            cases[kernel.name] = case_of(kernel)
+        except (KeyError, IndexError) as error:
+            cases[kernel.name] = None
+            rows[kernel.name]["cause"] = f"{type(error).__name__}: {error}"
+    instances = [f"{one}<{case.instance}>" for one, case in cases.items() if case is not None and case.instance]
+    kernels: Any = None
+    why = "", ""
+    try:
+        kernels = warpwright.transpile.load(path, instances=instances, include=include, define=define)
+    except warpwright.transpile.Refusal:
+        instances = [one for one in instances if one.partition("<")[0] not in refused(path, include, define)]
+    except WarpwrightError as error:
+        why = "not compiled", str(error).splitlines()[0]
+    if kernels is None and not why[0]:  # an instance of a kernel that is refused would refuse the file
+        try:
+            kernels = warpwright.transpile.load(path, instances=instances, include=include, define=define)
+        except WarpwrightError as error:
+            why = ("refused" if isinstance(error, warpwright.transpile.Refusal) else "not compiled"), str(error).splitlines()[0]
+    for one, case in cases.items():
+        row = rows[one]
+        if case is None:
+            row |= {"status": "no reference"}
+        elif kernels is None:
+            row |= {"status": why[0], "cause": why[1][-300:]}
+        else:
+            print("trying", one, flush=True)
+            row |= tried(kernels, one, case)
+        with out.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def refused(path: Path, include: list[str], define: list[str]) -> set[str]:
+    """Return the kernels of a file that no tier takes."""
+    with contextlib.suppress(WarpwrightError):
+        made = transpile.compile_text(path.read_text(errors="replace"), str(path), define, folders=[path.parent, *map(Path, include)])
+        return {info.name for info in made.kernels.values() if info.tier == "refused"}
+    return set()
+
+
+def tried(kernels: warpwright.transpile.Kernels, name: str, case: families.Case) -> dict[str, Any]:
+    """Return the status of one call."""
+    outputs = {index: case.arguments[index].double().clone() for index in case.wanted}
+    try:
+        kernel = kernels[f"{name}<{case.instance}>" if case.instance else name]
+    except (KeyError, UsageError) as error:
+        return {"status": "refused", "cause": str(error)[:300]}
+    try:
+        kernel[case.grid, case.block, case.shared](*case.arguments)
+    except WarpwrightError as error:
+        return {"status": "failed", "tier": kernel.tier, "cause": str(error)[:300]}
+    worst = 0.0
+    for index, wanted in case.wanted.items():
+        scale = max(float(wanted.abs().max()), 1e-30)
+        before = error_of(outputs[index], wanted, scale)
+        if before <= 4 * case.tolerance:
+            return {"status": "failed", "tier": kernel.tier, "cause": f"the check cannot fail: an output that is not written is off by {before:.3g}"}
+        worst = max(worst, error_of(case.arguments[index].double(), wanted, scale))
+    right = worst <= case.tolerance
+    cause = "" if right else f"off by {worst:.3g} of the largest value; expected at most {case.tolerance:g}"
+    return {"status": "right" if right else "wrong", "tier": kernel.tier, "error": float(f"{worst:.3g}"), "tolerance": case.tolerance, "cause": cause}
+
+
+def error_of(seen: torch.Tensor, wanted: torch.Tensor, scale: float) -> float:
+    """Return the largest difference as a part of `scale`; infinite where a value is no number."""
+    difference = (seen.reshape(-1) - wanted.reshape(-1)).abs() / scale
+    return float(torch.where(difference.isnan(), torch.inf, difference).max())
+
+
+def examine(path: Path, name: str, given: argparse.Namespace) -> None:
+    """Examine one file in a process of its own; a crash is the row of the kernel that was being tried."""
+    command = [sys.executable, "-m", "benchmarks.real_cuda.answers", str(path), "--one", name, "--out", str(given.out)]
+    command += [word for one in given.include for word in ("--include", str(one))] + [word for one in given.define for word in ("--define", one)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=given.limit)
+        code, said = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as late:
+        code, said = -1, (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else str(late.stdout or "")
+        done = None
+    if code:
+        tries = re.findall(r"^trying (\w+)", said, re.M)
+        why = f"over {given.limit} s" if done is None else done.stderr[-300:] or f"signal {-code}"
+        with given.out.open("a") as out:
+            out.write(json.dumps({"file": name, "kernel": tries[-1] if tries else "-", "tensor": False, "status": "crashed", "cause": why}) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--include", type=Path, action="append", default=[])
+    parser.add_argument("--define", action="append", default=[])
+    parser.add_argument("--only", default="")
+    parser.add_argument("--limit", type=float, default=400, help="seconds for a file")
+    parser.add_argument("--one", default="", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        rows_of(given.folder, given.one, [str(one) for one in given.include], given.define, given.out)
+        return
+    seen = {json.loads(line)["file"] for line in given.out.read_text().splitlines()} if given.out.exists() else set()
+    folder = given.folder.resolve()
+    for path in sorted(folder.rglob("*.cu")):
+        name = str(path.relative_to(folder))
+        if name in seen or not re.search(given.only, name) or "__global__" not in path.read_text(errors="replace"):
+            continue
+        examine(path, name, given)
+        rows = [json.loads(line) for line in given.out.read_text().splitlines()]
+        print(name, dict(Counter(row["status"] for row in rows if row["file"] == name)), flush=True)
+        for row in rows:
+            if row["file"] == name and row["status"] not in ("right", "no reference"):
+                print("   ", row["kernel"], row["status"], row["cause"][:200], flush=True)
+    rows = [json.loads(line) for line in given.out.read_text().splitlines()]
+    for tensor in (False, True):
+        print("with tensor cores" if tensor else "without tensor cores", dict(Counter(row["status"] for row in rows if row["tensor"] == tensor)))
+
+
+if __name__ == "__main__":
+    main()

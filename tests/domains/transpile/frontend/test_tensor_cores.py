@@ -1,0 +1,40 @@
+"""mma.sync as loops: a product whose sums are floats, given as floats and as words of 32 bits."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from warpwright.domains import transpile
+
+pytestmark = [pytest.mark.compiler, pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")]
+
+TEXT = r"""
+#define PRODUCT(NAME, T, LETTER) \
+__global__ void NAME(const unsigned* a, const unsigned* b, T* c) { \
+  int g = threadIdx.x / 4, t = threadIdx.x % 4; \
+  T* low = c + g * 8 + 2 * t; T* high = low + 64; \
+  T s0 = low[0], s1 = low[1], s2 = high[0], s3 = high[1]; \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};\n" \
+    : "=" LETTER(s0), "=" LETTER(s1), "=" LETTER(s2), "=" LETTER(s3) \
+    : "r"(a[g * 8 + t]), "r"(a[64 + g * 8 + t]), "r"(a[g * 8 + t + 4]), "r"(a[64 + g * 8 + t + 4]), "r"(b[g * 8 + t]), "r"(b[g * 8 + t + 4]), \
+      LETTER(s0), LETTER(s1), LETTER(s2), LETTER(s3)); \
+  low[0] = s0; low[1] = s1; high[0] = s2; high[1] = s3; \
+}
+PRODUCT(as_floats, float, "f")
+PRODUCT(as_words, unsigned, "r")
+"""
+
+
+def test_sums_of_floats_may_be_words() -> None:
+    kernels = transpile.compile_text(TEXT).load()
+    generator = np.random.default_rng(3)
+    a, b = generator.uniform(-1, 1, (16, 16)).astype(np.float16), generator.uniform(-1, 1, (16, 8)).astype(np.float16)
+    start = generator.uniform(-1, 1, (16, 8)).astype(np.float32)
+    right = a.astype(np.float64) @ b.astype(np.float64) + start
+    for name, kind in (("as_floats", np.float32), ("as_words", np.uint32)):
+        c = start.copy()
+        kernels[name][1, 32](a.view(np.uint32), np.ascontiguousarray(b.T).view(np.uint32), c.view(kind))
+        np.testing.assert_allclose(c, right, rtol=1e-5, atol=1e-5)
