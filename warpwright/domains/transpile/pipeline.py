@@ -17,7 +17,15 @@ from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.ir import Function, Shape, Stmt, Var
-from warpwright.domains.transpile.passes import barrier_fission, block_fusion, flatten_blocks, private_arrays, scalar_replacement, techniques
+from warpwright.domains.transpile.passes import (
+    barrier_fission,
+    block_fusion,
+    flatten_blocks,
+    private_arrays,
+    scalar_replacement,
+    techniques,
+    versions,
+)
 from warpwright.domains.transpile.passes.normalise import normalise
 from warpwright.domains.transpile.passes.techniques import Lowered
 
@@ -83,6 +91,11 @@ def _move_arrays(state: State) -> State:
     return replace(state, body=private_arrays.moved(state.body, variables), variables=variables)
 
 
+def _part_values(state: State) -> State:
+    variables = dict(state.variables)
+    return replace(state, body=versions.apart(state.body, variables, state.device.known.references), variables=variables)
+
+
 def _replace_scalars(state: State) -> State:
     variables = dict(state.variables)
     return replace(state, body=scalar_replacement.kept(state.body, variables), variables=variables)
@@ -119,6 +132,7 @@ def _choose(state: State) -> State:
 PASSES: tuple[Pass, ...] = (
     Pass("normalise", _normalise),
     Pass("private arrays", _move_arrays, lambda state: state.settings.vectors),
+    Pass("values apart", _part_values, lambda state: state.settings.vectors),
     Pass("scalar replacement", _replace_scalars, lambda state: state.settings.vectors),
     Pass("barrier fission", lambda state: replace(state, lowered=Lowered(_cut(state.body, state)))),
     Pass("flatten blocks", _flatten, lambda state: state.flattens),

@@ -8,7 +8,7 @@ from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.emit import segment_loops, warps
 from warpwright.domains.transpile.emit.writer import IN_COLUMNS, IN_ROWS, Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
-from warpwright.domains.transpile.passes.loops import accumulators, registers, rows
+from warpwright.domains.transpile.passes.loops import accumulators, registers, rows, segments
 from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, Reshaped, ThreadLoop
 from warpwright.domains.transpile.printing import INDENT
 
@@ -70,12 +70,12 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
     writer.vectorised += loop.simd
     if loop.registers is not None:
         _in_registers(writer, loop.registers, loop.region, loop.known)
-    if loop.sums is not None:
+    if loop.sums is not None and loop.segments is None:
         _in_vectors(writer, loop, loop.sums)
         return
     writer.joined, writer.kept, writer.whole_values = loop.joined, loop.kept, loop.whole_values
     if loop.segments is not None:
-        segment_loops.write(writer, loop.segments, loop.limits)
+        segment_loops.write(writer, loop.segments, loop.limits, _inner(writer, loop.segments, loop.sums))
     if loop.segments is None or loop.segments.only_if:
         _rows(writer, loop)
     writer.joined, writer.kept, writer.whole_values = "", frozenset(), False
@@ -121,7 +121,7 @@ def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt], known: tuple
 
 
 def _in_vectors(writer: Writer, loop: ThreadLoop, sums: accumulators.Sums) -> None:
-    """Write the region as vectors of neighbouring threads, and thread by thread what is left of each row."""
+    """Write the region as vectors of neighbouring threads."""
     values = _values(writer, sums.stmts, regions.used(sums.stmts))
     bounded = bool(loop.limits.low or loop.limits.high or loop.limits.rows)
     writer.rows(loop.limits)
@@ -129,10 +129,20 @@ def _in_vectors(writer: Writer, loop: ThreadLoop, sums: accumulators.Sums) -> No
         writer.open("")
     for text in sums.lines(writer.printer, values, *writer.row_ends(loop.limits)):
         writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
-    writer.thread_head(loop.stmts, False, [], "at_x", writer.row_ends(loop.limits)[1])
-    writer.lines += writer.statements(loop.stmts)
     writer.close()
-    writer.close()
+
+
+def _inner(writer: Writer, cut: segments.Segments, sums: accumulators.Sums | None) -> segment_loops.Inner | None:
+    """Return what writes a stretch as vectors of neighbouring threads; None where it is a plain loop."""
+    if sums is None:
+        return None
+
+    def write(low: str, high: str) -> None:
+        values = _values(writer, cut.stmts, regions.used(cut.stmts))
+        for text in sums.lines(writer.printer, values, low, high):
+            writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
+
+    return write
 
 
 def _values(writer: Writer, stmts: Sequence[Stmt], keys: set[int]) -> list[str]:

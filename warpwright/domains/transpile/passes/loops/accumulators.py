@@ -35,7 +35,7 @@ class Sums:
     plan: Plan
 
     def lines(self, printer: Printer, values: Sequence[str], low: str, high: str) -> list[str]:
-        """Return the loops over vectors of threads from `low` on, as far as vectors are full; `at_x` is the first thread that is left.
+        """Return the loops over vectors of threads from `low` to `high`; the last one may be filled in part.
 
         values: declarations of what is recomputed for each thread.
         """
@@ -43,13 +43,15 @@ class Sums:
         for count in (AT_ONCE, 1):
             worker = _Vectors(self.plan, printer, values, count)
             lines += [f"for (; at_x + {count} * ww::width <= {high}; at_x += {count} * ww::width) {{", *(f"  {t}" for t in worker.region(self.stmts)), "}"]  # noqa: E501
-        return lines
+        last = _Vectors(self.plan, printer, values, 1, f"{high} - at_x")
+        return [*lines, f"if (at_x < {high}) {{", *(f"  {t}" for t in last.region(self.stmts)), "}"]
 
 
 def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
     """Return the region as sums, where it is some declarations, loops on float sums of its own and stores to neighbouring places; else None."""
     if not any(isinstance(s, For) for s in stmts) or used(stmts) & (plan.arrays | plan.lane_arrays):
         return None
+    stmts = _needed(stmts)
     try:
         worker = _Vectors(plan, printer, (), 1)
         worker.region(stmts)
@@ -58,11 +60,25 @@ def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
     return Sums(tuple(stmts), plan) if worker.sums else None
 
 
+def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
+    """Return the statements without declarations that nothing reads, such as the flag of a guard that became a bound."""
+    kept: list[Stmt] = []
+    keys: set[int] = set()
+    for stmt in reversed(stmts):
+        if isinstance(stmt, Declare) and stmt.var.key not in keys and stmt.init is not None and ir.is_quiet(stmt.init):
+            continue
+        keys |= used([stmt])
+        kept.insert(0, stmt)
+    return kept
+
+
 class _Vectors:
     """Prints the statements for a number of vectors of threads."""
 
-    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int) -> None:
+    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int, left: str = "") -> None:
         self.plan, self.printer, self.values, self.count = plan, printer, values, count
+        self.left = f", {left}" if left else ""
+        """How many lanes of the vector are threads, as an argument; nothing where all are."""
         self.sums: set[int] = set()
         self.kept: set[int] = set()
         """Keys of float values that do not change, kept as vectors."""
@@ -166,7 +182,7 @@ class _Vectors:
         for address, row in self.rows.items():
             reads += self.each(
                 f"const auto {row}_at = [&](const int thread_x) {{ {' '.join([*self.values, *self.declared])} return {address}; }}; "
-                f"ww::load_rows({row}_at(thread_x), {row}_at(thread_x + 1) - {row}_at(thread_x), {row}[nth]);"
+                f"ww::load_rows({row}_at(thread_x), {row}_at(thread_x + 1) - {row}_at(thread_x), {row}[nth]{self.left});"
             )
         self.by_rows = False
         del self.declared[declared:], self.repeated[repeated:]
@@ -200,9 +216,9 @@ class _Vectors:
         target = self.element(place)
         if not target.startswith("ww::load("):
             raise DoesNotApply
-        address = target.removeprefix("ww::load(").removesuffix(")")
+        address = target.removeprefix("ww::load(").removesuffix(f"{self.left})")
         new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
-        return f"ww::store({address}, {new});"
+        return f"ww::store({address}, {new}{self.left});"
 
     def value(self, expr: Expr) -> str:
         if expr.kind == "paren":
@@ -245,13 +261,13 @@ class _Vectors:
         if not mentions_x(whole):
             return text
         if coefficient(whole) == 1:
-            return f"ww::load(&{text})"
+            return f"ww::load(&{text}{self.left})"
         if not self.counter or not affine(whole) or tiles.step(whole, self.counter) != 1:
             raise DoesNotApply
         self.found_rows = True
         if not self.by_rows:
             inside = " ".join([*self.values, *self.declared])
-            return f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x)"
+            return f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x{self.left})"
         row = self.rows.setdefault(f"&{text}", f"row_{len(self.rows) + 1}")
         return f"{row}[nth][nth_step]"
 

@@ -209,11 +209,21 @@ static constexpr int width = 4;
 typedef float floats __attribute__((vector_size(width * 4)));
 static inline floats load(const float* p) { floats v; __builtin_memcpy(&v, p, sizeof v); return v; }
 static inline void store(float* p, floats v) { __builtin_memcpy(p, &v, sizeof v); }
+// The same for the first `lanes` elements, at least one: others are not touched, and load as 0.
+static inline floats load(const float* p, int lanes) {
+  floats v = {};
+#pragma GCC unroll 16
+  for (int i = 0; i < width; ++i) if (i < lanes) v[i] = p[i];
+  return v;
+}
+static inline void store(float* p, floats v, int lanes) {
+  for (int i = 0; i < lanes; ++i) p[i] = v[i];
+}
 // Element x of each of `width` rows that are `step` apart becomes vector x: rows are read whole, and exchanged in registers.
-static inline __attribute__((always_inline)) void load_rows(const float* p, long step, floats* out) {
+static inline __attribute__((always_inline)) void load_rows(const float* p, long step, floats* out, int lanes = width) {
   typedef int Order __attribute__((vector_size(width * 4)));
 #pragma GCC unroll 16
-  for (int r = 0; r < width; ++r) out[r] = load(p + r * step);
+  for (int r = 0; r < width; ++r) out[r] = load(p + (r < lanes ? r : 0) * step);
 #pragma GCC unroll 4
   for (int bit = 1; bit < width; bit *= 2) {
     Order first, second;  // lanes of (a, b): of a where the lane's bit is 0 and of b where it is 1, and the other way round
@@ -227,10 +237,10 @@ static inline __attribute__((always_inline)) void load_rows(const float* p, long
       }
   }
 }
-template <class F> static inline __attribute__((always_inline)) floats gathered(F value, int thread) {
+template <class F> static inline __attribute__((always_inline)) floats gathered(F value, int thread, int lanes = width) {
   floats v;
 #pragma GCC unroll 16
-  for (int i = 0; i < width; ++i) v[i] = value(thread + i);
+  for (int i = 0; i < width; ++i) v[i] = value(thread + (i < lanes ? i : 0));
   return v;
 }
 // How many registers a row of threads takes at once, and how many rows: at most 8 values live in registers.
