@@ -32,6 +32,8 @@ class Bounds:
     """thread_x is less than each of these."""
     rest: list[Expr] = field(default_factory=list)
     """Guards that stay."""
+    one: bool = False
+    """Whether low and high leave one thread at most."""
     every: tuple[str, str] | None = None
     """A base and a size: of the threads, those for which base + thread_x is a multiple of the size."""
 
@@ -106,6 +108,7 @@ def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
         moving, fixed, operator = (left, right, whole.name) if mentions_x(left) else (right, left, _TURNED[whole.name])
         both = ("<=", ">=") if operator == "==" else (operator,)
         if not mentions_x(fixed) and all(_bound(one, moving, fixed, unsigned, counting, printer, result) for one in both):
+            result.one |= operator == "==" and coefficient(moving) is not None
             return
         if result.every is None and operator == "==" and (every := _multiples(moving, fixed, printer)) is not None:
             result.every = every

@@ -86,7 +86,7 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
 def _rows(writer: Writer, loop: ThreadLoop) -> None:
     """Write the loop over the threads of each row; where the block's size is known, one more for rows that no bound cuts: its length is known too."""
     limits, named = loop.limits, [*loop.stmts, *(Evaluate(m) for m in loop.limits.rest)]
-    if not (loop.simd and writer.settings.blocks and limits.high and not limits.rest and not loop.joined and writer.lowered.row == rows.WIDTH):
+    if limits.one or not (loop.simd and writer.settings.blocks and limits.high and not limits.rest and not loop.joined and writer.lowered.row == rows.WIDTH):
         writer.loop_head(named, loop.simd, limits)
         writer.lines += writer.statements(loop.stmts, loop.simd)
         writer.store(loop.stmts)
@@ -129,7 +129,10 @@ def _in_vectors(writer: Writer, loop: ThreadLoop, sums: accumulators.Sums) -> No
         writer.open("")
     for text in sums.lines(writer.printer, values, *writer.row_ends(loop.limits)):
         writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
-    writer.close()
+    if bounded:
+        writer.rows_end(loop.limits)
+    else:
+        writer.close()
 
 
 def _inner(writer: Writer, cut: segments.Segments, sums: accumulators.Sums | None) -> segment_loops.Inner | None:

@@ -43,6 +43,12 @@ def test_axes_are_exchanged_where_neighbours_lie_along_the_other() -> None:
     assert "in another shape" not in written("const int row = threadIdx.y, col = threadIdx.x; " + SUM.format(row="row", col="col"))
 
 
+def test_rows_through_pointers_and_stores_to_rows() -> None:
+    text = written("const int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= n) return; const float* row = a + r * m; float s = 0; "
+                   "for (int k = 0; k < m; ++k) s += row[k]; s = s / m; for (int k = 0; k < m; ++k) out[r * m + k] = row[k] - s;")  # fmt: skip
+    assert "ww::load_rows(" in text and "s_r[nth] = (s_r[nth] / (float)m)" in text and "for (int lane = 0; lane < last_x - at_x; ++lane)" in text
+
+
 def test_rows_of_each_thread_are_read_whole() -> None:
     text = written("const int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= n) return; float s = 0; "
                    "for (int k = 0; k < m; ++k) s += a[r * m + k] * b[k]; out[r] = s;")  # fmt: skip
@@ -103,7 +109,7 @@ def test_borders_have_loops_of_their_own() -> None:
     text = written("__shared__ float s[18]; int i = blockIdx.x * 16 + threadIdx.x, t = threadIdx.x + 1; if (i < n) { s[t] = a[i]; "
                    "if (threadIdx.x == 0 && i > 0) s[0] = a[i - 1]; if (threadIdx.x == 15) s[17] = a[i + 1]; } __syncthreads(); "
                    "if (i < n) out[i] = s[t - 1] + s[t + 1];")  # fmt: skip
-    assert text.count("for (int thread_x") >= 4 and "if (thread_x == 0" not in text
+    assert text.count("for (int thread_x") >= 2 and text.count("if (const int thread_x = first_x; thread_x < last_x)") == 2
 
 
 def test_unsigned_neighbours_are_shown() -> None:
