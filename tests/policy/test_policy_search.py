@@ -75,7 +75,7 @@ def test_what_a_model_writes_depends_on_its_seed_alone(trained: Path) -> None:
     one, again, other = (policy.write(texts, [writing] * 2, [[()]] * 2, seed) for seed in (1, 1, 2))
     assert one == again and one != other
     for answer in itertools.chain(one, other):
-        assert answer.words[-1] == END and answer.words[-2] == STOP and len(answer.tokens) == len(answer.choices) == len(answer.words)
+        assert answer.words[-1] == END and answer.words[-2] == STOP and len(answer.tokens) == len(answer.allowed) == len(answer.words)
 
 
 def test_a_folder_without_a_policy_is_refused(tmp_path: Path) -> None:

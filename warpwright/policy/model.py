@@ -116,10 +116,10 @@ class Policy:
                 following.setdefault(number.get(word, number[UNKNOWN]), word)
             for token, word in following.items():
                 spelt[index][(*tokens, token)] = (*words, word)
-            choices[index].append(len(following))
+            chosen_among[index].append(tuple(following))
             return list(following)
 
-        choices: list[list[int]] = [[] for _ in prompts]
+        chosen_among: list[list[tuple[int, ...]]] = [[] for _ in prompts]
         was_training = self.model.training
         self.model.eval()
         with torch.no_grad(), torch.random.fork_rng():
@@ -134,7 +134,8 @@ class Policy:
             tokens = row[: row.index(number[END]) + 1] if number[END] in row else row
             words = spelt[index][tuple(tokens)]
             prompt_ids = batch["input_ids"][index][batch["attention_mask"][index].bool()].tolist()
-            answers.append(Written(writings[index].read(words)[0], prompt_ids, tokens, choices[index][: len(tokens)], words_of(tokens)))
+            allowed_there = chosen_among[index][: len(tokens)]
+            answers.append(Written(writings[index].read(words)[0], prompt_ids, tokens, allowed_there, words_of(tokens)))
         return answers
 
 
@@ -145,8 +146,8 @@ class Written:
     recipe: Recipe
     prompt_tokens: list[int]
     tokens: list[int]
-    choices: list[int]
-    """At each token, how many were allowed: where it is 1 the model decided nothing."""
+    allowed: list[tuple[int, ...]]
+    """At each token, which were legal: where it is one the model decided nothing."""
     words: list[str]
 
 

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from warpwright.errors import MissingExtra
 from warpwright.learn.policy import rewards
 from warpwright.learn.policy.config import Config
+from warpwright.learn.policy.constrained import Constrained
 from warpwright.learn.policy.log import Log, callback, last_whole
 from warpwright.policy.model import NOTES, Policy, rng_of
 from warpwright.policy.prompt import Exemplars
@@ -174,6 +175,7 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
     by_name = {task.name: task for task in tasks}
     askings = _askings(tasks)
     paid = rewards.of(stage)
+    rules = Constrained()
 
     def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
         """Write and evaluate a step's answers. A data set's prompt is a task's name; the real one is made here, one for each group."""
@@ -186,11 +188,12 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
             known += [one] * stage.group
         asked = Policy(trainer.accelerator.unwrap_model(trainer.model), policy.tokenizer, policy.notes)
         written = asked.write(texts, [askings[name].writing for name in prompts], known, rng.getrandbits(32))
+        rules.remember(written)
         return {
             "prompt_ids": [one.prompt_tokens for one in written],
             "completion_ids": [one.tokens for one in written],
             "logprobs": None,
-            "env_mask": [[int(count > 1) for count in one.choices] for one in written],
+            "env_mask": [[int(len(legal) > 1) for legal in one.allowed] for one in written],
             "speedup": _answers([by_name[name] for name in prompts], [one.recipe for one in written]),
         }
 
@@ -213,6 +216,8 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
             processing_class=policy.tokenizer, callbacks=[callback(log, folder)], rollout_func=rollout,
         )  # fmt: skip
         trainer.remove_callback(PrinterCallback)
+        for model in filter(None, (trainer.model, trainer.ref_model)):
+            rules.watch(model, stage.temperature)
         trainer.train(resume_from_checkpoint=log.resumed(folder, last_whole(folder)))
     policy.model = trainer.model
 
