@@ -3,8 +3,9 @@
     python -m benchmarks.transpile.speed [--repeats 30] [--threads 1] [--cpu-time] [--kept] [--only NAME,...] [--without NAME,...]
         [--peer NAME=LIBRARY ...] [--markdown FILE]
 
-The kernels are in speed.cu, speed_ladder.cu (products of matrices), speed_shared.cu and speed_llm.cu (training of a language model, first courses), the
-twins in speed_hand.cpp, speed_shared_hand.cpp and speed_llm_hand.cpp, data and answers in speed_works.py, speed_works_shared.py and speed_works_llm.py.
+The kernels are in speed.cu, speed_ladder.cu (products of matrices), speed_shared.cu and speed_llm.cu (training of a language model, first
+courses), the twins in speed_hand.cpp, speed_shared_hand.cpp and speed_llm_hand.cpp, data and answers in speed_works.py, speed_works_shared.py and
+speed_works_llm.py.
 
 A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the
 grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it. A peer starts its threads

@@ -164,7 +164,8 @@ def _scans(rng: np.random.Generator) -> Iterator[Work]:
         yield Work(kernel, "4096x256", (n // 256,), (x, y, n), (x, y, n), y, want, lambda: rows.cumsum(1), twin="scan_blocks")
     d = x.astype(float)
     arguments = (total, x, n)
-    yield Work("squares_sum", "1 Mi", (128,), arguments, (total, x, ctypes.c_long(n)), total, (d * d).sum(keepdims=True), lambda: flat.dot(flat), adds=True)
+    yield Work("squares_sum", "1 Mi", (128,), arguments, (total, x, ctypes.c_long(n)), total, (d * d).sum(keepdims=True), lambda: flat.dot(flat),
+               adds=True)  # fmt: skip
     yield Work("reduce_groups", "1 Mi", (128,), (x, total, n), (x, total, n), total, d.sum(keepdims=True), lambda: flat.sum(), adds=True)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from warpwright.domains import transpile
 
-HEAD = "__global__ void k(const int* keys, int* bins, int* other, int n) {{ const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) {{ {} }} }}"
+HEAD = "__global__ void k(const int* keys, int* bins, int* other, int n) {{ "
+HEAD += "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) {{ {} }} }}"
 
 
 def source(body: str) -> str:

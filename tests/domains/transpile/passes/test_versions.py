@@ -41,7 +41,8 @@ def _index_arithmetic(random: Random) -> str:
     for _ in range(random.randint(3, 8)):
         one, other = random.sample(["p", "q"], 2)
         value = random.choice([f"{one} % {random.randint(2, 90)}", f"{other} / {random.randint(2, 20)}", f"{one} + {other}", "i - blockIdx.x", "m"])
-        lines.append(random.choice([f"{one} = {value};", f"{one} += {value};", f"++{one};", f"{one} <<= 1;", f"if (i % 3 == 0) {{ {one} = {value}; }}"]))
+        forms = [f"{one} = {value};", f"{one} += {value};", f"++{one};", f"{one} <<= 1;", f"if (i % 3 == 0) {{ {one} = {value}; }}"]
+        lines.append(random.choice(forms))
         lines.append(f"s += a[(unsigned)({other} + {one}) % 64u];")
     return "float s = 0; " + " ".join(lines) + " out[i] = s + p - q;"
 

@@ -86,7 +86,8 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
 def _rows(writer: Writer, loop: ThreadLoop) -> None:
     """Write the loop over the threads of each row; where the block's size is known, one more for rows that no bound cuts: its length is known too."""
     limits, named = loop.limits, [*loop.stmts, *(Evaluate(m) for m in loop.limits.rest)]
-    if limits.one or not (loop.simd and writer.settings.blocks and limits.high and not limits.rest and not loop.joined and writer.lowered.row == rows.WIDTH):
+    whole = loop.simd and writer.settings.blocks and not limits.rest and not loop.joined and writer.lowered.row == rows.WIDTH
+    if limits.one or not limits.high or not whole:
         writer.loop_head(named, loop.simd, limits)
         writer.lines += writer.statements(loop.stmts, loop.simd)
         writer.store(loop.stmts)

@@ -10,7 +10,6 @@ from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Evaluate, Stmt
 from warpwright.domains.transpile.passes.loops import segments
 
-
 Inner = Callable[[str, str], None]
 """Writes a stretch's threads, from the first to the one after the last."""
 

@@ -8,8 +8,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[1] / "runtime"
 
 ORDER = (
-    "base", "vmath", "vtrig", "vcalls", "complex", "directed", "simd", "half", "fp8", "atomics", "launch", "counts", "fibers", "nested", "values", "lanes",
-    "grid", "groups", "barriers", "pipeline_primitives", "cub", "libcudacxx", "curand", "sobol", "wmma", "host", "launch_calls",
+    "base", "vmath", "vtrig", "vcalls", "complex", "directed", "simd", "half", "fp8", "atomics", "launch", "counts", "fibers", "nested", "values",
+    "lanes", "grid", "groups", "barriers", "pipeline_primitives", "cub", "libcudacxx", "curand", "sobol", "wmma", "host", "launch_calls",
     "cooperative", "host_more", "driver", "driver_memory", "driver_modules", "nvrtc", "texture", "surface", "driver_textures",
     "texture_reference", "graphs", "cub_device", "cublas", "cublas_solve", "cublas_lt", "curand_host", "nvtx", "thrust", "torch", "border",
     "library", "modules", "binding", "shadow",

@@ -54,7 +54,8 @@ def _is_known(stmt: Stmt, variables: Mapping[int, Var], counted: Mapping[int, Va
     for own in ir.own_expressions(stmt):
         for expr in own.walk():
             add = _add(expr, variables) if isinstance(stmt, Evaluate) and expr is stmt.expr else None
-            if expr.kind in ("lambda", "other", "lane") or (expr.kind == "call" and expr.name not in PURE_CALLS and (add is None or add[0] not in counted)):
+            known = expr.name in PURE_CALLS or (add is not None and add[0] in counted)
+            if expr.kind in ("lambda", "other", "lane") or (expr.kind == "call" and not known):
                 return False
     return True
 

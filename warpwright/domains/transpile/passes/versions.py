@@ -2,9 +2,9 @@
 
     int rest = i % a; h = rest / b; rest = rest % b; n = rest / c;   ->   int rest = i % a; h = rest / b; int rest_2 = rest % b; n = rest_2 / c;
 
-Index arithmetic of several dimensions is written so. With one value a name, quotients and rests are cut into stretches (`segments.py`), guards become
-bounds, and neighbouring threads are seen to touch neighbouring memory. (Heads split out of rows of 384 floats: 0.9 ms with a division for each thread,
-0.2 without.)
+Index arithmetic of several dimensions is written so. With one value a name, quotients and rests are cut into stretches (`segments.py`), guards
+become bounds, and neighbouring threads are seen to touch neighbouring memory. (Heads split out of 1,024 rows of 1,152 floats: 1.8 ms with divisions
+for each thread, 0.2 without.)
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ ROWS_AT_ONCE = 2
 """The same where rows of each thread are exchanged in registers, of which 8 are needed for each vector. (Causal scores of attention, 256 positions of
 64 numbers, AVX2: 1.00 ms by two, 1.03 by four; 2.5 where the exchange crossed the halves of registers; a plain OpenMP loop takes 1.09.)"""
 
-_CALLS = {"sqrtf": "sqrtf", "rsqrtf": "rsqrtf", "fabsf": "fabsf", "expf": "ww::exp_f", "__expf": "ww::exp_f", "logf": "ww::log_f", "__logf": "ww::log_f"}
+_CALLS = {
+    "sqrtf": "sqrtf", "rsqrtf": "rsqrtf", "fabsf": "fabsf", "expf": "ww::exp_f", "__expf": "ww::exp_f", "logf": "ww::log_f", "__logf": "ww::log_f",
+}  # fmt: skip
 """Functions of one float that may be computed for each lane."""
 
 _NULL = ("NULL", "nullptr", "__null")

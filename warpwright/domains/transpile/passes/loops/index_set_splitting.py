@@ -80,7 +80,7 @@ def parts(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Pr
 
 
 def alternatives(stmts: Sequence[Stmt], plan: Plan) -> tuple[list[Stmt], list[Stmt]] | None:
-    """Return `values; if (c) A else B`, also as `if (c) A; if (!c) B`, as a loop for each, where c follows from the thread's number and one has a loop.
+    """Return `values; if (c) A else B`, also as `if (c) A; if (!c) B`, as a loop for each, where c follows from the thread's number and one loops.
 
     Masked, the threads of a vector that wait would go through the other's loop too; apart, c bounds the threads of each.
     """
@@ -96,10 +96,11 @@ def alternatives(stmts: Sequence[Stmt], plan: Plan) -> tuple[list[Stmt], list[St
         return None
     if not (one.then and other.then) or not any(isinstance(s, ir.For) for s in ir.walk((one, other))) or not _follows(one.cond, plan):
         return None
-    if any(not isinstance(s, Declare) or s.direct or s.var.reference or s.var.dims or s.var.key in plan.arrays or s.init is None or not ir.is_quiet(s.init) for s in heads):  # noqa: E501
+    values = [s for s in heads if isinstance(s, Declare) and s.init is not None]
+    if any(s.direct or s.var.reference or s.var.dims or s.var.key in plan.arrays or not ir.is_quiet(s.init) for s in values if s.init is not None):
         return None
     changed = {key for stmt in (one, other) for key in regions.changed(stmt)} | plan.by_reference([one, other])
-    if changed & {key for s in heads if isinstance(s, Declare) and s.init is not None for key in (s.var.key, *s.init.keys)}:
+    if changed & {key for s in values if s.init is not None for key in (s.var.key, *s.init.keys)}:
         return None
     return [*heads, one], [*heads, other]
 

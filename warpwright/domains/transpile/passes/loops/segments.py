@@ -255,8 +255,8 @@ class _Cutter:
     def pairs(self) -> Pairs | None:
         """Return how pairs of threads that are close are run together; None where more than their distance and other bits cuts the row."""
         cut, distance = self.made, self.distance
-        whole = len(cut.skip) == 1 and not (cut.guards or cut.only or cut.inside or cut.low or cut.high or self.breaks) and self.shortest == SHORTEST_PLAIN
-        if distance is None or not whole or not all(bit for _, _, bit in self.uniform):
+        bounded = cut.guards or cut.only or cut.inside or cut.low or cut.high or self.breaks
+        if distance is None or len(cut.skip) != 1 or bounded or self.shortest != SHORTEST_PLAIN or not all(bit for _, _, bit in self.uniform):
             return None
         size = f"(long)({self.printer.expr(distance)})"
         only_if = [f"ww::is_close({size})", f"{self.row} % (2 * {size}) == 0"]
