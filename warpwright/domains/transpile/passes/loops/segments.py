@@ -216,9 +216,9 @@ class _Cutter:
 
     def bounded(self, stmts: Sequence[Stmt]) -> Sequence[Stmt]:
         """Return `values; if (c) { body }` as the values and the body, where c comes to bounds of the stretch's threads; else as it is."""
-        *head, last = stmts
-        if not isinstance(last, ir.If) or last.other or last.constexpr:
+        if not stmts or not isinstance(last := stmts[-1], ir.If) or last.other or last.constexpr:
             return stmts
+        head = stmts[:-1]
         if not all(isinstance(s, ir.Declare) and s.init is not None and not s.direct and ir.is_quiet(s.init) for s in head):
             return stmts
         conds = [inner for part in conjuncts(without_not(last.cond, self.plan)) for inner in conjuncts(named(part, self.plan) or part)]
