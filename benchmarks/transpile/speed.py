@@ -3,9 +3,9 @@
     python -m benchmarks.transpile.speed [--repeats 30] [--threads 1] [--cpu-time] [--kept] [--only NAME,...] [--without NAME,...]
         [--peer NAME=LIBRARY ...] [--markdown FILE]
 
-The kernels are in speed.cu, speed_ladder.cu (products of matrices) and speed_shared.cu, the twins in speed_hand.cpp and speed_shared_hand.cpp, data
-and
-answers in speed_works.py and speed_works_shared.py.
+The kernels are in speed.cu, speed_ladder.cu (products of matrices), speed_shared.cu and speed_llm.cu (training of a language model, first
+courses), the twins in speed_hand.cpp, speed_shared_hand.cpp and speed_llm_hand.cpp, data and answers in speed_works.py, speed_works_shared.py and
+speed_works_llm.py.
 
 A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the
 grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it. A peer starts its threads
@@ -48,6 +48,7 @@ from warpwright.timing import facts
 HERE = Path(__file__).parent
 SOURCES = {  # a CUDA text -> its twins, and the instances of its templates
     "speed": ("speed_hand", ()), "speed_ladder": ("speed_shared_hand", INSTANCES), "speed_shared": ("speed_shared_hand", ()),
+    "speed_llm": ("speed_llm_hand", ()),
 }  # fmt: skip
 HAND_FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math")  # what the translated text asks for by itself
 TWINS = tuple(dict.fromkeys(twins for twins, _ in SOURCES.values()))

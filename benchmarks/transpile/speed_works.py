@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from benchmarks.transpile import speed_works_shared
+from benchmarks.transpile import speed_works_llm, speed_works_shared
 from benchmarks.transpile.work import Work
 from benchmarks.transpile.work import normal as _normal
 from benchmarks.transpile.work import zeros as _zeros
@@ -57,6 +57,7 @@ def works() -> Iterator[Work]:
         work = make(rng)
         yield replace(work, block=BLOCKS[work.name], adds=work.name in ADDING)
     yield from speed_works_shared.works(rng)
+    yield from speed_works_llm.works(rng)
 
 
 def saxpy(rng: np.random.Generator) -> Work:

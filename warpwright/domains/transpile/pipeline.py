@@ -17,7 +17,16 @@ from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.ir import Function, Shape, Stmt, Var
-from warpwright.domains.transpile.passes import barrier_fission, block_fusion, flatten_blocks, private_arrays, scalar_replacement, techniques
+from warpwright.domains.transpile.passes import (
+    barrier_fission,
+    block_fusion,
+    flatten_blocks,
+    private_arrays,
+    private_counts,
+    scalar_replacement,
+    techniques,
+    versions,
+)
 from warpwright.domains.transpile.passes.normalise import normalise
 from warpwright.domains.transpile.passes.techniques import Lowered
 
@@ -42,6 +51,8 @@ class State:
     settings: Settings
     body: tuple[Stmt, ...] = ()
     variables: dict[int, Var] = field(default_factory=dict)
+    counts: tuple[Var, ...] = ()
+    """Arrays that each CPU thread counts in apart."""
     lowered: Lowered | None = None
     """From barrier fission on."""
     row_body: tuple[str, tuple[Stmt, ...]] | None = None
@@ -83,6 +94,16 @@ def _move_arrays(state: State) -> State:
     return replace(state, body=private_arrays.moved(state.body, variables), variables=variables)
 
 
+def _part_values(state: State) -> State:
+    variables = dict(state.variables)
+    return replace(state, body=versions.apart(state.body, variables, state.device.known.references), variables=variables)
+
+
+def _count_apart(state: State) -> State:
+    body, counts = private_counts.apart(state.body, state.variables)
+    return replace(state, body=body, counts=counts)
+
+
 def _replace_scalars(state: State) -> State:
     variables = dict(state.variables)
     return replace(state, body=scalar_replacement.kept(state.body, variables), variables=variables)
@@ -119,6 +140,8 @@ def _choose(state: State) -> State:
 PASSES: tuple[Pass, ...] = (
     Pass("normalise", _normalise),
     Pass("private arrays", _move_arrays, lambda state: state.settings.vectors),
+    Pass("values apart", _part_values, lambda state: state.settings.vectors),
+    Pass("private counts", _count_apart, lambda state: state.settings.vectors),
     Pass("scalar replacement", _replace_scalars, lambda state: state.settings.vectors),
     Pass("barrier fission", lambda state: replace(state, lowered=Lowered(_cut(state.body, state)))),
     Pass("flatten blocks", _flatten, lambda state: state.flattens),
@@ -155,7 +178,7 @@ def _written(kernel: Kernel, state: State, line: int) -> Written:
     """Return the text of a kernel that went through all passes, and the tier that it came to."""
     writer = Writer(state.cut, state.settings)
     row_writer = Writer(state.rows, replace(state.settings, blocks=())) if state.rows is not None else None
-    text = entry.functions(kernel, writer, line, row_writer)
+    text = entry.functions(kernel, writer, line, row_writer, state.counts)
     if not state.settings.vectors or not writer.vectorised:
         return Written(text, "loops", writer.scalar[0] if writer.scalar else "warps in lockstep" if state.settings.vectors else "asked for")
     return Written(text, "vectors", f"in part: {writer.scalar[0]}" if writer.scalar else "")

@@ -17,6 +17,7 @@ from warpwright.domains.transpile.ir import Expr
 from warpwright.domains.transpile.printing import Printer
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 @dataclass
@@ -31,6 +32,8 @@ class Bounds:
     """thread_x is less than each of these."""
     rest: list[Expr] = field(default_factory=list)
     """Guards that stay."""
+    one: bool = False
+    """Whether low and high leave one thread at most."""
     every: tuple[str, str] | None = None
     """A base and a size: of the threads, those for which base + thread_x is a multiple of the size."""
 
@@ -52,7 +55,7 @@ def bounds(conds: Sequence[Expr], plan: Plan, printer: Printer) -> Bounds:
     return result
 
 
-def _named(part: Expr, plan: Plan) -> Expr | None:
+def named(part: Expr, plan: Plan) -> Expr | None:
     """Return what a flag that is a name stands for, when that is a condition of its own."""
     inner = ir.bare(part)
     if inner.kind != "name" or inner.var is None or inner.var in plan.scalars or (declaration := plan.facts.declared.get(inner.var)) is None:
@@ -61,8 +64,32 @@ def _named(part: Expr, plan: Plan) -> Expr | None:
     return declaration.init if whole is not None and whole.kind == "paren" else None
 
 
+def without_not(cond: Expr, plan: Plan) -> Expr:
+    """Return `!(i >= n)` as `i < n`, also of a flag's name, where whole numbers are compared; another condition as it is."""
+    inner = ir.bare(cond)
+    if inner.kind != "unary" or inner.name != "!":
+        return cond
+    stands_for = named(inner.children[0], plan)
+    positive = ir.bare(stands_for if stands_for is not None else inner.children[0])
+    if positive.kind != "binary" or len(positive.children) != 2:
+        return cond
+    left, right = positive.children
+    if positive.name == "||":
+        parts = [without_not(Expr("unary", ("!", ir.paren(side)), cond.line, "!", None, "bool"), plan) for side in (left, right)]
+        return Expr("binary", (parts[0], " && ", parts[1]), cond.line, "&&", None, "bool")
+    if positive.name not in _OPPOSITE or not _whole_numbers(positive, plan):
+        return cond
+    operator = _OPPOSITE[positive.name]
+    return Expr("binary", (left, f" {operator} ", right), cond.line, operator, None, "bool")
+
+
 def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
-    stands_for = _named(part, plan)
+    positive = without_not(part, plan)
+    if positive is not part:
+        for inner in conjuncts(positive):
+            _place(inner, plan, printer, result)
+        return
+    stands_for = named(part, plan)
     if stands_for is not None and plan.variables[next(n.var for n in part.walk() if n.var is not None)].type == "bool":
         for inner in conjuncts(stands_for):
             _place(inner, plan, printer, result)
@@ -81,6 +108,7 @@ def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
         moving, fixed, operator = (left, right, whole.name) if mentions_x(left) else (right, left, _TURNED[whole.name])
         both = ("<=", ">=") if operator == "==" else (operator,)
         if not mentions_x(fixed) and all(_bound(one, moving, fixed, unsigned, counting, printer, result) for one in both):
+            result.one |= operator == "==" and coefficient(moving) is not None
             return
         if result.every is None and operator == "==" and (every := _multiples(moving, fixed, printer)) is not None:
             result.every = every

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.analysis.regions import Loop, MaskedLoop, Plan
 from warpwright.domains.transpile.emit import fused_blocks, nodes
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.frontend.scan import Kernel, split_commas
-from warpwright.domains.transpile.ir import Declare, DoWhile, For, Raw, Stmt, walk
+from warpwright.domains.transpile.ir import Declare, DoWhile, For, Raw, Stmt, Var, walk
+from warpwright.domains.transpile.passes import private_counts
 from warpwright.domains.transpile.printing import declarator, trip_count
 
 LONG = 16
 """Rounds from which a loop makes a thread that much heavier: 256 of them are then worth a second CPU thread."""
 
 
-def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None) -> str:
-    """Return the functions that replace a kernel in the output: one runs a block, one the grid. `row_writer` writes one more, for rows of blocks."""
+def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None, counts: Sequence[Var] = ()) -> str:
+    """Return the functions that replace a kernel in the output: one runs a block, one the grid.
+
+    `row_writer` writes one more, for rows of blocks. `counts`: arrays that each CPU thread counts in apart.
+    """
     names = ", ".join(n for n in kernel.template_names)
     arguments = ", ".join(["launch", "index", *(p.name + ("..." if p.pack else "") for p in kernel.parameters)])
     instance = f", {names}" if names else ""
-    parts = block_function(kernel, writer, line, f"{kernel.name}_block")
+    parts = block_function(kernel, writer, line, f"{kernel.name}_block", counts)
     if row_writer is not None:
-        parts += block_function(kernel, row_writer, line, f"{kernel.name}_rows")
+        parts += block_function(kernel, row_writer, line, f"{kernel.name}_rows", counts)
     weight = f", {LONG}" if _is_long(writer.plan) else ""
     grid = [
         f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",  # noqa: E501
@@ -56,7 +62,7 @@ def _is_long(plan: Plan) -> bool:
     return False
 
 
-def block_function(kernel: Kernel, writer: Writer, line: int, name: str) -> list[str]:
+def block_function(kernel: Kernel, writer: Writer, line: int, name: str, counts: Sequence[Var] = ()) -> list[str]:
     """Return the lines of a function that runs a block, or a row of blocks."""
     body = _body(writer)
     inside = kernel.template[kernel.template.index("<") + 1 : kernel.template.rindex(">")] if kernel.template else ""
@@ -73,6 +79,8 @@ def block_function(kernel: Kernel, writer: Writer, line: int, name: str) -> list
     ]
     if writer.lowered.one_row:
         head.append("  const int row_x = BX ? BX : (int)launch.row;  // threads of all blocks that run as one row")
+    others = ", ".join(p.name + ("..." if p.pack else "") for p in kernel.parameters)
+    head += [f"  const auto {private_counts.name_of(var)} = ww::counts_of<{nth}>(launch, {var.name}, {others});" for nth, var in enumerate(counts)]
     return [*head, *body, "}"]
 
 

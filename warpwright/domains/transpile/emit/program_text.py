@@ -74,6 +74,7 @@ _OPTIONAL = {
     "directed": r"\b__([fd](add|sub|mul|div|sqrt|rcp)|fmaf|double2float)_r[duz]\b",
     "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
     "lanes": r"\bww::lanes_",
+    "counts": r"\bww::counts_of\b",
     "nested": r"\bww::from_device\b",
     "values": r"\bww::(launch_any|value_of|go)\b|\bcudaLaunch(Cooperative)?Kernel|\bcudaGraph\w+",
     "launch_calls": r"\bcudaLaunch(Cooperative)?Kernel",

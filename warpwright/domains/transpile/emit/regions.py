@@ -8,7 +8,7 @@ from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.emit import segment_loops, warps
 from warpwright.domains.transpile.emit.writer import IN_COLUMNS, IN_ROWS, Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
-from warpwright.domains.transpile.passes.loops import accumulators, registers, rows
+from warpwright.domains.transpile.passes.loops import accumulators, registers, rows, segments
 from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, Reshaped, ThreadLoop
 from warpwright.domains.transpile.printing import INDENT
 
@@ -70,12 +70,12 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
     writer.vectorised += loop.simd
     if loop.registers is not None:
         _in_registers(writer, loop.registers, loop.region, loop.known)
-    if loop.sums is not None:
+    if loop.sums is not None and loop.segments is None:
         _in_vectors(writer, loop, loop.sums)
         return
     writer.joined, writer.kept, writer.whole_values = loop.joined, loop.kept, loop.whole_values
     if loop.segments is not None:
-        segment_loops.write(writer, loop.segments, loop.limits)
+        segment_loops.write(writer, loop.segments, loop.limits, _inner(writer, loop.segments, loop.sums))
     if loop.segments is None or loop.segments.only_if:
         _rows(writer, loop)
     writer.joined, writer.kept, writer.whole_values = "", frozenset(), False
@@ -86,7 +86,8 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
 def _rows(writer: Writer, loop: ThreadLoop) -> None:
     """Write the loop over the threads of each row; where the block's size is known, one more for rows that no bound cuts: its length is known too."""
     limits, named = loop.limits, [*loop.stmts, *(Evaluate(m) for m in loop.limits.rest)]
-    if not (loop.simd and writer.settings.blocks and limits.high and not limits.rest and not loop.joined and writer.lowered.row == rows.WIDTH):
+    whole = loop.simd and writer.settings.blocks and not limits.rest and not loop.joined and writer.lowered.row == rows.WIDTH
+    if limits.one or not limits.high or not whole:
         writer.loop_head(named, loop.simd, limits)
         writer.lines += writer.statements(loop.stmts, loop.simd)
         writer.store(loop.stmts)
@@ -121,7 +122,7 @@ def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt], known: tuple
 
 
 def _in_vectors(writer: Writer, loop: ThreadLoop, sums: accumulators.Sums) -> None:
-    """Write the region as vectors of neighbouring threads, and thread by thread what is left of each row."""
+    """Write the region as vectors of neighbouring threads."""
     values = _values(writer, sums.stmts, regions.used(sums.stmts))
     bounded = bool(loop.limits.low or loop.limits.high or loop.limits.rows)
     writer.rows(loop.limits)
@@ -129,10 +130,23 @@ def _in_vectors(writer: Writer, loop: ThreadLoop, sums: accumulators.Sums) -> No
         writer.open("")
     for text in sums.lines(writer.printer, values, *writer.row_ends(loop.limits)):
         writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
-    writer.thread_head(loop.stmts, False, [], "at_x", writer.row_ends(loop.limits)[1])
-    writer.lines += writer.statements(loop.stmts)
-    writer.close()
-    writer.close()
+    if bounded:
+        writer.rows_end(loop.limits)
+    else:
+        writer.close()
+
+
+def _inner(writer: Writer, cut: segments.Segments, sums: accumulators.Sums | None) -> segment_loops.Inner | None:
+    """Return what writes a stretch as vectors of neighbouring threads; None where it is a plain loop."""
+    if sums is None:
+        return None
+
+    def write(low: str, high: str) -> None:
+        values = _values(writer, cut.stmts, regions.used(cut.stmts))
+        for text in sums.lines(writer.printer, values, low, high):
+            writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
+
+    return write
 
 
 def _values(writer: Writer, stmts: Sequence[Stmt], keys: set[int]) -> list[str]:

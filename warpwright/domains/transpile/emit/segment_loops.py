@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from warpwright.domains.transpile.analysis.bounds import Bounds
@@ -9,20 +10,26 @@ from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Evaluate, Stmt
 from warpwright.domains.transpile.passes.loops import segments
 
+Inner = Callable[[str, str], None]
+"""Writes a stretch's threads, from the first to the one after the last."""
 
-def write(writer: Writer, cut: segments.Segments, limits: Bounds) -> None:
-    """Write a region as stretches. Where these hold under a condition only, an `else` is left open: for the region as it is."""
+
+def write(writer: Writer, cut: segments.Segments, limits: Bounds, inner: Inner | None = None) -> None:
+    """Write a region as stretches, by `inner` where the region has a form of its own inside them.
+
+    Where they hold under a condition only, an `else` is left open: for the region as it is.
+    """
     if cut.only_if:
         writer.open(f"if ({' && '.join(cut.only_if)})")
-    _in_segments(writer, cut, replace(limits, rest=cut.guards))
+    _in_segments(writer, cut, replace(limits, rest=cut.guards), inner)
     if not cut.only_if:
         return
-    if cut.pairs is not None and not (limits.low or limits.high or limits.rows or writer.joined):
+    if inner is None and cut.pairs is not None and not (limits.low or limits.high or limits.rows or writer.joined):
         _in_pairs(writer, cut, cut.pairs, limits)
     writer.otherwise()
 
 
-def _in_segments(writer: Writer, cut: segments.Segments, limits: Bounds) -> None:
+def _in_segments(writer: Writer, cut: segments.Segments, limits: Bounds, inner: Inner | None) -> None:
     """Write a region whose rows are cut: the usual length has a loop of its own, which the compiler unrolls."""
     writer.rows(limits)
     low, high = writer.row_ends(limits)
@@ -34,11 +41,17 @@ def _in_segments(writer: Writer, cut: segments.Segments, limits: Bounds) -> None
         writer.line(f"if (!({' && '.join(f'({text})' for text in cut.skip)})) continue;")
     for only in cut.only:
         writer.line(f"const int {only};")
-    if cut.inside:
+    if cut.low:
+        writer.line(f"const int first_in = (int)ww::largest<long>({{stretch_x, {', '.join(cut.low)}}});")
+    if cut.high:
+        writer.line(f"const int last_in = (int)ww::smallest<long>({{stretch_end, {', '.join(cut.high)}}});")
+    if inner is not None:
+        inner("first_in" if cut.low else "stretch_x", "last_in" if cut.high else "stretch_end")
+    elif cut.inside:
         writer.open(f"if ({' && '.join(f'({text})' for text in cut.inside)})")
         _by_length(writer, replace(cut, stmts=cut.unguarded))
         writer.otherwise()
-        _one_segment(writer, cut, "stretch_end")
+        _one_segment(writer, cut, "last_in" if cut.high else "stretch_end")
         writer.close()
     else:
         _by_length(writer, cut)
@@ -65,8 +78,8 @@ def _in_pairs(writer: Writer, cut: segments.Segments, pairs: segments.Pairs, lim
 
 def _by_length(writer: Writer, cut: segments.Segments) -> None:
     """Write a stretch, the usual length and others apart."""
-    if not 0 < cut.usual <= segments.LONGEST_COPY or cut.only:
-        _one_segment(writer, cut, "stretch_end")
+    if not 0 < cut.usual <= segments.LONGEST_COPY or cut.only or cut.low or cut.high:
+        _one_segment(writer, cut, "last_in" if cut.high else "stretch_end")
         return
     writer.open(f"if (stretch_end - stretch_x == {cut.usual})")
     _one_segment(writer, cut, f"stretch_x + {cut.usual}")
@@ -79,7 +92,8 @@ def _one_segment(writer: Writer, cut: segments.Segments, end: str, inner: bool =
     """Write the loop over a stretch's threads; `inner`: inside of another that is vectorised."""
     masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
     threads = [only.partition(" = ")[0] for only in cut.only]
-    low = f"ww::largest<int>({{stretch_x, {', '.join(threads)}}})" if threads else "stretch_x"
+    begun = "first_in" if cut.low else "stretch_x"
+    low = f"ww::largest<int>({{{begun}, {', '.join(threads)}}})" if threads else begun
     high = f"ww::smallest<int>({{{end}, {', '.join(f'{thread} + 1' for thread in threads)}}})" if threads else end
     writer.thread_head([*cut.stmts, *masks], not threads, cut.guards, low, high, inner)
     writer.lines += writer.statements(cut.stmts, True)

@@ -18,6 +18,11 @@ IN_ROWS, IN_COLUMNS = "(thread_z * dim_y + thread_y) * dim_x + thread_x", "(thre
 """A thread's number in its block, and where the axes are exchanged."""
 
 
+def _is_same_in_rows(text: str) -> bool:
+    """Say whether what is written is the same for all rows of a block."""
+    return "thread_y" not in text and "thread_z" not in text
+
+
 class Writer:
     """Writes one kernel."""
 
@@ -101,18 +106,20 @@ class Writer:
             self.line("    thread_y = one_row ? 0 : thread / dim_x % dim_y, thread_z = one_row ? 0 : thread / (dim_x * dim_y);")
         else:
             self.rows(limits)
-            self.thread_head(stmts, simd, limits.rest, *self.row_ends(limits), every=limits.every)
+            self.thread_head(stmts, simd, limits.rest, *self.row_ends(limits), every=limits.every, one=limits.one)
             return
         self.values(stmts, keys)
         self.guard(limits.rest)
 
     def thread_head(self, stmts: Sequence[Stmt], simd: bool | str, guards: Sequence[Expr], low: str, high: str, inner: bool = False,
-                    every: tuple[str, str] | None = None) -> None:  # fmt: skip
-        """Open the loop over the threads of a row, or of a stretch of it; `inner`: what asks for vectors stands outside."""
-        self.simd(simd and not inner)
+                    every: tuple[str, str] | None = None, one: bool = False) -> None:  # fmt: skip
+        """Open the loop over the threads of a row, or of a stretch of it; `inner`: what asks for vectors stands outside; `one`: it is one at most."""
+        self.simd(simd and not inner and not one)
         keys = regions.used(stmts)
         self.printer.vector = bool(simd)
-        if every is None:
+        if one and every is None:
+            self.open(f"if (const int thread_x = {low}; thread_x < {high})")
+        elif every is None:
             self.open(f"for (int thread_x = {low}; thread_x < {high}; ++thread_x)")
         else:
             base, size = every
@@ -143,18 +150,30 @@ class Writer:
 
     def rows(self, limits: Bounds) -> None:
         """Open the loops over thread_z and thread_y, with what a row of threads shares."""
-        self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
         count = "dim_y" if not self.joined else "1" if self.joined == rows.WIDTH else f"(dim_x == {self.joined} ? 1 : dim_y)"
         if not (limits.low or limits.high or limits.rows):
+            self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
             self.line(f"for (int thread_y = 0; thread_y < {count}; ++thread_y)")
             return
+        ends = []
+        if limits.low:
+            ends.append(f"const int first_x = (int)ww::largest<long>({{0, {', '.join(limits.low)}}});")
+        if limits.high:
+            ends.append(f"const int last_x = (int)ww::smallest<long>({{{self.row_length()}, {', '.join(limits.high)}}});")
+        once = all(_is_same_in_rows(end) for end in ends)  # compilers do not always see that
+        if once and ends:
+            self.open("")
+            for end in ends:
+                self.line(end)
+            self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
+        else:
+            self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
         self.open(f"for (int thread_y = 0; thread_y < {count}; ++thread_y)")
         if limits.rows:
             self.line(f"if (!({' && '.join(f'({row})' for row in limits.rows)})) continue;")
-        if limits.low:
-            self.line(f"const int first_x = (int)ww::largest<long>({{0, {', '.join(limits.low)}}});")
-        if limits.high:
-            self.line(f"const int last_x = (int)ww::smallest<long>({{{self.row_length()}, {', '.join(limits.high)}}});")
+        if not once:
+            for end in ends:
+                self.line(end)
 
     def loop_tail(self, limits: Bounds | None = None) -> None:
         self.printer.vector = False
@@ -166,6 +185,8 @@ class Writer:
 
     def rows_end(self, limits: Bounds) -> None:
         if limits.low or limits.high or limits.rows:
+            self.close()
+        if (limits.low or limits.high) and all(map(_is_same_in_rows, (*limits.low, *limits.high))):
             self.close()
 
     def values(self, stmts: Sequence[Stmt], keys: set[int]) -> None:

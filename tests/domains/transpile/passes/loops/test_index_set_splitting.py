@@ -60,3 +60,24 @@ def test_random_kernels_agree_with_fibers() -> None:
                 vectors[name][1, block](a, seen, n)
                 fibers[name][1, block](a, expected, n)
                 assert np.array_equal(seen, expected), (bodies[name], block, n)
+
+
+SCORES = """const int row = i / n % n, col = i % n;
+  if ({guard}) {{ out[i] = -1; return; }} int s = 0; for (int k = 0; k < 4; ++k) s += a[row * 4 + k] * a[col * 4 + k]; out[i] = s;"""
+
+
+def alternatives(guard: str) -> str:
+    body = "const int i = blockIdx.x * blockDim.x + threadIdx.x; " + SCORES.format(guard=guard)
+    return program({"k": body}).source.partition("static void k_block")[2].partition("static void k_launch")[0]
+
+
+def test_alternatives_with_a_loop_have_bounds_of_their_own() -> None:
+    text = alternatives("col > row")
+    assert "const int first_in = (int)ww::largest<long>({stretch_x, (long)stretch_x + (long)(part_2) - (long)(part_1) + 1});" in text
+    assert "const int last_in = (int)ww::smallest<long>({stretch_end, (long)stretch_x + (long)(part_2) - (long)(part_1) + 1});" in text
+
+
+@pytest.mark.parametrize("guard", ["a[i] > 0", "n > 7"])
+def test_other_alternatives_stay_together(guard: str) -> None:
+    text = alternatives(guard)
+    assert "first_in" not in text and "last_in" not in text

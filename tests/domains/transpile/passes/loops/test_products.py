@@ -43,6 +43,12 @@ def test_axes_are_exchanged_where_neighbours_lie_along_the_other() -> None:
     assert "in another shape" not in written("const int row = threadIdx.y, col = threadIdx.x; " + SUM.format(row="row", col="col"))
 
 
+def test_rows_through_pointers_and_stores_to_rows() -> None:
+    text = written("const int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= n) return; const float* row = a + r * m; float s = 0; "
+                   "for (int k = 0; k < m; ++k) s += row[k]; s = s / m; for (int k = 0; k < m; ++k) out[r * m + k] = row[k] - s;")  # fmt: skip
+    assert "ww::load_rows(" in text and "s_r[nth] = (s_r[nth] / (float)m)" in text and "for (int lane = 0; lane < last_x - at_x; ++lane)" in text
+
+
 def test_rows_of_each_thread_are_read_whole() -> None:
     text = written("const int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= n) return; float s = 0; "
                    "for (int k = 0; k < m; ++k) s += a[r * m + k] * b[k]; out[r] = s;")  # fmt: skip
@@ -103,7 +109,7 @@ def test_borders_have_loops_of_their_own() -> None:
     text = written("__shared__ float s[18]; int i = blockIdx.x * 16 + threadIdx.x, t = threadIdx.x + 1; if (i < n) { s[t] = a[i]; "
                    "if (threadIdx.x == 0 && i > 0) s[0] = a[i - 1]; if (threadIdx.x == 15) s[17] = a[i + 1]; } __syncthreads(); "
                    "if (i < n) out[i] = s[t - 1] + s[t + 1];")  # fmt: skip
-    assert text.count("for (int thread_x") >= 4 and "if (thread_x == 0" not in text
+    assert text.count("for (int thread_x") >= 2 and text.count("if (const int thread_x = first_x; thread_x < last_x)") == 2
 
 
 def test_unsigned_neighbours_are_shown() -> None:
@@ -203,6 +209,31 @@ def random_border(random: Random) -> str:
     return " ".join(lines)
 
 
+def random_row(random: Random) -> str:
+    """Return a kernel whose threads have rows of their own, with sums, stores along them, and guards on quotients and rests."""
+    start = random.choice(("0.f", "a[0]", "n > 50 ? a[1] : 0.f", "b != NULL ? b[i % 4] : 1.f"))
+    row = random.choice((
+        "const float* row = a + i * m;", "const float* first = a + 3; const float* row = first + i * m + 1;", "const float* row = a + i;",
+    ))  # fmt: skip
+    later = random.choice(("", "s = s / m;", "const float c = s * 0.5f + 1.f / sqrtf(s * s + 1.f);", "s *= row[0];"))
+    value = "c" if "c =" in later else "s"
+    wide = random.choice(("m", "(m - 1)"))
+    store = random.choice(("out[i] = S;", "out[2 * i + 1] = S;",
+                           f"for (int k = 0; k < {wide}; ++k) out[i * m + k] = row[k] - S * b[k]; out[200000 + i] = S;",
+                           "for (int k = 0; k < m; ++k) out[i * m + k] -= S;")).replace("S", value)  # fmt: skip
+    more = random.choice(("", " for (int k = 1; k < m; ++k) { const float d = row[k] - s; s += d * d; }"))
+    sums = "for (int k = 0; k < m; ++k) s += row[k] * b[k];" + more
+    one = f"float s = {start}; {sums} {later} {store}"
+    col, line = "i % m", "i / m % m"
+    other = random.choice(("out[150000 + i] = -1.f;", "for (int k = 0; k < 2; ++k) out[150000 + i] += k;"))
+    shape = random.choice((
+        "if (i < n) {{ {0} }}", "if (i >= n) return; {0}", "if (i >= n || i < 3) {{ {1} return; }} {0}", "if ({2} > {3}) {{ {1} return; }} {0}",
+        "if ({2} > {3}) {{ {1} }} else {{ {0} }}", "if (i < n && {2} <= {3} + 2) {{ {0} }}", "bool in = {2} < {3}; if (!in) {{ {0} }}",
+    ))  # fmt: skip
+    index = random.choice(("const int i = blockIdx.x * blockDim.x + threadIdx.x;", "int i = threadIdx.x; i = i + blockIdx.x * blockDim.x;"))
+    return f"{index} if (i >= 600) return; {row} " + shape.format(one, other, col, line)
+
+
 def agree(makers: list[Callable[[Random], str]], seed: int, count: int) -> None:
     random = Random(seed)
     bodies = {f"k{i}": makers[i % len(makers)](random) for i in range(count)}
@@ -222,12 +253,12 @@ def agree(makers: list[Callable[[Random], str]], seed: int, count: int) -> None:
 
 @pytest.mark.compiler
 def test_answers_are_those_of_fibers_to_the_bit() -> None:
-    agree([random_product, random_tile, random_border], 5, 18)
+    agree([random_product, random_tile, random_border, random_row], 5, 24)
 
 
 @pytest.mark.slow
 @pytest.mark.compiler
-@pytest.mark.parametrize("maker", [random_product, random_tile, random_border])
+@pytest.mark.parametrize("maker", [random_product, random_tile, random_border, random_row])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_many_answers_are_those_of_fibers_to_the_bit(maker: Callable[[Random], str], seed: int) -> None:
     agree([maker], seed, 40)

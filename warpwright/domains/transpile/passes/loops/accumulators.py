@@ -17,12 +17,24 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
 from warpwright.domains.transpile.analysis.bounds import coefficient, expand, is_x, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan, used
+from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt, Var
 from warpwright.domains.transpile.printing import Printer
 
 AT_ONCE = 4
 """Vectors at once: as many sums as hide the time of a product."""
+
+ROWS_AT_ONCE = 2
+"""The same where rows of each thread are exchanged in registers, of which 8 are needed for each vector. (Causal scores of attention, 256 positions of
+64 numbers, AVX2: 1.00 ms by two, 1.03 by four; 2.5 where the exchange crossed the halves of registers; a plain OpenMP loop takes 1.09.)"""
+
+_CALLS = {
+    "sqrtf": "sqrtf", "rsqrtf": "rsqrtf", "fabsf": "fabsf", "expf": "ww::exp_f", "__expf": "ww::exp_f", "logf": "ww::log_f", "__logf": "ww::log_f",
+}  # fmt: skip
+"""Functions of one float that may be computed for each lane."""
+
+_NULL = ("NULL", "nullptr", "__null")
 
 _WHOLE = frozenset(["int", "unsigned int", "unsigned", "uint", "long", "size_t", "unsigned long", "long long"])
 
@@ -33,36 +45,54 @@ class Sums:
 
     stmts: tuple[Stmt, ...]
     plan: Plan
+    rows: bool
+    """Whether threads read rows of their own."""
 
     def lines(self, printer: Printer, values: Sequence[str], low: str, high: str) -> list[str]:
-        """Return the loops over vectors of threads from `low` on, as far as vectors are full; `at_x` is the first thread that is left.
+        """Return the loops over vectors of threads from `low` to `high`; the last one may be filled in part.
 
         values: declarations of what is recomputed for each thread.
         """
         lines = [f"int at_x = {low};"]
-        for count in (AT_ONCE, 1):
+        for count in (ROWS_AT_ONCE if self.rows else AT_ONCE, 1):
             worker = _Vectors(self.plan, printer, values, count)
             lines += [f"for (; at_x + {count} * ww::width <= {high}; at_x += {count} * ww::width) {{", *(f"  {t}" for t in worker.region(self.stmts)), "}"]  # noqa: E501
-        return lines
+        last = _Vectors(self.plan, printer, values, 1, f"{high} - at_x")
+        return [*lines, f"if (at_x < {high}) {{", *(f"  {t}" for t in last.region(self.stmts)), "}"]
 
 
 def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
     """Return the region as sums, where it is some declarations, loops on float sums of its own and stores to neighbouring places; else None."""
     if not any(isinstance(s, For) for s in stmts) or used(stmts) & (plan.arrays | plan.lane_arrays):
         return None
+    stmts = _needed(stmts)
     try:
         worker = _Vectors(plan, printer, (), 1)
         worker.region(stmts)
     except DoesNotApply:
         return None
-    return Sums(tuple(stmts), plan) if worker.sums else None
+    return Sums(tuple(stmts), plan, worker.has_rows) if worker.sums else None
+
+
+def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
+    """Return the statements without declarations that nothing reads, such as the flag of a guard that became a bound."""
+    kept: list[Stmt] = []
+    keys: set[int] = set()
+    for stmt in reversed(stmts):
+        if isinstance(stmt, Declare) and stmt.var.key not in keys and stmt.init is not None and ir.is_quiet(stmt.init):
+            continue
+        keys |= used([stmt])
+        kept.insert(0, stmt)
+    return kept
 
 
 class _Vectors:
     """Prints the statements for a number of vectors of threads."""
 
-    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int) -> None:
+    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int, left: str = "") -> None:
         self.plan, self.printer, self.values, self.count = plan, printer, values, count
+        self.left = f", {left}" if left else ""
+        """How many lanes of the vector are threads, as an argument; nothing where all are."""
         self.sums: set[int] = set()
         self.kept: set[int] = set()
         """Keys of float values that do not change, kept as vectors."""
@@ -79,12 +109,62 @@ class _Vectors:
         """Address of a row's element -> name of the vectors that it is read into; only while a loop over whole rows is written."""
         self.by_rows = False
         self.found_rows = False
+        self.has_rows = False
+        self.sum_loops = 0
 
     def region(self, stmts: Sequence[Stmt]) -> list[str]:
         lines: list[str] = []
         for stmt in stmts:
-            lines += self.statement(stmt)
+            declared, repeated = len(self.declared), len(self.repeated)
+            try:
+                lines += self.statement(stmt)
+                self.sum_loops += isinstance(stmt, For)
+            except DoesNotApply:
+                del self.declared[declared:], self.repeated[repeated:]
+                lines += self.one_by_one(stmt)
+        if not self.sum_loops:
+            raise DoesNotApply
         return lines
+
+    def one_by_one(self, stmt: Stmt) -> list[str]:
+        """Return a loop that runs along the rows of each thread and changes memory only, for one thread after another: vectors of one thread."""
+        self.counters.clear()
+        self.counter, self.found_rows, self.by_rows = 0, False, False
+        if not isinstance(stmt, For) or not self.runs_along_rows(stmt):
+            raise DoesNotApply
+        used_here = used([stmt])
+        held = [self.plan.variables[key].name for key in sorted(used_here & (self.sums | self.kept))]
+        lanes = self.left.removeprefix(", ") or "ww::width"
+        return [
+            f"for (int nth = 0; nth < {self.count}; ++nth)",
+            f"for (int lane = 0; lane < {lanes}; ++lane) {{",
+            "  [[maybe_unused]] const int thread_x = at_x + nth * ww::width + lane;",
+            *(f"  {line}" for line in (*self.values, *self.declared)),
+            *(f"  const float {name} = {name}_r[nth][lane];" for name in held),
+            *self.printer.statement(stmt, 1),
+            "}",
+        ]
+
+    def runs_along_rows(self, stmt: For) -> bool:
+        """Say whether a loop stores to rows of the thread: all that it touches lies side by side from step to step, or stays the same."""
+        inner = tiles.counter(stmt, any_start=True)
+        if inner is None or not all(isinstance(s, Evaluate | Declare) for s in stmt.body):
+            return False
+        own = {s.var.key for s in ir.walk((stmt,)) if isinstance(s, Declare)}
+        exprs = list(ir.expressions(stmt.body))
+        if any(e.kind in ("lambda", "other", "lane", "conditional") or (e.kind == "call" and e.name not in PURE_CALLS) for e in exprs):
+            return False
+        stored = [target for e in exprs if (target := ir.assigned(e)) is not None and target.var not in own]
+        if not stored or any(target.kind != "index" for target in stored):
+            return False
+        self.counters.add(inner.key)
+        try:
+            moving = [self.place(e)[1] for e in exprs if e.kind == "index"]
+            return all(tiles.step(whole, inner.key) in (0, 1) for whole in moving) and all(
+                tiles.step(self.place(target)[1], inner.key) == 1 and coefficient(self.place(target)[1]) != 1 for target in stored
+            )
+        finally:
+            self.counters.discard(inner.key)
 
     def statement(self, stmt: Stmt) -> list[str]:
         if isinstance(stmt, Declare):
@@ -122,7 +202,8 @@ class _Vectors:
             once = self.each(f"{var.name}_r[nth] = ({self.value(stmt.init)}) - ww::floats{{}};")
             self.kept.add(var.key)
             return [f"ww::floats {var.name}_r[{self.count}];", *once]
-        if var.type not in _WHOLE or not ir.is_quiet(stmt.init) or any(n.kind in ("conditional", "other") for n in stmt.init.walk()):
+        pointer = var.type.endswith("*") and self.offset(ir.name_of(var)) is not None
+        if not (pointer or var.type in _WHOLE) or not ir.is_quiet(stmt.init) or any(n.kind in ("conditional", "other") for n in stmt.init.walk()):
             raise DoesNotApply
         self.declared.append(f"{self.printer.declaration(stmt, const=True)};")
         return []
@@ -162,11 +243,12 @@ class _Vectors:
         declared, repeated = len(self.declared), len(self.repeated)
         self.by_rows, self.rows = True, {}
         body = [line for one in stmt.body for line in self.statement(one)]
+        del self.repeated[repeated:]  # values of one step
         reads = [f"ww::floats {row}[{self.count}][ww::width];" for row in self.rows.values()]
         for address, row in self.rows.items():
             reads += self.each(
                 f"const auto {row}_at = [&](const int thread_x) {{ {' '.join([*self.values, *self.declared])} return {address}; }}; "
-                f"ww::load_rows({row}_at(thread_x), {row}_at(thread_x + 1) - {row}_at(thread_x), {row}[nth]);"
+                f"ww::load_rows({row}_at(thread_x), {row}_at(thread_x + 1) - {row}_at(thread_x), {row}[nth]{self.left});"
             )
         self.by_rows = False
         del self.declared[declared:], self.repeated[repeated:]
@@ -198,11 +280,15 @@ class _Vectors:
         if place.kind != "index" or self.counters:
             raise DoesNotApply
         target = self.element(place)
+        if target.startswith("ww::gathered("):
+            inside = " ".join([*self.values, *self.declared])
+            new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
+            return f"ww::scattered([&](const int thread_x) -> float& {{ {inside} return {self.printer.expr(place)}; }}, thread_x, {new}{self.left});"
         if not target.startswith("ww::load("):
             raise DoesNotApply
-        address = target.removeprefix("ww::load(").removesuffix(")")
+        address = target.removeprefix("ww::load(").removesuffix(f"{self.left})")
         new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
-        return f"ww::store({address}, {new});"
+        return f"ww::store({address}, {new}{self.left});"
 
     def value(self, expr: Expr) -> str:
         if expr.kind == "paren":
@@ -211,6 +297,10 @@ class _Vectors:
             return f"{self.value(expr.children[0])} {expr.name} {self.value(expr.children[1])}"
         if expr.kind == "unary" and expr.name == "-":
             return f"-({self.value(expr.children[0])})"
+        if expr.kind == "conditional" and len(expr.children) == 3:
+            return self.choice(expr)
+        if expr.kind == "call" and expr.name in _CALLS and len(expr.children) == 2:
+            return f"ww::each_lane([](const float v) {{ return {_CALLS[expr.name]}(v); }}, ({self.value(expr.children[1])}) - ww::floats{{}})"
         if expr.kind == "literal" and (ir.text_of(expr).endswith(("f", "F")) or ir.text_of(expr).isdigit()):
             return f"(float){ir.text_of(expr)}"
         if expr.kind == "name" and expr.var is not None:
@@ -225,14 +315,64 @@ class _Vectors:
             raise DoesNotApply
         if key in self.sums | self.kept:
             return f"{var.name}_r[nth]"
-        fixed = var.type.removeprefix("const ") == "float" and not var.dims and (var.space == "parameter" or key in self.plan.scalars)
-        if key in self.fixed or fixed:
+        kind, same = var.type.removeprefix("const "), not var.dims and (var.space == "parameter" or key in self.plan.scalars)
+        if key in self.fixed or (kind == "float" and same):
             return var.name
+        if kind == "int" and same:
+            return f"(float){var.name}"
         raise DoesNotApply
+
+    def choice(self, expr: Expr) -> str:
+        """Return `c ? a : b` where all threads agree on c."""
+        cond, one, other = expr.children
+        names = [n for n in cond.walk() if n.var is not None]
+        same = all(n.var in self.plan.scalars or self.plan.variables[n.var or 0].space == "parameter" for n in names)
+        if not same or not ir.is_quiet(cond) or any(n.name == "threadIdx" or (n.kind == "other" and ir.text_of(n) not in _NULL) for n in cond.walk()):
+            raise DoesNotApply
+        return f"(({self.printer.expr(cond)}) ? ({self.value(one)}) - ww::floats{{}} : ({self.value(other)}) - ww::floats{{}})"
+
+    def offset(self, base: Expr) -> tuple[Var, Expr | None] | None:
+        """Return the array that a pointer points into, and how far behind its start; None where that is not known."""
+        whole: Expr | None = None
+        inner = ir.bare(base)
+        for _ in range(8):
+            var = self.plan.variables.get(inner.var) if inner.kind == "name" and inner.var is not None else None
+            if var is None or var.dims:
+                return None
+            if var.space == "parameter" or var.key in self.plan.scalars:
+                return var, whole
+            declaration = self.plan.facts.declared.get(var.key)
+            if declaration is None or declaration.init is None or self.plan.facts.assigned.get(var.key) or var.key in self.plan.facts.addressed:
+                return None
+            inner = ir.bare(declaration.init)
+            while inner.kind == "binary" and inner.name == "+" and len(inner.children) == 2:
+                inner, more = ir.bare(inner.children[0]), inner.children[1]
+                whole = more if whole is None else Expr("binary", (ir.paren(more), " + ", whole), more.line, "+", None, "long")
+        return None
 
     def element(self, expr: Expr) -> str:
         """Return an array element: one for all threads, as many as a vector holds, or one of each thread's row."""
+        _, whole = self.place(expr)
+        text = self.printer.expr(expr)
+        if not mentions_x(whole):
+            return text
+        if coefficient(whole) == 1:
+            return f"ww::load(&{text}{self.left})"
+        if not affine(whole) or (self.counter and tiles.step(whole, self.counter) != 1):
+            raise DoesNotApply
+        if self.counter:
+            self.found_rows = self.has_rows = True
+        if not self.by_rows:
+            inside = " ".join([*self.values, *self.declared])
+            return f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x{self.left})"
+        row = self.rows.setdefault(f"&{text}", f"row_{len(self.rows) + 1}")
+        return f"{row}[nth][nth_step]"
+
+    def place(self, expr: Expr) -> tuple[Var, Expr]:
+        """Return the array of an element, and its index with local values replaced."""
         base, index = expr.children
+        if base.kind == "name" and (behind := self.offset(base)) is not None and behind[1] is not None:
+            base, index = ir.name_of(behind[0]), Expr("binary", (ir.paren(behind[1]), " + ", index), index.line, "+", None, index.type)
         whole = self.linear(index)
         while base.kind == "index":
             if mentions_x(self.linear(base.children[1])):
@@ -241,19 +381,7 @@ class _Vectors:
         var = self.plan.variables.get(base.var) if base.kind == "name" and base.var is not None else None
         if var is None or (var.space == "local" and (var.dims or var.key not in self.plan.scalars)):
             raise DoesNotApply
-        text = self.printer.expr(expr)
-        if not mentions_x(whole):
-            return text
-        if coefficient(whole) == 1:
-            return f"ww::load(&{text})"
-        if not self.counter or not affine(whole) or tiles.step(whole, self.counter) != 1:
-            raise DoesNotApply
-        self.found_rows = True
-        if not self.by_rows:
-            inside = " ".join([*self.values, *self.declared])
-            return f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x)"
-        row = self.rows.setdefault(f"&{text}", f"row_{len(self.rows) + 1}")
-        return f"{row}[nth][nth_step]"
+        return var, whole
 
     def linear(self, index: Expr) -> Expr:
         """Return an index with local values replaced; the loops' counters stay."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import regions
-from warpwright.domains.transpile.analysis.bounds import bounds, conjuncts, expand
+from warpwright.domains.transpile.analysis.bounds import bounds, conjuncts, expand, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Expr, If, Stmt
@@ -77,6 +77,46 @@ def parts(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Pr
     if len(runs) < 2 or any(mine & theirs for i, mine in enumerate(local) for j, theirs in enumerate(used) if i != j):
         return None
     return [_guarded([*_needed(heads, run), *run], guards, heads) for run in runs]
+
+
+def alternatives(stmts: Sequence[Stmt], plan: Plan) -> tuple[list[Stmt], list[Stmt]] | None:
+    """Return `values; if (c) A else B`, also as `if (c) A; if (!c) B`, as a loop for each, where c follows from the thread's number and one loops.
+
+    Masked, the threads of a vector that wait would go through the other's loop too; apart, c bounds the threads of each.
+    """
+    *heads, last = stmts
+    first = heads.pop() if heads and isinstance(heads[-1], If) else None
+    if not isinstance(last, If) or last.constexpr or not all(isinstance(s, Declare) and s.init is not None for s in heads):
+        return None
+    if first is None:
+        one, other = replace(last, other=()), If(_not(last.cond), last.other, line=last.line)
+    elif isinstance(first, If) and not (first.other or last.other or first.constexpr) and _is_not(last.cond, first.cond):
+        one, other = first, last
+    else:
+        return None
+    if not (one.then and other.then) or not any(isinstance(s, ir.For) for s in ir.walk((one, other))) or not _follows(one.cond, plan):
+        return None
+    values = [s for s in heads if isinstance(s, Declare) and s.init is not None]
+    if any(s.direct or s.var.reference or s.var.dims or s.var.key in plan.arrays or not ir.is_quiet(s.init) for s in values if s.init is not None):
+        return None
+    changed = {key for stmt in (one, other) for key in regions.changed(stmt)} | plan.by_reference([one, other])
+    if changed & {key for s in values if s.init is not None for key in (s.var.key, *s.init.keys)}:
+        return None
+    return [*heads, one], [*heads, other]
+
+
+def _follows(cond: Expr, plan: Plan) -> bool:
+    whole = expand(cond, plan)
+    return whole is not None and mentions_x(whole)
+
+
+def _not(cond: Expr) -> Expr:
+    return Expr("unary", ("!", ir.paren(cond)), cond.line, "!", None, "bool")
+
+
+def _is_not(cond: Expr, other: Expr) -> bool:
+    inner = ir.bare(cond)
+    return inner.kind == "unary" and inner.name == "!" and ir.text_of(ir.bare(inner.children[0])) == ir.text_of(ir.bare(other))
 
 
 def _is_narrow(stmt: If, plan: Plan, printer: Printer) -> bool:

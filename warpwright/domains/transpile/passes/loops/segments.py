@@ -13,10 +13,10 @@ D may also be a value that all threads share, as in `bias[i % columns]`: rows ar
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis.bounds import coefficient, conjuncts, expand, is_signed, is_x, mentions_x
+from warpwright.domains.transpile.analysis.bounds import coefficient, conjuncts, expand, is_signed, is_x, mentions_x, named, without_not
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import UNSIGNED, literal, not_negative
@@ -33,7 +33,7 @@ SHORTEST_UNIFORM = 64
 LONGEST_COPY = 64
 """Stretches of this many threads and fewer have a loop of their own with a constant length."""
 
-
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class _Break:
@@ -107,6 +107,12 @@ class Segments:
     """... and these are its statements."""
     pairs: Pairs | None = None
     """What is done at distances too short for stretches."""
+    low: list[str] = field(default_factory=list)
+    """Of a stretch, those threads run that are at least each of these, ..."""
+    high: list[str] = field(default_factory=list)
+    """... and less than each of these: guards that move with the thread."""
+    plan: Plan | None = None
+    """The plan with the region's own values as they are in a stretch."""
 
 
 def split(stmts: Sequence[Stmt], guards: Sequence[Expr], plan: Plan, printer: Printer, row: str) -> Segments | None:
@@ -128,7 +134,9 @@ class _Cutter:
 
     def split(self, stmts: Sequence[Stmt], guards: Sequence[Expr]) -> Segments | None:
         cut, printer = self.made, self.printer
+        stmts = self.bounded(stmts)
         cut.stmts = [ir.map_expressions(s, self.change) for s in stmts]
+        cut.plan = _with_declared(self.plan, cut.stmts)
         guards = [g for g in guards if not self.is_the_same(g)]
         cut.guards = [g.map(self.change) for g in guards]
         for guard, written in zip(guards, cut.guards, strict=True):
@@ -161,9 +169,7 @@ class _Cutter:
         value = self.value(whole)
         if value is None:
             return None
-        name, step = value
-        text = f"({name} + {f'{step} * ' if step != 1 else ''}(thread_x - stretch_x))" if step else name
-        return Expr("other", (text,), expr.line, "", None, expr.type)
+        return _moving(*value, expr)
 
     def value(self, whole: Expr) -> tuple[str, int] | None:
         """Return the name of an expanded expression's value for the first thread of a stretch, and its step; None where it is not worth stretches."""
@@ -208,11 +214,49 @@ class _Cutter:
         self.distance = _clear_bit(whole)
         return True
 
+    def bounded(self, stmts: Sequence[Stmt]) -> Sequence[Stmt]:
+        """Return `values; if (c) { body }` as the values and the body, where c comes to bounds of the stretch's threads; else as it is."""
+        if not stmts or not isinstance(last := stmts[-1], ir.If) or last.other or last.constexpr:
+            return stmts
+        head = stmts[:-1]
+        if not all(isinstance(s, ir.Declare) and s.init is not None and not s.direct and ir.is_quiet(s.init) for s in head):
+            return stmts
+        conds = [inner for part in conjuncts(without_not(last.cond, self.plan)) for inner in conjuncts(named(part, self.plan) or part)]
+        sides = [self.sides(cond) for cond in conds]
+        if not all(side is not None for side in sides):
+            return stmts
+        for side in sides:
+            assert side is not None
+            operator, moving, fixed = side
+            first, limit = self.at_first(moving), self.at_first(fixed)
+            more = " + 1" if operator in ("<=", ">") else ""
+            (self.made.high if operator in ("<", "<=") else self.made.low).append(f"(long)stretch_x + (long)({limit}) - (long)({first}){more}")
+        return [*head, *last.then]
+
+    def sides(self, part: Expr) -> tuple[str, Expr, Expr] | None:
+        """Return a comparison as operator, the side that grows by one a thread in a stretch, and the one that holds still; None for another one."""
+        whole = expand(part, self.plan)
+        if whole is None or whole.kind != "binary" or whole.name not in _TURNED or not is_signed(part, self.plan):
+            return None
+        try:
+            left, right = (_settled(_analysed(side, self.plan.steps)) for side in whole.children)
+        except DoesNotApply:
+            return None
+        if self.is_short((*left.breaks, *right.breaks)) or not (left.breaks or right.breaks) or {left.step, right.step} != {0, 1}:
+            return None
+        one, other = whole.children
+        return (whole.name, one, other) if left.step else (_TURNED[whole.name], other, one)
+
+    def at_first(self, side: Expr) -> str:
+        """Return the value of one side of a guard for a stretch's first thread."""
+        value = self.value(side) if mentions_x(side) else None
+        return value[0] if value is not None else self.printer.expr(_at_first(side))
+
     def pairs(self) -> Pairs | None:
         """Return how pairs of threads that are close are run together; None where more than their distance and other bits cuts the row."""
         cut, distance = self.made, self.distance
-        whole = len(cut.skip) == 1 and not (cut.guards or cut.only or cut.inside or self.breaks) and self.shortest == SHORTEST_PLAIN
-        if distance is None or not whole or not all(bit for _, _, bit in self.uniform):
+        bounded = cut.guards or cut.only or cut.inside or cut.low or cut.high or self.breaks
+        if distance is None or len(cut.skip) != 1 or bounded or self.shortest != SHORTEST_PLAIN or not all(bit for _, _, bit in self.uniform):
             return None
         size = f"(long)({self.printer.expr(distance)})"
         only_if = [f"ww::is_close({size})", f"{self.row} % (2 * {size}) == 0"]
@@ -290,13 +334,39 @@ def _only(guard: Expr, written: Expr, plan: Plan, printer: Printer) -> str | Non
     if guard.kind != "binary" or guard.name != "==" or len(guard.children) != 2 or (number := literal(guard.children[1])) is None:
         return None
     value, whole = written.children[0], expand(guard.children[0], plan)
-    if ir.bare(value).kind != "other" or whole is None:
+    if not _is_part(value) or whole is None:
         return None
     try:
         settled = _settled(_analysed(whole, plan.steps))
     except DoesNotApply:
         return None
     return f"thread_of_{number} = stretch_x + {number} - (int)({printer.expr(_at_first(whole))})" if settled.step == 1 else None
+
+
+def _moving(name: str, step: int, expr: Expr) -> Expr:
+    """Return what stands for an expression whose value at a stretch's first thread has a name, and that moves by `step` a thread."""
+    first = Expr("name", (name,), expr.line, name, None, expr.type)
+    if not step:
+        return first
+    thread = Expr("member", (Expr("name", ("threadIdx",), expr.line, "threadIdx"), ".x"), expr.line, "x", None, "int")
+    begun = Expr("name", ("stretch_x",), expr.line, "stretch_x", None, "int")
+    moved = ir.paren(Expr("binary", (thread, " - ", begun), expr.line, "-", None, "int"))
+    if step != 1:
+        moved = Expr("binary", (ir.number(step, expr.line), " * ", moved), expr.line, "*", None, "int")
+    return ir.paren(Expr("binary", (first, " + ", moved), expr.line, "+", None, expr.type))
+
+
+def _with_declared(plan: Plan, stmts: Sequence[Stmt]) -> Plan:
+    """Return the plan with these declarations in place of the kernel's."""
+    declared = {s.var.key: s for s in stmts if isinstance(s, ir.Declare)}
+    return replace(plan, facts=replace(plan.facts, declared=plan.facts.declared | declared))
+
+
+def _is_part(expr: Expr) -> bool:
+    """Is this what `_moving` returned?"""
+    inner = ir.bare(expr)
+    first = inner.children[0] if inner.kind == "binary" else inner
+    return first.kind == "name" and first.var is None and first.name.startswith("part_")
 
 
 def _is_whole(expr: Expr) -> bool:

@@ -166,6 +166,9 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
         parts = index_set_splitting.split(stmts, plan, scope.printer)
         if parts is not None:
             return Parts(tuple(region_form(part, scope) for part in parts))
+        apart = index_set_splitting.alternatives(stmts, plan)
+        if apart is not None:
+            return Parts(tuple(region_form(part, scope) for part in apart))
         stmts = if_conversion.guard_around(stmts, plan)
         inside, guards = _peel(stmts, plan)
         cut = index_set_splitting.parts(inside, guards, plan, scope.printer)
@@ -195,6 +198,10 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     if not limits.rest and scope.settings.choices.lanes <= 0 and (sums := accumulators.suits(inner, plan, scope.printer)) is not None:
         return ThreadLoop(stmts, inner, limits, True, sums=sums)
     cut = segments.split(inner, limits.rest, plan, scope.printer, scope.row)
+    if cut is not None and not (cut.guards or cut.only or cut.inside) and cut.plan is not None and scope.settings.choices.lanes <= 0:
+        sums = accumulators.suits(cut.stmts, cut.plan, scope.printer)
+        if sums is not None:
+            return ThreadLoop(stmts, inner, limits, True, sums=sums, segments=cut)
     kept = private_tiles.kept(stmts, plan)
     if private_tiles.along(stmts, kept, plan):
         return ThreadLoop(stmts, inner, limits, kept=kept)

@@ -209,29 +209,62 @@ static constexpr int width = 4;
 typedef float floats __attribute__((vector_size(width * 4)));
 static inline floats load(const float* p) { floats v; __builtin_memcpy(&v, p, sizeof v); return v; }
 static inline void store(float* p, floats v) { __builtin_memcpy(p, &v, sizeof v); }
-// Element x of each of `width` rows that are `step` apart becomes vector x: rows are read whole, and exchanged in registers.
-static inline __attribute__((always_inline)) void load_rows(const float* p, long step, floats* out) {
+// The same for the first `lanes` elements, at least one: others are not touched, and load as 0.
+static inline floats load(const float* p, int lanes) {
+  floats v = {};
+#pragma GCC unroll 16
+  for (int i = 0; i < width; ++i) if (i < lanes) v[i] = p[i];
+  return v;
+}
+static inline void store(float* p, floats v, int lanes) {
+  for (int i = 0; i < lanes; ++i) p[i] = v[i];
+}
+// Element x of each of `width` rows that are `step` apart becomes vector x: rows are read whole, and exchanged in registers, by quarters of four elements.
+// Lanes from `lanes` on read row 0.
+static inline __attribute__((always_inline)) void load_rows(const float* p, long step, floats* out, int lanes = width) {
+  typedef float Four __attribute__((vector_size(16)));
   typedef int Order __attribute__((vector_size(width * 4)));
-#pragma GCC unroll 16
-  for (int r = 0; r < width; ++r) out[r] = load(p + r * step);
+  Order low, high, first, second;  // of (a, b), in each quarter: a0 b0 a1 b1, a2 b2 a3 b3, a0 a1 b0 b1, a2 a3 b2 b3
+  for (int i = 0; i < width; ++i) {
+    const int quarter = i & ~3, nth = i & 3;
+    low[i] = quarter + nth / 2 + nth % 2 * width;
+    high[i] = low[i] + 2;
+    first[i] = quarter + nth % 2 + nth / 2 * width;
+    second[i] = first[i] + 2;
+  }
 #pragma GCC unroll 4
-  for (int bit = 1; bit < width; bit *= 2) {
-    Order first, second;  // lanes of (a, b): of a where the lane's bit is 0 and of b where it is 1, and the other way round
-    for (int i = 0; i < width; ++i) { first[i] = i & bit ? width + (i ^ bit) : i; second[i] = i & bit ? width + i : i ^ bit; }
-#pragma GCC unroll 16
-    for (int r = 0; r < width; ++r)
-      if (!(r & bit)) {
-        const floats a = out[r], b = out[r | bit];
-        out[r] = __builtin_shuffle(a, b, first);
-        out[r | bit] = __builtin_shuffle(a, b, second);
-      }
+  for (int x = 0; x < width; x += 4) {
+    floats rows[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) {
+      Four fours[width / 4];
+#pragma GCC unroll 4
+      for (int q = 0; q < width / 4; ++q) __builtin_memcpy(&fours[q], p + (4 * q + r < lanes ? 4 * q + r : 0) * step + x, sizeof(Four));
+      __builtin_memcpy(&rows[r], fours, sizeof rows[r]);
+    }
+    const floats a = __builtin_shuffle(rows[0], rows[1], low), b = __builtin_shuffle(rows[2], rows[3], low);
+    const floats c = __builtin_shuffle(rows[0], rows[1], high), d = __builtin_shuffle(rows[2], rows[3], high);
+    out[x] = __builtin_shuffle(a, b, first);
+    out[x + 1] = __builtin_shuffle(a, b, second);
+    out[x + 2] = __builtin_shuffle(c, d, first);
+    out[x + 3] = __builtin_shuffle(c, d, second);
   }
 }
-template <class F> static inline __attribute__((always_inline)) floats gathered(F value, int thread) {
+template <class F> static inline __attribute__((always_inline)) floats gathered(F value, int thread, int lanes = width) {
   floats v;
 #pragma GCC unroll 16
-  for (int i = 0; i < width; ++i) v[i] = value(thread + i);
+  for (int i = 0; i < width; ++i) v[i] = value(thread + (i < lanes ? i : 0));
   return v;
+}
+template <class F> static inline __attribute__((always_inline)) void scattered(F place, int thread, floats v, int lanes = width) {
+#pragma GCC unroll 16
+  for (int i = 0; i < width; ++i) if (i < lanes) place(thread + i) = v[i];
+}
+template <class F> static inline __attribute__((always_inline)) floats each_lane(F f, floats v) {
+  floats r;
+#pragma GCC unroll 16
+  for (int i = 0; i < width; ++i) r[i] = f(v[i]);
+  return r;
 }
 // How many registers a row of threads takes at once, and how many rows: at most 8 values live in registers.
 constexpr int vectors_of(int bx) { return bx / width >= 4 ? 4 : bx / width; }

@@ -48,11 +48,16 @@ static inline void reserve_dynamic_shared(size_t bytes) {
 }
 // Whether this thread of the machine runs a kernel, for `assert`: it ends a launch, not the program.
 inline bool& inside() { static thread_local bool is = false; return is; }
+// What a thread of the machine does when it has run its share of a launch's blocks, if there is something.
+inline void (*&after_blocks())() { static thread_local void (*what)() = nullptr; return what; }
 // Whoever runs blocks says so, on each thread of the machine, and has the launch's dynamic shared memory there from then on.
 struct Inside {
   const bool before = inside();
   explicit Inside(const Launch& launch) { inside() = true; reserve_dynamic_shared(launch.shared); }
-  ~Inside() { inside() = before; }
+  ~Inside() {
+    inside() = before;
+    if (auto& after = after_blocks()) { after(); after = nullptr; }
+  }
 };
 static inline void asserted(const char* what, const char* file, int line) {
   std::fprintf(stderr, "%s:%d: Assertion `%s' failed.\n", file, line, what);
