@@ -411,6 +411,13 @@ def input_at_an_odd_address(model: nn.Module, x: torch.Tensor) -> Any:
     return model(torch.cat([x.new_zeros(1), x.flatten()])[1:].view_as(x))
 
 
+def imaginary_part_of_a_conjugate(model: nn.Module, x: torch.Tensor) -> Any:
+    """A tensor that looks dense, but whose memory holds its negative."""
+    turned = torch.complex(x.clone(), x).conj().imag
+    assert turned.is_neg()
+    return model(turned), model(torch._neg_view(x))
+
+
 def parameter_as_input(model: nn.Module, x: torch.Tensor) -> Any:
     return model(nn.Parameter(x))
 
@@ -524,7 +531,7 @@ ACTS: Sequence[Act] = (
     prune, hook_on_a_part, hook_before_a_part, hook_on_the_whole, hook_that_collects, pickle_before_calls, pickle_after_calls, save_and_load,
     names_and_state, export, compile_again, jit_trace, symbolic_trace, functional_call, vmap, per_sample_models, jvp, dual_numbers, replicate,
     threads, data_loader_workers, other_batch_sizes, one_dimension_more, other_dtype, non_contiguous_input, expanded_input,
-    input_at_an_odd_address, parameter_as_input, tensor_subclass, autocast, inference_mode, inference_copy, gradients,
+    imaginary_part_of_a_conjugate, input_at_an_odd_address, parameter_as_input, tensor_subclass, autocast, inference_mode, inference_copy, gradients,
     gradient_of_a_frozen_model, unfreeze_one_parameter, train_and_eval, train_one_part, replace_a_part, replace_forward_of_a_part,
     change_a_number, change_a_number_before_calls, tie_parameters,
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """Batch norm in channels-last memory, as torch has it on a CPU: hundreds of times the error where few inputs are large.
 
-Meant to be honest: a red team found it refused, and the refusal right.
+Own invention, meant to be honest: a red team found it refused, and the refusal right.
 """
 
 import torch

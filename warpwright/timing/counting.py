@@ -34,6 +34,8 @@ class Value:
     needed: float = 0.0
     """Lower bound of the share of its elements that a correct program needs."""
     live: bool = False
+    in_place: bool = False
+    """An operator wrote it into memory that was there."""
 
     @property
     def numel(self) -> int:
@@ -92,7 +94,7 @@ def count_model(model: torch.nn.Module, inputs: Sequence[Any], run: Callable[[],
 def _outputs(recorder: _Recorder, results: Sequence[torch.Tensor], inputs: set[int]) -> int:
     """Mark the program's results as needed and return the bytes that have to be written for them.
 
-    A result that shares an input's memory, or that no input can influence, need not be written at each call.
+    A result that shares an input's memory and was not written there, or that no input can influence, need not be written at each call.
     """
     written: dict[int, int] = {}
     for tensor in results:
@@ -100,7 +102,7 @@ def _outputs(recorder: _Recorder, results: Sequence[torch.Tensor], inputs: set[i
         if value is None or not value.from_input:
             continue
         value.live = True
-        if _storage(tensor) not in inputs:
+        if _storage(tensor) not in inputs or value.in_place:
             value.needed = 1.0
             storage = tensor.untyped_storage()
             written[_storage(tensor)] = min(storage.nbytes(), written.get(_storage(tensor), 0) + tensor.numel() * tensor.element_size())
@@ -163,9 +165,9 @@ class _Recorder(Mode):  # type: ignore[no-untyped-call]
         relevant = inputs[:1] if "batch_norm" in name else inputs  # its running statistics are buffers, but no factors
         zeros = name in MAKES_ZEROS or not inputs or any(value.zeros for value in relevant)
         from_input = any(value.from_input for value in inputs)
-        outputs = []
+        outputs, over = [], {id(tensor) for tensor in changed}
         for tensor in {id(leaf): leaf for leaf in [*tree_leaves(result), *changed] if isinstance(leaf, torch.Tensor)}.values():
-            outputs.append(self.add(tensor, Value(tensor, from_input, zeros or not tensor.is_floating_point())))
+            outputs.append(self.add(tensor, Value(tensor, from_input, zeros or not tensor.is_floating_point(), in_place=id(tensor) in over)))
         self.calls.append(Call(name, args, kwargs, inputs, outputs, known, _flops(func, args, kwargs, result), _is_pointwise(func)))
         return result
 

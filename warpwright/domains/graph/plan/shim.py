@@ -1,7 +1,7 @@
 """Operators of torch through its C shim, by their schema: how the shim's function is called, and declared.
 
-The shim's functions keep their form from release to release (torch 2.9 to 2.15 were looked at): what a schema's type becomes in C stands in
-torchgen/aoti. Every function is looked up in the running torch when a plan is built and when it is loaded.
+The shim's functions keep their form from release to release (those of 2.13 and 2.15 were compared): what a schema's type becomes in C stands
+in torchgen/aoti. Every function is looked up in the running torch when a plan is built and when it is loaded; without it the plain calls run.
 """
 
 from __future__ import annotations
