@@ -66,7 +66,7 @@ class Refusing:
         yield from (Record(self.task, candidate, "cpu", "not_built", versions=self.versions) for candidate in candidates)
 
 
-def test_its_baselines_answer_a_run_of_today_whose_first_recipe_is_the_old_one(old: Path) -> None:
+def test_its_baselines_answer_a_run_of_today_that_tries_the_old_recipe_too(old: Path) -> None:
     """The texts of programs have changed since, so that they are evaluated anew; nothing that was recorded is lost."""
     task = SETTINGS.describe(old / "collapse.py")
     with Archive(old / "archive.db") as archive:
@@ -74,9 +74,10 @@ def test_its_baselines_answer_a_run_of_today_whose_first_recipe_is_the_old_one(o
         baselines = [record.candidate for record in records if is_baseline(record)]
         assert [candidate.proposer for candidate in baselines] == [f"{BASELINE}eager"]
         evaluator = Refusing(task, baselines, records[0].versions)
-        outcome = optimize(task, domains.space(task, "cpu"), evaluator, "ladder", Budget(None, 1), archive)
+        outcome = optimize(task, domains.space(task, "cpu"), evaluator, "ladder", Budget(None, 4), archive)
         assert outcome.records[0].key == records[0].key
-        assert outcome.records[1].candidate.actions == next(r.candidate.actions for r in records if r.candidate.actions)
+        old_actions = next(r.candidate.actions for r in records if r.candidate.actions)
+        assert old_actions in [record.candidate.actions for record in outcome.records]  # schedules of today may come before
         assert {record.key for record in records} <= {record.key for record in archive.records(task)}
 
 

@@ -33,6 +33,7 @@ ALLOWED = {
     "a quotient": f"out[{NUMBER}] = a[((((int)blockIdx.x) * 8) + (((int)threadIdx.x) / 3)) % 7];",
     "a rest": f"out[{NUMBER}] = a[(((int)threadIdx.x) & 7)] + (((int)threadIdx.x) % 6);",
     "a rest of the number": f"out[{NUMBER}] = a[((((int)blockIdx.x) * 4) + ((int)threadIdx.x)) % 10];",
+    "adds that each CPU thread counts for itself": f"atomicAdd(&out[0], a[{NUMBER}]);",
     "another axis": f"out[{NUMBER} + threadIdx.y] = blockIdx.z;",
     "a rest of a share": f"out[{NUMBER}] = a[(((int)blockIdx.x) + (((int)threadIdx.x) >> 2)) % 5];",
 }
@@ -55,7 +56,7 @@ REFUSED = {
     "a function that looks itself": f"out[{NUMBER}] = mine();",
     "a function that asks for its place": f"out[{NUMBER}] = place();",
     "shared memory": f"__shared__ int s[24]; s[threadIdx.x] = a[{NUMBER}]; __syncthreads(); out[{NUMBER}] = s[23 - threadIdx.x];",
-    "an atomic": f"atomicAdd(&out[0], a[{NUMBER}]);",
+    "an atomic": f"atomicMax(&out[0], a[{NUMBER}]);",
 }
 
 
