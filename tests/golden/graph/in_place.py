@@ -204,7 +204,7 @@ class _Watch:
                     return "value", f"{name} is {leaf!r:.80} and was verified for {wanted[0]!r}: optimize it for this value too"
                 continue
             shape, kind, strides = wanted
-            if (type(leaf) is not torch.Tensor and type(leaf) is not torch.nn.Parameter) or leaf.layout is not torch.strided:
+            if (type(leaf) is not torch.Tensor and type(leaf) is not torch.nn.Parameter) or leaf.layout is not torch.strided or leaf.is_neg():
                 return "type", f"{name} is a {type(leaf).__name__} and was verified as a plain dense tensor"
             if leaf.shape != shape:
                 return "shape", f"{name} is {tuple(leaf.shape)} and was verified for {shape}: optimize it for this shape too"
