@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from warpwright.base import BASELINE, Measurement, Record, Timing, is_baseline
+from warpwright.base import BASELINE, Measurement, Record, Regime, Timing, is_baseline
 from warpwright.loop import best as recommended
 from warpwright.reports import plots, report
 
@@ -131,11 +131,8 @@ def _regimes(measured: Measurement) -> str:
     """Return a row for each way of calling that was timed; the one that the verdict is given in is named."""
     rows = []
     for name, regime in measured.regimes.items():
-        low, high = regime.interval
-        best = f"{escape(regime.best_baseline)}, {plots.time_text(regime.baselines[regime.best_baseline])}"
-        gain = f"{regime.speedup:.2f}x, {low:.2f} to {high:.2f}"
         said = "; ".join(filter(None, ["the verdict is given in it" if name == measured.conditions.get("regime") else "", regime.note]))
-        rows.append([escape(name), plots.time_text(regime.candidate), best, gain, _verdict(regime.verdict), escape(said)])
+        rows.append([*_regime_cells(name, regime), escape(said)])
     why = [f"<p>{escape(name.removesuffix('_left_out'))} was not timed: {escape(str(text))}</p>" for name, text in measured.conditions.items()
            if name.endswith("_left_out")]  # fmt: skip
     if not rows:
@@ -145,13 +142,15 @@ def _regimes(measured: Measurement) -> str:
 
 def _shapes(measured: Measurement) -> str:
     """Return a row for each declared shape."""
-    rows = []
-    for name, shape in measured.shapes.items():
-        low, high = shape.interval
-        best = f"{escape(shape.best_baseline)}, {plots.time_text(shape.baselines[shape.best_baseline])}"
-        gain = f"{shape.speedup:.2f}x, {low:.2f} to {high:.2f}"
-        rows.append([escape(name), plots.time_text(shape.candidate), best, gain, _verdict(shape.verdict)])
+    rows = [_regime_cells(name, shape) for name, shape in measured.shapes.items()]
     return _table(["shape", "#ours", "#best baseline", "#speed-up", "verdict in it"], rows)
+
+
+def _regime_cells(name: str, regime: Regime) -> list[str]:
+    low, high = regime.interval
+    best = f"{escape(regime.best_baseline)}, {plots.time_text(regime.baselines[regime.best_baseline])}"
+    gain = f"{regime.speedup:.2f}x, {low:.2f} to {high:.2f}"
+    return [escape(name), plots.time_text(regime.candidate), best, gain, _verdict(regime.verdict)]
 
 
 def _timing_row(name: str, timing: Timing, measured: Measurement) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warpwright.base import LEFT_OUT, Candidate, Comparison, Measurement, Record, Regime, Task
@@ -24,21 +24,22 @@ Opening = Callable[[Task, str, Measuring], AbstractContextManager[Evaluator]]
 """Gives the evaluator of a plain task."""
 
 
+@dataclass(eq=False)
+class _Turn:
+    waiting: int = 1
+    """Shapes whose baselines are still to be made, with the one at hand."""
+
+
+@dataclass(frozen=True)
 class _Share(Deadline):
     """A deadline of which as many parts are left to others as `turn` says."""
 
-    turn: _Turn
+    turn: _Turn = field(default_factory=_Turn)
 
     @property
     def left(self) -> float:
         """Seconds that whoever's turn it is may plan with."""
         return super().left / max(1, self.turn.waiting)
-
-
-@dataclass
-class _Turn:
-    waiting: int = 1
-    """Shapes whose baselines are still to be made, with the one at hand."""
 
 
 class ShapesEvaluator:
@@ -64,11 +65,7 @@ class ShapesEvaluator:
         self._stack.close()
 
     def _shared(self, deadline: Deadline | None) -> Deadline | None:
-        if deadline is None:
-            return None
-        share = _Share(deadline.seconds, deadline.began, deadline.kept)
-        object.__setattr__(share, "turn", self.turn)
-        return share
+        return None if deadline is None else _Share(deadline.seconds, deadline.began, deadline.kept, self.turn)
 
     # --- the Evaluator protocol -------------------------------------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ def _batch_norm(e: Edit, node: fx.Node) -> fx.Node | None:
     return at.call(aten.add.Tensor, made, at.call(aten.view.default, bias, along)) if bias is not None else made
 
 
-def _pooled(name: str, dims: int) -> Writer:
+def _pooled(name: str) -> Writer:
     def write(e: Edit, node: fx.Node) -> fx.Node | None:
         return e.before(node).item(e.before(node).call(getattr(aten, name).default, *node.args, **node.kwargs), 0)
 
@@ -118,8 +118,8 @@ _WRITERS: Mapping[Any, Writer] = {
         aten.conv_transpose3d.input,
     ), _convolution),
     aten.batch_norm.default: _batch_norm,
-    aten.max_pool2d.default: _pooled("max_pool2d_with_indices", 2),
-    aten.max_pool3d.default: _pooled("max_pool3d_with_indices", 3),
+    aten.max_pool2d.default: _pooled("max_pool2d_with_indices"),
+    aten.max_pool3d.default: _pooled("max_pool3d_with_indices"),
     aten.adaptive_avg_pool2d.default: _averaged,
     aten.addmm.default: _addmm,
 }  # fmt: skip

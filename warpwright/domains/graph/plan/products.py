@@ -37,16 +37,16 @@ def as_matrix(place: Place, contiguous: Contiguous) -> Place:
     return place.viewed((found[0], place.sizes[-1]), (found[1], place.strides[-1]))
 
 
-def product(to: Place, a: Place, b: Place, bias: Place | None, handle: Handle) -> tuple[list[str], bool]:
-    """Return the lines of to = a b + bias, all of two dimensions but the bias of columns; and whether torch's library is called."""
+def product(to: Place, a: Place, b: Place, bias: Place | None, handle: Handle) -> list[str]:
+    """Return the lines of to = a b + bias, all of two dimensions but the bias of columns."""
     if any(place.dtype != torch.float32 for place in (to, a, b)):
         raise Unsupported(f"a product of {a.dtype}")
     (rows, inner), columns = a.sizes, b.sizes[1]
     if rows * inner * columns <= SMALL and inner <= DEEPEST and to.strides[1] in (0, 1):
-        return [_call(to, a, b, bias)], False
+        return [_call(to, a, b, bias)]
     if bias is None:
-        return [f"if (f_mm_out({handle(to)}, {handle(a)}, {handle(b)})) throw Failure{{@STEP}};"], True
-    return [f"if (f_addmm_out({handle(to)}, {handle(bias)}, {handle(a)}, {handle(b)}, 1., 1.)) throw Failure{{@STEP}};"], True
+        return [f"if (f_mm_out({handle(to)}, {handle(a)}, {handle(b)})) throw Failure{{@STEP}};"]
+    return [f"if (f_addmm_out({handle(to)}, {handle(bias)}, {handle(a)}, {handle(b)}, 1., 1.)) throw Failure{{@STEP}};"]
 
 
 def _call(to: Place, a: Place, b: Place, bias: Place | None, at: tuple[str, str, str] = ("", "", ""), by: str = "nullptr") -> str:
@@ -58,8 +58,8 @@ def _call(to: Place, a: Place, b: Place, bias: Place | None, at: tuple[str, str,
     return f"product({', '.join(map(str, given))});"
 
 
-def batched(to: Place, a: Place, b: Place, contiguous: Contiguous, handle: Handle) -> tuple[list[str], bool]:
-    """Return the lines of to = a b for each of the leading dimensions, which are broadcast; and whether torch's library is called."""
+def batched(to: Place, a: Place, b: Place, contiguous: Contiguous, handle: Handle) -> list[str]:
+    """Return the lines of to = a b for each of the leading dimensions, which are broadcast."""
     if any(place.dtype != torch.float32 for place in (to, a, b)):
         raise Unsupported(f"a product of {a.dtype}")
     batch = to.sizes[:-2]
@@ -68,13 +68,13 @@ def batched(to: Place, a: Place, b: Place, contiguous: Contiguous, handle: Handl
     if one <= SMALL and a.sizes[-1] <= DEEPEST and to.strides[-1] in (0, 1):
         parallel = one * math.prod(batch) > SMALL
         lines = _batch_loops(batch, parallel)
-        at = [" + ".join([""] + [f"i{d} * {stride}L" for d, stride in enumerate(place.strides[:-2]) if stride]) for place in (to, a, b)]
+        at = [_batch_offset(place) for place in (to, a, b)]
         two = [place.viewed(place.sizes[-2:], place.strides[-2:]) for place in (to, a, b)]
-        return [*lines, _call(two[0], two[1], two[2], None, (at[0], at[1], at[2]))], False
+        return [*lines, _call(two[0], two[1], two[2], None, (at[0], at[1], at[2]))]
     three = [_as_three(place, contiguous) for place in (to, a, b)]
     if three[0].memory is not to.memory:
         raise Unsupported("results of a large product that do not lie as one batch")
-    return [f"if (f_bmm_out({', '.join(handle(place) for place in three)})) throw Failure{{@STEP}};"], True
+    return [f"if (f_bmm_out({', '.join(handle(place) for place in three)})) throw Failure{{@STEP}};"]
 
 
 def _batch_loops(batch: tuple[int, ...], parallel: bool) -> list[str]:
@@ -85,6 +85,11 @@ def _batch_loops(batch: tuple[int, ...], parallel: bool) -> list[str]:
     return [f"#pragma omp parallel for schedule(static){collapse} num_threads(threads)"] + [
         f"for (long i{d} = 0; i{d} < {size}; ++i{d})" for d, size in enumerate(batch)
     ]
+
+
+def _batch_offset(place: Place) -> str:
+    """Return the text to add to a pointer inside of the loops over all dimensions but the last two."""
+    return " + ".join(["", *(f"i{d} * {stride}L" for d, stride in enumerate(place.strides[:-2]) if stride)])
 
 
 def _as_three(place: Place, contiguous: Contiguous) -> Place:
@@ -156,7 +161,7 @@ def attention(to: Place, q: Place, k: Place, v: Place, mask: Place | None, causa
     parallel = math.prod(heads) * queries * keys * (width + value_width) > SMALL
     lines = ["{", *_batch_loops(heads, parallel), "{", f"alignas(64) float room[{room}];"]
     seen = mask.broadcast((*heads, queries, keys)) if mask is not None else None
-    at = [" + ".join([""] + [f"i{d} * {stride}L" for d, stride in enumerate(place.strides[:-2]) if stride]) for place in (q, k, v, to, seen or to)]
+    at = [_batch_offset(place) for place in (q, k, v, to, seen or to)]
     hidden = ["(const float*)nullptr", 0, 0] if seen is None else [f"(const {seen.type}*)({seen.pointer}{at[4]})", seen.strides[-2], seen.strides[-1]]
     given: list[Any] = [f"{q.pointer}{at[0]}", q.strides[-2], f"{k.pointer}{at[1]}", k.strides[-2], f"{v.pointer}{at[2]}", v.strides[-2], *hidden]
     given += ["true" if causal else "false", f"{scale!r}f", f"{to.pointer}{at[3]}", to.strides[-2], "room", queries, keys, width, value_width]

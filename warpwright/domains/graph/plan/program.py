@@ -10,7 +10,8 @@ from warpwright.domains.graph import straight
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.cpp.regions import whole
 from warpwright.domains.graph.ir import GraphIR, is_tensor, placeholders, value
-from warpwright.domains.graph.plan.build import Plan, build
+from warpwright.domains.graph.plan.build import build
+from warpwright.domains.graph.plan.builder import Plan
 from warpwright.errors import NotApplicable
 
 
