@@ -7,11 +7,13 @@ stores are masked: 20 times as slow on some cores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import Plan, changed
+from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import LAUNCH, SIGNED, UNSIGNED, literal, not_negative
 from warpwright.domains.transpile.ir import Expr
 from warpwright.domains.transpile.printing import Printer
@@ -252,6 +254,26 @@ def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
             return None
         children.append(new)
     return expr.with_children(children)
+
+
+@contextmanager
+def counting(plan: Plan, counters: Set[int]) -> Iterator[None]:
+    """Inside, the counters of loops count as fixed: `expand` leaves them as they are."""
+    kept = plan.scalars
+    plan.scalars = kept | counters
+    try:
+        yield
+    finally:
+        plan.scalars = kept
+
+
+def linear(index: Expr, plan: Plan, counters: Set[int]) -> Expr:
+    """Return an index with local values replaced, `counters` left; raise DoesNotApply where that is not fixed."""
+    with counting(plan, counters):
+        whole = expand(index, plan)
+    if whole is None:
+        raise DoesNotApply
+    return whole
 
 
 def is_index_as_signed(expr: Expr) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
-from warpwright.domains.transpile.analysis.bounds import coefficient, expand, is_x, mentions_x
+from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, linear, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
@@ -385,15 +385,7 @@ class _Vectors:
 
     def linear(self, index: Expr) -> Expr:
         """Return an index with local values replaced; the loops' counters stay."""
-        kept = self.plan.scalars
-        self.plan.scalars = kept | self.counters
-        try:
-            whole = expand(index, self.plan)
-        finally:
-            self.plan.scalars = kept
-        if whole is None:
-            raise DoesNotApply
-        return whole
+        return linear(index, self.plan, self.counters)
 
 
 def affine(expr: Expr) -> bool:

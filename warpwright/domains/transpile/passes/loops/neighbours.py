@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis.bounds import at_zero, coefficient, expand
+from warpwright.domains.transpile.analysis.bounds import at_zero, coefficient, counting, expand
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.integers import UNSIGNED
 from warpwright.domains.transpile.ir import Declare, Expr, For, Stmt
@@ -39,12 +39,8 @@ def _start(index: Expr, plan: Plan, printer: Printer, counters: set[int]) -> str
     """Return what an index is for thread 0; nothing where it is signed, or does not move by one from thread to thread."""
     if not _is_unsigned(index, plan):
         return ""
-    kept = plan.scalars
-    plan.scalars = kept | counters
-    try:
+    with counting(plan, counters):
         whole = expand(index, plan)
-    finally:
-        plan.scalars = kept
     if whole is None or coefficient(whole) != 1:
         return ""
     return f"ww::start({printer.expr(at_zero(whole))})"

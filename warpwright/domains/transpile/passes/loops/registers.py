@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis.bounds import coefficient, expand, mentions_x
+from warpwright.domains.transpile.analysis.bounds import coefficient, linear, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.choices import BY_RULE, Choices
 from warpwright.domains.transpile.errors import DoesNotApply
@@ -118,15 +118,7 @@ class _Vector:
 
     def linear(self, index: Expr) -> Expr:
         """Return an index with local values replaced; the loop's counter stays."""
-        kept = self.plan.scalars
-        self.plan.scalars = kept | {self.counter}
-        try:
-            whole = expand(index, self.plan)
-        finally:
-            self.plan.scalars = kept
-        if whole is None:
-            raise DoesNotApply
-        return whole
+        return linear(index, self.plan, {self.counter})
 
 
 def lines(

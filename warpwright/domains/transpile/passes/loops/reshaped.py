@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
-from warpwright.domains.transpile.analysis.bounds import coefficient, expand, is_x
+from warpwright.domains.transpile.analysis.bounds import coefficient, counting, expand, is_x
 from warpwright.domains.transpile.analysis.regions import Plan, changed, used
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
@@ -91,12 +91,8 @@ def parts(stmts: Sequence[Stmt], plan: Plan) -> list[list[Stmt]]:
 def cost(stmts: Sequence[Stmt], plan: Plan) -> int:
     """Return what a region's loads and stores count, those in loops more."""
     counters = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, For) for s in s.init if isinstance(s, Declare)}
-    kept = plan.scalars
-    plan.scalars = kept | counters
-    try:
+    with counting(plan, counters):
         return sum(DEEPER**depth * _place_cost(indices, plan) for depth, key, indices in _places(tuple(stmts), 0) if _is_memory(key, plan))
-    finally:
-        plan.scalars = kept
 
 
 def _is_memory(key: int, plan: Plan) -> bool:
