@@ -395,7 +395,20 @@ class CallRaised(WorkerError):
     """The program raised in a call; the message holds its last lines. The worker itself still answers."""
 
 
+OWN_PLACES = {
+    "HOME": ".", "TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton",
+    "TORCH_EXTENSIONS_DIR": "extensions", "CUDA_CACHE_PATH": "cuda", "XDG_CACHE_HOME": "cache", "MPLCONFIGDIR": "cache",
+}  # fmt: skip
 SHARED_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+def trusted_caches(apart: bool) -> dict[str, str]:
+    """Return the variables of the compile caches that trusted workers share; `apart`: candidates have users of their own."""
+    given = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if os.environ.get(name)}
+    if not apart:
+        return given
+    kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
+    return {name: str(kept / OWN_PLACES[name]) for name in SHARED_CACHES} | given
 
 
 def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
@@ -404,15 +417,8 @@ def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
     A trusted worker uses the compile caches that this process was given, or, where candidates have users of their own (`apart`), those of the
     package: compiling a baseline anew takes 15 s, up to minutes. An untrusted one never does, because it could leave a slow or a wrong program there.
     """
-    inside = {
-        "HOME": ".", "TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton",
-        "TORCH_EXTENSIONS_DIR": "extensions", "CUDA_CACHE_PATH": "cuda", "XDG_CACHE_HOME": "cache", "MPLCONFIGDIR": "cache",
-    }  # fmt: skip
-    own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in inside.items()}
-    given = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if trusted and os.environ.get(name)}
-    if trusted and apart:
-        kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
-        given = {name: str(kept / inside[name]) for name in SHARED_CACHES} | given
+    own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in OWN_PLACES.items()}
+    given = trusted_caches(apart) if trusted else {}
     name = {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for one, and a dropped user has no entry in passwd
     if not trusted:  # the package's own cache cannot be written by another user, or below a root that cannot be written
         given["WARPWRIGHT_CACHE"] = os.path.join(folder, "cache", "warpwright")
