@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -45,6 +46,18 @@ class Options:
     emitter: str = "auto"
     """auto, eager, gpu or cpu."""
     tuning: Tuning = DEFAULT
+    text: str = field(init=False, repr=False, compare=False, default="")
+    """The same as JSON. Constants of a graph of torch.compile are numbers and strings: torch 2.11 refuses dataclasses."""
+
+    def __post_init__(self) -> None:
+        shown = {name: value for name, value in asdict(self).items() if name != "text"}
+        object.__setattr__(self, "text", json.dumps(shown))
+
+    @staticmethod
+    def parse(text: str) -> Options:
+        """Return the options whose `text` this is."""
+        shown = json.loads(text)
+        return Options(**shown | {"tuning": Tuning(**shown["tuning"])})
 
 
 STANDARD = Options()

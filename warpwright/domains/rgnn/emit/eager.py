@@ -116,6 +116,9 @@ def _onto(op: Op, product: torch.Tensor, index: Index) -> torch.Tensor:
 
 def _times(start: torch.Tensor, columns: torch.Tensor, weights: torch.Tensor, dense: torch.Tensor, rows: int) -> torch.Tensor:
     """Return the sparse matrix of `rows` rows times a dense one."""
+    if columns.numel() > rows * dense.shape[0]:  # cuSPARSE refuses more entries than places, as repeated edges of a small graph give
+        row_of = torch.repeat_interleave(torch.arange(rows, device=start.device), start.diff(), output_size=columns.numel())
+        return dense.new_zeros(rows, dense.shape[1]).index_add_(0, row_of, weights[:, None] * dense.index_select(0, columns))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # sparse CSR is announced as a beta feature, and checks of invariants as off
         return torch.sparse_csr_tensor(start, columns, weights, (rows, dense.shape[0]), check_invariants=False) @ dense.contiguous()
