@@ -123,7 +123,7 @@ class _Lowering:
         of_row = self.home.get(value) is rows and self.program.ops[value].domain is rows and value in op.inputs
         if not of_row or value not in self.partial:
             return of_row
-        if not self.fuse:
+        if not self.fuse and self.program.ops[value].shape:
             return False
         linear = (op.kind == "contract" or op.function == "scale") and op.over is not Domain.EDGE and op.domain is not Domain.EDGE
         return linear and sum(i in self.partial for i in op.inputs) == 1 and self.program.ops[value].kind != "segmax"
@@ -135,7 +135,7 @@ class _Lowering:
 def lower(program: Program, fuse: bool = True, general: bool = False) -> Schedule:
     """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
 
-    Without `fuse` sums over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter that
+    Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter that
     has products of any form, with rows of any shape (heads, blocks) and any width.
     """
     state = _Lowering(program, fuse, general)
