@@ -32,6 +32,8 @@ class Built:
     arguments: tuple[Argument, ...]
     step: int
     warps: int
+    programs: int = 1
+    """Programs of each tile."""
 
 
 TRAILING = 4
@@ -113,7 +115,7 @@ class Rows(Runner):
         built = self._build(kernel, number, index)
         work = tiles(index, kernel.rows, built.step)
         of_graph = [a.of if a.kind in {"value", "out"} else array_of(a, kernel, index, []) for a in built.arguments]
-        return Ready(built, work.count if work.row.numel() else 0, [*of_graph, *_table(work)])
+        return Ready(built, work.count * built.programs if work.row.numel() else 0, [*of_graph, *_table(work)])
 
     def launch(self, kernel: RowKernel, number: int, index: Index, values: list[Any]) -> None:
         """Run one kernel."""
@@ -142,7 +144,7 @@ def build(schedule: Schedule, kernel: RowKernel, tuning: Tuning) -> Built:
     """Write and load a kernel; Triton compiles it at its first launch. Raises MissingExtra without Triton."""
     writer = Writer(schedule, kernel, tuning)
     text = writer.text()
-    return Built(load(text).kernel, tuple(writer.arguments.values()), writer.step, writer.warps)
+    return Built(load(text).kernel, tuple(writer.arguments.values()), writer.step, writer.warps, max(1, writer.blocks))
 
 
 @functools.cache
