@@ -53,11 +53,12 @@ class Memory:
     def get(self, schedule: Schedule, action: Action, make: Make) -> Schedule | None:
         """Return what an edit gives, made once."""
         key = (schedule.key, action)
-        if key not in self.made:
-            while len(self.made) >= REMEMBERED:
-                del self.made[next(iter(self.made))]
-            self.made[key] = make(schedule, action)
-        return self.made[key]
+        if key in self.made:
+            self.made[key] = self.made.pop(key)  # the newest: a recipe's first actions are asked for again and again
+            return self.made[key]
+        while len(self.made) >= REMEMBERED:
+            del self.made[next(iter(self.made))]
+        return self.made.setdefault(key, make(schedule, action))
 
 
 @dataclass(frozen=True)
