@@ -45,7 +45,7 @@ VARIANTS = (
     *(Flags(level=level) for level in (1, 2)),
     *(Flags(caching=caching) for caching in ("cg", "cs")),
     *(Flags(blocks=blocks) for blocks in (1, 2, 3, 4, 5, 6, 8)),
-    *(Flags(unroll=unroll) for unroll in (1, 2, 4, 8, 16, 32)),
+    *(Flags(unroll=unroll) for unroll in (1, 2, 4, 8, 16)),
 )
 
 
@@ -64,33 +64,39 @@ def nvcc() -> str | None:
     return found or next((str(path) for path in sorted(Path("/usr/local").glob("cuda*/bin/nvcc"))), None)
 
 
-def build(kernel: str, folder: Path, arch: str = "90a", flags: Flags = PLAIN) -> Path:
-    """Return the cubin of one kernel; raise RuntimeError with the compiler's words when it fails."""
+def build(kernel: str, folder: Path, arch: str = "90a", flags: Flags = PLAIN, seconds: float = 120.0) -> Path:
+    """Return the cubin of one kernel; raise RuntimeError with the compiler's words when it fails, or when one of its steps takes longer."""
     name = re.sub(r"\W+", "_", f"{kernel} {flags}") if flags != PLAIN else kernel
-    cubin, source = folder / f"{name}.cubin", assembly(kernel, folder, arch, flags.unroll)
+    cubin, source = folder / f"{name}.cubin", assembly(kernel, folder, arch, flags.unroll, seconds)
     if flags.blocks:
         text = _LEAST_BLOCKS.sub("", source.read_text())
         source = folder / f"{name}.ptx"
         source.write_text(_LAUNCH_BOUNDS.sub(lambda found: f"{found[0]}\n.minnctapersm {flags.blocks}", text))
     asked = [f"-O{flags.level}", *([f"-dlcm={flags.caching}"] if flags.caching else [])]
-    _run([nvcc() or "nvcc", f"-arch=sm_{arch}", *(word for option in asked for word in ("-Xptxas", option)), "-cubin", "-o", str(cubin), str(source)])
+    _run(
+        [nvcc() or "nvcc", f"-arch=sm_{arch}", *(word for option in asked for word in ("-Xptxas", option)), "-cubin", "-o", str(cubin), str(source)],
+        seconds,
+    )
     return cubin
 
 
-def assembly(kernel: str, folder: Path, arch: str, unroll: int) -> Path:
+def assembly(kernel: str, folder: Path, arch: str, unroll: int, seconds: float) -> Path:
     """Return the PTX of one kernel, made once."""
     made = folder / f"{kernel}_{unroll}.ptx"
     if not made.exists():
         scratch = made.with_suffix(f".{threading.get_ident()}")
         defined = [f"-DUNROLL={unroll}"] if unroll else []
         command = [nvcc() or "nvcc", f"-arch=compute_{arch}", "-std=c++17", *defined, "-ptx", "-o", str(scratch)]
-        _run([*command, str(HERE / "kernels" / f"{kernel}.cu")])
+        _run([*command, str(HERE / "kernels" / f"{kernel}.cu")], seconds)
         os.replace(scratch, made)
     return made
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+def _run(command: list[str], seconds: float) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"{' '.join(command)}: not done within {seconds:g} s") from error
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr[-1000:]}")
 

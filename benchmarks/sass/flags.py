@@ -16,6 +16,7 @@ WORTH = 1.003
 """Flags that gain less are left at what everybody uses."""
 
 TOGETHER = 3
+BUILD_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,6 @@ def _code(data: bytes, kernel: str) -> bytes:
 
 def _built(kernel: str, folder: Path, arch: str, flags: Flags) -> Path | None:
     try:
-        return build(kernel, folder, arch, flags)
-    except (RuntimeError, OSError):  # a combination that the compiler refuses
+        return build(kernel, folder, arch, flags, BUILD_SECONDS)
+    except (RuntimeError, OSError):  # a combination that the compiler refuses, or unrolls for too long
         return None

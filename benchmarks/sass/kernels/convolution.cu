@@ -7,7 +7,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int x = threadIdx.x % WIDTH, y = threadIdx.x / WIDTH, left = blockIdx.x * WIDTH, top = blockIdx.y * HEIGHT, first = blockIdx.z * MADE;
     float sum[2][MADE] = {};
 #ifdef UNROLL
-#pragma unroll UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
 #endif
     for (int c = 0; c < channels; c++) {
         const float* from = X + ((size_t)c * (height + 2) + top) * (width + 2) + left;

@@ -29,7 +29,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __pipeline_commit();
     int stage = 0;
 #ifdef UNROLL
-#pragma unroll UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
 #endif
     for (int k = 0; k < K; k += DEPTH, stage ^= 1) {
         __pipeline_wait_prior(0);

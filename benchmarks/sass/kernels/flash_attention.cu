@@ -47,7 +47,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float out[WIDTH / 8][4] = {}, most[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
     int stage = 0;
 #ifdef UNROLL
-#pragma unroll UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
 #endif
     for (int start = 0; start < length; start += KEYS, stage ^= 1) {
         __pipeline_wait_prior(0);

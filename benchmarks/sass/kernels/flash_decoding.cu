@@ -21,10 +21,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float q[8], o[8] = {}, maximum = -INFINITY, total = 0;
     floats(q, Q + blockIdx.y * WIDTH + lane * 8);
 #ifdef UNROLL
-#pragma unroll UNROLL
+    constexpr int TIMES = UNROLL;
 #else
-#pragma unroll 4
+    constexpr int TIMES = 4;
 #endif
+#pragma unroll TIMES
     for (int key = 0; key < PART; key += KEYS) {
         float k[8], v[8], score = 0;
         floats(k, K + from + (size_t)key * WIDTH), floats(v, V + from + (size_t)key * WIDTH);

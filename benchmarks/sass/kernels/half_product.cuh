@@ -39,7 +39,8 @@ __device__ __forceinline__ void multiply(Sums& sums, __half* shared, const __hal
     const int tiles = K / DEPTH;
     int stage = 0, filled = STAGES - 1;
 #ifdef UNROLL
-#pragma unroll UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
 #endif
     for (int tile = 0; tile < tiles; tile++) {
         __pipeline_wait_prior(STAGES - 2);

@@ -19,7 +19,8 @@ extern "C" __global__ void __launch_bounds__(group::THREADS)
 #pragma unroll
     for (int i = 0; i < 64; i++) sum[i] = 0;
 #ifdef UNROLL
-#pragma unroll UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
 #endif
     for (int tile = 0; tile < tiles; tile++) {
         const uint32_t stage = shared + tile % group::STAGES * group::STAGE;

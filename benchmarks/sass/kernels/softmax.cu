@@ -12,7 +12,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax(const float* __res
         maximum = fmaxf(maximum, fmaxf(fmaxf(v[i].x, v[i].y), fmaxf(v[i].z, v[i].w)));
     }
 #ifdef UNROLL
-#pragma unroll UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
 #endif
     for (int lanes = 16; lanes; lanes >>= 1) maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, lanes));
     if ((threadIdx.x & 31) == 0) most[threadIdx.x >> 5] = maximum;
@@ -27,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax(const float* __res
         sum += v[i].x + v[i].y + v[i].z + v[i].w;
     }
 #ifdef UNROLL
-#pragma unroll UNROLL
+#pragma unroll TIMES
 #endif
     for (int lanes = 16; lanes; lanes >>= 1) sum += __shfl_xor_sync(~0u, sum, lanes);
     if ((threadIdx.x & 31) == 0) sums[threadIdx.x >> 5] = sum;

@@ -11,7 +11,8 @@ extern "C" __global__ void __launch_bounds__(X * Y) stencil(const float* __restr
 #pragma unroll
     for (int k = 0; k < 2 * RADIUS; k++) column[k] = in[here + k * layer];
 #ifdef UNROLL
-#pragma unroll UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
 #endif
     for (int z = 0; z < nz; z++) {
         column[2 * RADIUS] = in[here + (size_t)(z + 2 * RADIUS) * layer];
