@@ -19,13 +19,13 @@ import os
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from itertools import cycle, product
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeVar
 
 from benchmarks.sass.build import HERE, KERNELS, build
 from benchmarks.sass.flags import best_flags
@@ -40,6 +40,8 @@ from warpwright.loop import Course, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 from warpwright.targets.cubin.simulated import SimulatedEvaluator
+
+In, Out = TypeVar("In"), TypeVar("Out")
 
 FINAL = 1.2
 """Seconds of the limit that are kept for each kernel's final measurement."""
@@ -63,6 +65,16 @@ class Job:
     """When its search ends, by the monotonic clock, which is one for all processes of the machine."""
 
 
+@dataclass(frozen=True)
+class Done:
+    """What came of a job."""
+
+    job: Job
+    rows: list[dict[str, Any]]
+    image: bytes = b""
+    """The cubin of an accepted schedule."""
+
+
 def main() -> None:
     """Run the suite."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -80,11 +92,22 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, (given.out / "rows.jsonl").open("w") as rows:
-        for found in in_parallel(list(jobs(given, Path(folder), began))):
-            rows.writelines(json.dumps(row) + "\n" for row in found)
-            rows.flush()
-            print(f"{time.monotonic() - began:6.1f} s  {line(found[0])}", flush=True)
+        accepted: list[Done] = []
+        for done in in_parallel(rows_of, list(jobs(given, Path(folder), began)), given):
+            write(rows, done.rows)
+            print(f"{time.monotonic() - began:6.1f} s  {line(done.rows[0])}", flush=True)
+            accepted += [done] if done.image else []
+        if given.launches and accepted:
+            for row in in_parallel(launched, accepted, given):
+                write(rows, [row])
+                print(f"{time.monotonic() - began:6.1f} s  {row}", flush=True)
     print(f"total {time.monotonic() - began:.1f} s")
+
+
+def write(rows: TextIO, found: list[dict[str, Any]]) -> None:
+    """Write rows at once: what comes after may fail."""
+    rows.writelines(json.dumps(row) + "\n" for row in found)
+    rows.flush()
 
 
 def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]:
@@ -96,31 +119,43 @@ def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]
         yield Job(name, search, f"cubin:{device}", HERE / "harnesses" / f"{name}.py", given.out, folder, given, until)
 
 
-def in_parallel(every: list[Job]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the rows of each job as it ends."""
-    workers = 1 if every[0].given.dry else max(1, min(len(every), 2 * (os.cpu_count() or 1)))
+def in_parallel(work: Callable[[In], Out], every: list[In], given: argparse.Namespace) -> Iterator[Out]:
+    """Yield what comes of each, in a process of its own, as it ends."""
+    workers = 1 if given.dry else max(1, min(len(every), 2 * (os.cpu_count() or 1)))
     with ProcessPoolExecutor(workers, get_context("fork")) as pool:
-        waiting = {pool.submit(rows_of, job): job for job in every}
-        for done in as_completed(waiting):
+        for done in as_completed([pool.submit(work, one) for one in every]):
             yield done.result()
 
 
-def rows_of(job: Job) -> list[dict[str, Any]]:
-    """Return the rows of one kernel, or of its failure: it must not cost the others' time."""
+def rows_of(job: Job) -> Done:
+    """Search one kernel; give the row of its failure where it fails, which must not cost the others' time."""
     try:
         return measured(job)
     except Exception as error:
         traceback.print_exc()
-        return [{"row": "kernel", "kernel": job.kernel, "search": job.search, "error": f"{type(error).__name__}: {error}"[:500]}]
+        return Done(job, [{"row": "kernel", "kernel": job.kernel, "search": job.search, "error": f"{type(error).__name__}: {error}"[:500]}])
 
 
-def measured(job: Job) -> list[dict[str, Any]]:
-    """Return the rows of one kernel."""
+def launched(done: Done) -> dict[str, Any]:
+    """Compare every launch of some seconds with the original, all kernels at once: nothing is timed any more."""
+    job = done.job
+    row: dict[str, Any] = {"table": "launches", "kernel": job.kernel, "search": job.search}
+    try:
+        with CubinEvaluator(described(build(job.kernel, job.folder, job.given.arch), job), job.device, Measuring()) as evaluator:
+            count, differ = evaluator.launches(done.image, job.given.launches)
+    except Exception as error:
+        traceback.print_exc()
+        return row | {"launches": 0, "error": f"{type(error).__name__}: {error}"[:300]}
+    return row | {"launches": count, "other words": differ}
+
+
+def measured(job: Job) -> Done:
+    """Return the rows of one kernel, and what was accepted."""
     given, began = job.given, time.monotonic()
     cubin = build(job.kernel, job.folder, given.arch)
     row: dict[str, Any] = {"row": "kernel", "kernel": job.kernel, "search": job.search, "seed": given.seed}
     if given.dry:
-        return dry(job, cubin, row)
+        return Done(job, dry(job, cubin, row))
     base = described(cubin, job)
     with CubinEvaluator(base, job.device, Measuring(seed=given.seed)) as evaluator:
         row["error_float64"] = error_against_float64(evaluator, job.harness)
@@ -130,14 +165,12 @@ def measured(job: Job) -> list[dict[str, Any]]:
             cubin = found.cubin or cubin
     with CubinEvaluator(described(cubin, job), job.device, Measuring(seed=given.seed)) as evaluator:
         rows, image = searched(job, row, evaluator)
-    with CubinEvaluator(base, job.device, Measuring()) as evaluator:
-        if row.get("flags") and image:
+    if row.get("flags") and image:
+        with CubinEvaluator(base, job.device, Measuring()) as evaluator:
             (speedup, *interval), differ = evaluator.against(image)
-            row["both"] = {"speedup": speedup, "interval": interval, "differ": differ}
-        if image and given.launches:
-            row["more_launches"], row["more_differ"] = evaluator.launches(image, given.launches)
+        row["both"] = {"speedup": speedup, "interval": interval, "differ": differ}
     row["seconds"] = time.monotonic() - began
-    return [row, *table_rows(row), *rows]
+    return Done(job, [row, *table_rows(row), *rows], image)
 
 
 def described(cubin: Path, job: Job) -> Any:
@@ -171,7 +204,7 @@ def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[
         row |= {"actions": [str(action) for action in best.candidate.actions], "searched": best.speedup}
         keep(job, best)
         try:
-            final = evaluator.confirm(best.candidate, stress=0.3)
+            final = evaluator.confirm(best.candidate, stress=0.05)
             row["final"] = asdict(final)
             image = script.read(best.candidate.source.text, kernel_of(task)).cubin.data
         except WarpwrightError as error:  # the search's rows are worth keeping
