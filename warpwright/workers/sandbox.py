@@ -409,6 +409,9 @@ class CallRaised(WorkerError):
     """The program raised in a call; the message holds its last lines. The worker itself still answers."""
 
 
+COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
+"""1 in a candidate, whose processes would be taken for ones that it leaves behind (`ForkServer`)."""
+
 SHARED_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
@@ -427,6 +430,8 @@ def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
     if trusted and apart:
         kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
         given = {name: str(kept / inside[name]) for name in SHARED_CACHES} | given
+    if trusted and COMPILE_THREADS in os.environ:
+        given[COMPILE_THREADS] = os.environ[COMPILE_THREADS]
     name = {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for one, and a dropped user has no entry in passwd
     if not trusted:  # the package's own cache cannot be written by another user, or below a root that cannot be written
         given["WARPWRIGHT_CACHE"] = os.path.join(folder, "cache", "warpwright")
