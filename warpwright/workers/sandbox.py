@@ -429,7 +429,8 @@ def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
     given = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if trusted and os.environ.get(name)}
     if trusted and apart:
         kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
-        given = {name: str(kept / inside[name]) for name in SHARED_CACHES} | given
+        if " " not in str(kept):  # torch.compile does not quote the paths that it gives to the C++ compiler
+            given = {name: str(kept / inside[name]) for name in SHARED_CACHES} | given
     if trusted and COMPILE_THREADS in os.environ:
         given[COMPILE_THREADS] = os.environ[COMPILE_THREADS]
     name = {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for one, and a dropped user has no entry in passwd
