@@ -175,6 +175,7 @@ def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name:
     if not rejected:
         baseline.build = replace(baseline.build, seconds=_longest_build(bench, baseline.candidate, baseline.build.seconds))
     baseline.program = None if rejected else TrustedProgram(judge, worker, name)
+    bench.tell(f"verifying baseline {name}")
     with bench.beside_others():
         baseline.verdict = rejected or _verdict_of(bench, judge, worker, name, baseline)
         trust(worker.release_memory)
@@ -221,10 +222,11 @@ def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str)
 def _time_baselines(bench: Workbench, trusted: Trusted, counting: WorkCount, seconds: float, rng: random.Random) -> None:
     """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
     assert trusted.worker is not None
+    bench.tell("the roofline")
     first, seconds, work = trusted.eligible[0], min(BASELINE_SECONDS, seconds, BASELINES_SHARE * bench.left), counting.result()
-    bench.tell("timing the baselines")
     with bench.lock.exclusive():
         trusted.floor, trusted.roof = _roof(bench, work)
+        bench.tell("timing the baselines")
         trusted.overhead = timed.call_overhead(trusted.worker)
         trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
         _time_streams(bench, trusted, first, seconds, rng)
