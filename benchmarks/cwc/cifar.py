@@ -122,7 +122,7 @@ def _fitting(suite: Suite, name: str) -> Part:
     """Return a part as long as the options ask for, and tiny with --dry."""
     part, options = PARTS[name], suite.options
     if not options.dry:
-        return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name))
+        return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name), seeds=options.seeds.get(name, part.seeds))
     change = part.change
     tiny: Callable[[Recipe], Recipe] = lambda recipe: replace(change(recipe), net="small", batch=16, steps=1, crop=1)  # noqa: E731
     small_enough: Callable[[Kind], bool] = lambda kind: part.keep(kind) and kind.recipe.net in ("small", "vgg16")  # noqa: E731
@@ -135,7 +135,8 @@ def _fitted_epochs(suite: Suite, name: str) -> int:
     if not options.fit:
         return part.epochs
     rates = RATES | cifar_rows.rates(options.out, options.lanes)
-    asked = [entry.kind.recipe for one in options.parts if one in PARTS for entry in PARTS[one].entries(suite)]
+    parts = [replace(PARTS[one], seeds=options.seeds.get(one, PARTS[one].seeds)) for one in options.parts if one in PARTS]
+    asked = [entry.kind.recipe for one in parts for entry in one.entries(suite)]
     starts = suite.start * len(asked)
     share = (options.fit - starts) / max(sum(suite.seconds(recipe, rates) for recipe in asked) - starts, 1e-9)
     return min(part.epochs, max(FEWEST, math.floor(part.epochs * share)))
@@ -169,7 +170,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=float, default=3600.0, help="stop then; the same command goes on (%(default)s)")
     made.add_argument("--whole", action="store_true", help="begin no training that is not expected to end within --seconds")
     made.add_argument("--fit", type=float, default=0.0, help="fewer epochs, so that the parts' trainings take so many seconds (as many as planned)")
-    made.add_argument("--epochs", type=_epochs, default={}, help="PART=N,...: so many epochs of a part's trainings, instead of its own or --fit's")
+    made.add_argument("--epochs", type=_numbers, default={}, help="PART=N,...: so many epochs of a part's trainings, instead of its own or --fit's")
+    made.add_argument("--seeds", type=_numbers, default={}, help="PART=N,...: so many seeds of a part's trainings, instead of its own")
     made.add_argument("--front-seconds", type=float, default=500.0, help="of the search (%(default)s)")
     made.add_argument("--search", default="ladder", help="of the front (%(default)s)")
     made.add_argument("--weights", type=Path, help="state dictionary of a pre-trained ResNet-18")
@@ -187,7 +189,7 @@ def _parts(text: str) -> list[str]:
     return names
 
 
-def _epochs(text: str) -> dict[str, int]:
+def _numbers(text: str) -> dict[str, int]:
     try:
         found = {name: int(count) for name, _, count in (one.partition("=") for one in text.split(","))}
     except ValueError:

@@ -135,8 +135,8 @@ PARTS: dict[str, Part] = {
         keep=_protected,
     ),
     "plain": Part("from scratch on clean and protected images", ("gentle", "paper"), ("plain",)),
-    "published": Part("RSK+FF and COIN, as their authors describe them", ("gentle",), (), ("RSK+FF", "COIN"), epochs=12, keep=_protected),
-    "simple": Part("JPEG of quality 10, greyscale", ("gentle",), (), ("jpeg", "greyscale"), epochs=12, keep=_protected),
+    "published": Part("RSK+FF and COIN, as their authors describe them", ("gentle",), (), ("RSK+FF", "COIN"), keep=_protected),
+    "simple": Part("JPEG of quality 10, greyscale", ("gentle",), (), ("jpeg", "greyscale"), keep=_protected),
     "cropping": Part("the outermost line of pixels replaced", ("paper",), (), ("edge crop",), keep=_protected),
     "recoverable": Part("from scratch on images of the preset recoverable", ("recoverable",), keep=_protected),
     "controls": Part("one filter for all classes, and one an image", ("gentle", "paper"), ("controls",), seeds=1),
@@ -189,5 +189,5 @@ PARTS: dict[str, Part] = {
 """Those of HOUR fit one GPU-hour by the estimate; the others wait for more, or (`published`, `simple`) are excerpts for less."""
 
 FIRST, LAST = ("speed", "images"), ("front",)
-_WAITING = ("published", "simple", "small", "published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
+_WAITING = ("published", "simple", "recoverable", "small", "published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
 HOUR = (*FIRST, *(name for name in PARTS if name not in _WAITING), *LAST)

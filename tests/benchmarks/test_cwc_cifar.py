@@ -63,6 +63,7 @@ def test_trainings_are_as_short_as_the_seconds_ask_for_and_begin_only_where_they
 
     whole, seconds = planned()
     assert whole == 18 and planned("--epochs", "plain=5")[0] == 5 and planned("--fit", "1e-9")[0] == cifar.FEWEST
+    assert planned("--seeds", "plain=1")[1] == pytest.approx(seconds / 3)
     fewer, less = planned("--fit", str(0.6 * seconds))
     assert fewer == 10 and less <= 0.6 * seconds and planned("--fit", str(2 * seconds))[0] == 18
     jobs = [side_by_side.Job(str(i), lambda: pytest.fail("is not run"), 0, seconds) for i, seconds in enumerate((3.0, 4.0, 1.0))]
