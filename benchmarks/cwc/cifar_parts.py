@@ -186,8 +186,9 @@ PARTS: dict[str, Part] = {
     "all-dat": Part("adversarial filters of three sides", ("paper",), ("dat",), seeds=1, epochs=10),
     "fine-tuning": Part("a pre-trained net, --weights FILE", ("gentle", "paper"), ("fine-tuning",), seeds=3, epochs=10),
 }
-"""Those of HOUR fit one GPU-hour by the estimate; the others wait for more, or (`published`, `simple`) are excerpts for less."""
+"""Those of HOUR fit one GPU-hour by the estimate; the others are excerpts for less, or wait for more."""
 
 FIRST, LAST = ("speed", "images"), ("front",)
-_WAITING = ("published", "simple", "recoverable", "small", "published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
-HOUR = (*FIRST, *(name for name in PARTS if name not in _WAITING), *LAST)
+_EXCERPTS = ("published", "simple", "recoverable", "small")
+_LONG = ("published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
+HOUR = (*FIRST, *(name for name in PARTS if name not in (*_EXCERPTS, *_LONG)), *LAST)
