@@ -163,6 +163,7 @@ PARTS: dict[str, Part] = {
         keep=lambda kind: kind.recipe.adversarial not in (0.0, 4.0),
     ),
     "dat": Part("adversarial filters of 3x3", ("gentle",), ("dat",), seeds=1, epochs=8, keep=lambda kind: kind.recipe.adversarial == 3.0),
+    "tricks": Part("what the authors tried by regularising", ("paper",), ("tricks",), seeds=1),
     "small": Part(
         "a small network, which a CPU can train",
         ("gentle", "paper"),
@@ -190,5 +191,5 @@ PARTS: dict[str, Part] = {
 
 FIRST, LAST = ("speed", "images"), ("front",)
 _EXCERPTS = ("published", "simple", "recoverable", "small")
-_LONG = ("published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
+_LONG = ("tricks", "published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
 HOUR = (*FIRST, *(name for name in PARTS if name not in (*_EXCERPTS, *_LONG)), *LAST)

@@ -62,6 +62,19 @@ def test_fine_tuning_begins_with_the_weights_that_it_is_given(tmp_path: Path) ->
         list(experiments.kinds(bench(), ("fine-tuning",)))
 
 
+def test_the_best_epoch_is_told_where_stopping_early_would_have_paid() -> None:
+    sets, settings = data(64), Settings(epochs=3, seeds=2, attacks="none")
+    planned = list(runs(sets, settings))
+    tests = {"clean": 20.0, "own": 90.0, "perm": 9.0}
+
+    def notes(*curves: tuple[float, ...]) -> str:
+        store = {run.key: Outcome(tests, 95.0, run.seed, tuple((90.0, one) for one in curves[run.seed])) for run in planned}
+        return "\n".join(verify(sets, settings, store=store).notes())
+
+    assert "after epoch 2" in notes((30.0, 50.0, 20.0), (30.0, 40.0, 20.0)) and "has 45.0 %" in notes((30.0, 50.0, 20.0), (30.0, 40.0, 20.0))
+    assert "Stopped" not in notes((10.0, 23.0, 20.0), (10.0, 22.0, 20.0))
+
+
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(UsageError, match="fractions"):
         list(experiments.kinds(bench(), ("none",)))

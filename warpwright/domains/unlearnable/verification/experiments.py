@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +180,21 @@ def adaptive(bench: Bench) -> Iterator[Kind]:
         yield bench.kind(f"DAT {side}x{side}", "protected", recipe=replace(bench.recipe, adversarial=float(side), norm="filter"))
 
 
+TRICKS: Mapping[str, Mapping[str, Any]] = {
+    "label smoothing 0.5": {"smoothing": 0.5},
+    "mixup": {"mixing": "mixup"},
+    "cutmix": {"mixing": "cutmix"},
+    "orthogonal filters": {"orthogonal": 1e-3},
+}
+"""Changes of the recipe. The weight of the penalty on filters is ours: the text we have names none."""
+
+
+def tricks(bench: Bench) -> Iterator[Kind]:
+    """Yield what the authors tried against a shortcut by regularising, on protected images."""
+    for name, change in TRICKS.items():
+        yield bench.kind(name, "protected", recipe=replace(bench.recipe, **change))
+
+
 def self_supervised(bench: Bench) -> Iterator[Kind]:
     """Yield self-supervised training, then a linear probe with the labels."""
     for on in ("protected", "clean"):
@@ -196,6 +212,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "fractions": Experiment("20 to 80 % of the images protected", "arXiv 2303.04278", fractions),
     "fine-tuning": Experiment("a pre-trained net, whole or with a new last layer", "arXiv 2303.04278", fine_tuning),
     "dat": Experiment("adversarial filters of 3, 5 and 7 pixels", "arXiv 2303.04278 (DAT)", adaptive),
+    "tricks": Experiment(f"{', '.join(TRICKS)}", "arXiv 2303.04278", tricks),
     "self-supervised": Experiment("contrastive training without labels, then a linear probe", "after arXiv 2002.05709 (SimCLR)", self_supervised),
 }
 
