@@ -19,6 +19,7 @@ from warpwright.domains.unlearnable.verification.training.recipe import Outcome,
 from warpwright.domains.unlearnable.verification.training.side_by_side import Progress
 from warpwright.domains.unlearnable.verification.verify import Settings, runs, verify
 from warpwright.errors import UsageError
+from warpwright.reports import page_unlearnable
 
 
 def bench(weights: Path | None = None) -> Bench:
@@ -102,7 +103,10 @@ def test_a_mixed_set_is_no_attack() -> None:
     settings = Settings(epochs=1, seeds=1, attacks="none", experiments=("fractions",))
     planned = list(runs(sets, settings))
     store = {run.key: Outcome({"clean": 90.0 if run.on != "protected" else 20.0, "own": 90.0, "perm": 9.0}, 95.0, 0) for run in planned}
-    assert verify(sets, settings, store=store).headline.worst == 20.0
+    found = verify(sets, settings, store=store)
+    assert found.headline.worst == 20.0
+    page = page_unlearnable.page(found, [])
+    assert "40% protected</td>" in page and "its clean part alone" in page and "divided out" not in page
 
 
 def test_settings_reach_the_recipe() -> None:

@@ -97,10 +97,13 @@ def controls(bench: Bench) -> Iterator[Kind]:
     yield bench.kind("random filter per image", "control", bench.sets.random)
 
 
+SPECTRUM, PAIRS = "spectrum estimate, no key", "one pair a class, no key"
+
+
 def keyless(bench: Bench) -> Iterator[Kind]:
     """Yield the attacks that estimate the filters."""
-    yield bench.kind("spectrum estimate, no key", "protected", lambda _: bench.sets.blind)
-    yield bench.kind("one pair a class, no key", "protected", lambda _: bench.sets.from_pairs(bench.recipe.device))
+    yield bench.kind(SPECTRUM, "protected", lambda _: bench.sets.blind)
+    yield bench.kind(PAIRS, "protected", lambda _: bench.sets.from_pairs(bench.recipe.device))
 
 
 def countermeasures(bench: Bench, names: tuple[str, ...]) -> Iterator[Kind]:
@@ -215,6 +218,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "tricks": Experiment(f"{', '.join(TRICKS)}", "arXiv 2303.04278", tricks),
     "self-supervised": Experiment("contrastive training without labels, then a linear probe", "after arXiv 2002.05709 (SimCLR)", self_supervised),
 }
+
+
+ABOUT: Mapping[str, str] = {
+    **{name: measure.about for name, measure in COUNTERMEASURES.items()},
+    SPECTRUM: "filters estimated from average spectra of similar clean images, and divided out",
+    PAIRS: "filters solved from one clean image of each class, and divided out",
+}
+"""What a row of a report is, for those whose name does not say it."""
 
 
 def kinds(bench: Bench, names: tuple[str, ...], attacks: tuple[str, ...] = ()) -> Iterator[Kind]:
