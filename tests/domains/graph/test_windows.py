@@ -59,7 +59,8 @@ class Depthwise(nn.Module):
         c = channels
         self.layers = nn.ModuleList([
             nn.Conv2d(c, c, 3, padding=1, groups=c), nn.Conv2d(c, 2 * c, (3, 7), groups=c, bias=False), nn.Conv2d(c, c, 7, padding="same", groups=c),
-            nn.Conv2d(c, c, 3, stride=2, padding=1, groups=c), nn.Conv2d(c, c, (3, 1), groups=c, bias=False), nn.Conv2d(c, c, 5, dilation=2, groups=c),
+            nn.Conv2d(c, c, 3, stride=2, padding=1, groups=c), nn.Conv2d(c, c, (3, 1), groups=c, bias=False),
+            nn.Conv2d(c, c, 5, dilation=2, groups=c),
         ])  # fmt: skip
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:

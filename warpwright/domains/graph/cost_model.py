@@ -23,6 +23,7 @@ from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR, aten, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 
 
@@ -101,6 +102,8 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
         kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, 2.0 * math.prod(shape(node)) * inner
+    if is_op(node, aten.einsum):
+        return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
     conv = convolution_of(node)
     return ("tf32", float(conv.flops)) if conv is not None else ("float32", 0.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -89,5 +90,5 @@ def test_a_long_inner_size_is_cut_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
 def test_pieces_cover_the_inner_size_and_none_is_too_long() -> None:
     for k in [1, 512, LONGEST, LONGEST + 1, 32768, 3 * LONGEST + 77, 524288]:
         pieces = _pieces(k)
-        assert pieces[0][0] == 0 and pieces[-1][1] == k and all(a[1] == b[0] for a, b in zip(pieces, pieces[1:], strict=False))
+        assert pieces[0][0] == 0 and pieces[-1][1] == k and all(a[1] == b[0] for a, b in itertools.pairwise(pieces))
         assert max(stop - start for start, stop in pieces) <= LONGEST

@@ -140,7 +140,7 @@ def _three(values: Any, fill: int = 1) -> Triple:
 
 @dataclass(frozen=True)
 class Tile:
-    """What a block of 256 threads computes: `planes` planes at once, of each `groups` times `rows` rows of outputs, `repeats` times `columns` wide."""
+    """What a block computes: `planes` planes at once, of each `groups` times `rows` rows of outputs, `repeats` times `columns` wide."""
 
     planes: int
     groups: int
@@ -293,7 +293,8 @@ class _Writer:
         w, t = self.w, self.tile
         high, wide = w.kernel[1:]
         lines = ["if (live) {", "#pragma unroll", f"for (int c = 0; c < {t.repeats}; ++c) {{"]
-        lines += [f"    const float* q = s + (own * {t.height} + group * {t.rows * w.stride[1]}) * {t.width} + (c * {t.columns} + column) * {w.stride[2]};"]
+        corner = f"(own * {t.height} + group * {t.rows * w.stride[1]}) * {t.width} + (c * {t.columns} + column) * {w.stride[2]}"
+        lines += [f"    const float* q = s + {corner};"]
         for row in range(_span(t.rows, w, 1)):
             places = [(r, k) for r in range(t.rows) for k in range(high) if r * w.stride[1] + k * w.dilation[1] == row]
             if not places:

@@ -46,6 +46,12 @@ def read(equation: str) -> Product | None:
     return Product(first, second, out, batch, left, right, summed) if summed and left and right else None
 
 
+def operations(node: fx.Node) -> float:
+    """Return the multiply-adds of a call that is a product, 0 for any other."""
+    found = _match(node)
+    return float(math.prod(found[1].values())) if found is not None else 0.0
+
+
 def _match(node: fx.Node) -> Any:
     equation, operands = node.args[:2]
     found = read(equation) if isinstance(equation, str) else None
@@ -85,7 +91,7 @@ def _ordered(at: Inserter, x: fx.Node, letters: str, wanted: str) -> fx.Node:
 
 
 EINSUM = Rewrite(
-    "einsum_as_product", Traits("E", enabling=True), (aten.einsum.default,), _match, _emit,
+    "einsum_as_product", Traits("E", enabling=True, idle=True), (aten.einsum.default,), _match, _emit,
     "einsum('bijl,lk->bijk', x, y)  ->  matmul(x, y), with axes put in order before and after; with letters that both operands and the result have "
     "a batched product.",
     together=True,
