@@ -56,6 +56,12 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     return (recipe, speedup) if speedup else (highest, 0.0)
 
 
+LOOKED_AT = 2
+"""Of a technique's choices, the first: others differ in tuning, cost as much to look at, and are told apart by timing, later."""
+
+WORTH_A_STEP = 1.15
+"""Of two recipes the shorter one comes first unless the other is estimated so much faster: it is built sooner, and less can be wrong in it."""
+
 LAUNCH_BOUND, WORTH_BUILDING, MOST_AT_FIRST = 0.5, 1e-4, 2
 """Share of a program's estimated time that a schedule of the whole has to save to be tried before the program itself; seconds that one has to save
 which takes tens of seconds to build; and how many are tried before the rewrites alone: the best, and another in case that fails."""
@@ -65,13 +71,15 @@ def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
     """Return `recipe` with the schedules that take most of an estimate away which is launches, and with pairs of them that go together: small models
     gain nothing from rewrites alone, and a short budget ends before rung 5. One that takes tens of seconds to build only where there is no other,
     and where it saves enough."""
-    schedules: dict[str, Recipe] = {}
+    schedules: dict[str, list[Recipe]] = {}
     for longer in moves.additions(recipe):
         if moves.space.traits(longer[-1]).legality == "S":
-            schedules.setdefault(longer[-1].technique, longer)  # its own first choice: tunings cost as much to look at and are told apart later
+            schedules.setdefault(longer[-1].technique, []).append(longer)
     plain = moves.estimate(recipe)
-    every = distinct([*schedules.values(), *_joined(moves, list(schedules.values()))])
-    bound = sorted((longer for longer in every if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain), key=moves.estimate)
+    chosen = [longer for kind in schedules.values() for longer in kind[:LOOKED_AT]]
+    every = distinct([*chosen, *_joined(moves, chosen)])
+    bound = [longer for longer in every if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
+    bound.sort(key=lambda longer: moves.estimate(longer) * WORTH_A_STEP ** len(longer))
     soon = [longer for longer in bound if not any(moves.space.traits(action).slow_to_build(action) for action in longer)]
     return soon[:MOST_AT_FIRST] or [longer for longer in bound if moves.estimate(longer) <= plain - WORTH_BUILDING]
 
