@@ -232,4 +232,4 @@ def measuring(settings: Settings, deadline: Deadline | None = None, tell: Tell =
 
 def kind_of_machine(device: str) -> str:
     """Return the name of the processor that `device` is: results of another kind are not resumed."""
-    return str(facts.device_facts(device)["name"])
+    return facts.name(device)
