@@ -6,9 +6,9 @@
     python -m benchmarks.sass.suite --dry --only rmsnorm --out /tmp/dry    the same path against the simulator, without a GPU
 
 All kernels are searched at once, a process each; one measures while the others propose, for a child process has its GPU alone while it answers.
-`--folder F` searches the cubins of a folder instead, from wherever they come. `--limit` is for all of it, `--devices 0,1` deals the kernels out to several GPUs. Each kernel is first compared with float64 at a small size.
-rows.jsonl gets a row for each kernel ("kernel"), each kind of edit that was tried on a kernel ("edits"), and each candidate that was not ok
-("failed"), with its recipe. The best schedules lie in schedules/.
+`--limit` is for all of it, `--devices 0,1` deals the kernels out to several GPUs. Each kernel is first compared with float64 at a small size;
+`--folder F` searches the cubins of a folder instead, from wherever they come. rows.jsonl gets a row for each kernel ("kernel"), each kind of edit
+that was tried on a kernel ("edits"), and each candidate that was not ok ("failed"), with its recipe. The best schedules lie in schedules/.
 """
 
 from __future__ import annotations
