@@ -72,8 +72,8 @@ def _settled(checker: Checker, schedule: Schedule, number: int, wanted: Mapping[
 def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int, int]:
     """Return instruction -> word, where a result that a later operation's scoreboard covers (hazards, rule 2) has that scoreboard itself.
 
-    The later operation may come later still, or after what reads the result. Reuse flags that an earlier edit dropped are back: the new order may bear
-    them again.
+    The later operation may come later still, or after what reads the result. Reuse flags that an earlier edit dropped are back: the new order may
+    bear them again.
     """
     original = schedule.kernel.words
     words, boards = {}, dict[str, int]()
