@@ -37,7 +37,7 @@ class Distances:
     def needed(self, key: Key) -> int:
         """Return the cycles that a key needs."""
         if key[0] == "PIPE":
-            return isa.SPACING[key[1]]
+            return self.least.get(key, isa.SPACING[key[1]])
         return self.least[key] if key in self.least else self._unseen(key[0], key[1], key[3])
 
     def _unseen(self, hazard: str, producer: str, file: str) -> int:
