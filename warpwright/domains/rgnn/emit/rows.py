@@ -94,7 +94,7 @@ class _Lowering:
     def delay(self) -> None:
         """Move each value into the later kernel of its rows that alone reads it, so that it need not be stored."""
         readers: dict[int, list[int]] = {}
-        for position, op in enumerate(self.program.ops):
+        for position in range(len(self.program.ops)):
             for value in self._reads(position) if position not in self.inline else ():
                 readers.setdefault(value, []).append(position)
         for position in sorted(self.home, reverse=True):
@@ -186,8 +186,8 @@ class _Lowering:
 def lower(program: Program, fuse: bool = True, general: bool = False) -> Schedule:
     """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
 
-    Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter that
-    has products of any form, with rows of any shape (heads, blocks) and any width.
+    Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter
+    that has products of any form, with rows of any shape (heads, blocks) and any width.
     """
     state = _Lowering(program, fuse, general)
     for position in range(len(program.ops)):

@@ -1,7 +1,7 @@
 """The text of a Triton kernel over rows. float32; a product is three of TF32, which keep its precision.
 
 A row of more than WHOLE numbers is held in windows of NARROW columns, a tensor each. A product with a weight of that width reads its rows and the
-weight in a loop, DEPTH columns at a time. A weight gradient of that width has a kernel of its own, of which each program has one block of BLOCK by BLOCK.
+weight in a loop, DEPTH columns at a time. A weight gradient of that width has a kernel of its own, each program of it a block of BLOCK by BLOCK.
 """
 from __future__ import annotations
 
@@ -111,9 +111,10 @@ class Writer:
         loop = ["longest = tl.max(end - begin, 0)", f"for at in range(0, longest, {self.unroll}):", *(f"    {x}" for x in self.loads + self.sums)]
         body = [*self.before, *self.start, *(loop if self.loads or self.sums else []), *self.after]
         parameters = ", ".join([*self.arguments, *TABLE])
+        shared = f" // {self.blocks}" if self.blocks else ""
         lines = [
             "import triton", "import triton.language as tl", "", "", "@triton.jit", f"def kernel({parameters}):",
-            "    tile = tl.program_id(0)" + (f" // {self.blocks}" if self.blocks else ""), "    relation = tl.load(tile_relation + tile).to(tl.int64)",
+            f"    tile = tl.program_id(0){shared}", "    relation = tl.load(tile_relation + tile).to(tl.int64)",
             "    tile_first, tile_last = tl.load(tile_begin + tile), tl.load(tile_end + tile)",
             *(f"    {x}" for x in self.head),
             f"    for base in range(tile_first, tile_last, {self.step}):",
