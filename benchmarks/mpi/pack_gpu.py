@@ -137,8 +137,8 @@ class DryGpu:
         path = fake_driver()
         os.environ["WARPWRIGHT_NVRTC"] = path
         self.driver = ctypes.CDLL(path)
-        context = ctypes.c_void_p()
-        self.driver.cuInit(0), self.driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), self.driver.cuCtxSetCurrent(context)
+        self.context = ctypes.c_void_p()
+        self.driver.cuInit(0), self.driver.cuDevicePrimaryCtxRetain(ctypes.byref(self.context), 0), self.driver.cuCtxSetCurrent(self.context)
         self.rng = np.random.default_rng(0)
 
     def put(self, content: Any) -> DryMemory:
