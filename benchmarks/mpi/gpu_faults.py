@@ -1,7 +1,7 @@
 """What goes wrong in programs on GPU memory, and what must come of it: `python -m benchmarks.mpi.gpu_faults --out FOLDER [--mpi PREFIX]`.
 
-Every case is a job of its own of two processes with a time limit. `right`: the bytes are those of the message, or the call failed with the library's
-own error; a case that must end in an error says so. Processes share a GPU where there are fewer than two. `--dry` needs no GPU.
+Jobs of two processes with a time limit. A case is right where the bytes are those of the message, or the call fails with the library's own error;
+where a process is killed the launcher has to end the job. Processes share a GPU where there are fewer than two. `--dry` needs no GPU.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,7 @@ def without(job: Job) -> bool:
 
 
 def large(job: Job) -> bool:
-    """Messages of 16 MiB both ways, as with IPC refused by the library's own switch."""
+    """Messages of 16 MiB both ways; also where the library is told not to use IPC."""
     case = Case("", (1 << 15,), (1024,), 512)
     source, sent, _ = job.made(case, job.rank)
     memory, message, before = job.made(case, 10 + job.rank)
@@ -180,26 +180,51 @@ def dies(job: Job) -> bool:
     return False
 
 
-CASES: dict[str, tuple[Callable[[Job], bool], dict[str, str], bool]] = {
-    "type freed in flight": (freed, {}, True),
-    "message too long": (truncated, {}, True),
-    "eight threads": (threads, {}, True),
-    "GPU memory exhausted": (exhausted, {}, True),
-    "peer without the shim": (without, {"WITHOUT": "1"}, True),
-    "IPC refused": (large, {"OMPI_MCA_btl_smcuda_use_cuda_ipc": "0"}, True),
-    "a process is killed": (dies, {}, False),
-}
-"""Name -> (what each process does, environment, whether the job ends well)."""
+CASES: dict[str, Callable[[Job], bool]] = {
+    "type freed in flight": freed, "message too long": truncated, "eight threads": threads, "GPU memory exhausted": exhausted,
+    "16 MiB both ways": large, "peer without the shim": without, "a process is killed": dies,
+}  # fmt: skip
+JOBS: tuple[tuple[tuple[tuple[str, ...], dict[str, str]], ...], ...] = (
+    (
+        (("type freed in flight", "message too long", "eight threads", "16 MiB both ways"), {}),
+        (("16 MiB both ways",), {"OMPI_MCA_btl_smcuda_use_cuda_ipc": "0"}),
+        (("peer without the shim",), {"WITHOUT": "1"}),
+        (("a process is killed",), {}),
+    ),
+    ((("GPU memory exhausted",), {}),),
+)
+"""Jobs of some cases with an environment; those of a row run at once, the rows one after the other."""
 
 
-def child(case: str, dry: bool) -> int:
-    """One process of a case; process 0 says whether both are content."""
+def child(cases: list[str], dry: bool) -> int:
+    """One process of a job; process 0 says of each case whether both are content."""
     job = Job(dry)
-    right = CASES[case][0](job)
-    if job.comm.allreduce(int(right)) == 2 and job.rank == 0:
-        counts = job.counts().values()
-        print("right", sum(kind["served"] for kind in counts), flush=True)
-    return not right
+    wrong = 0
+    for case in cases:
+        right = job.comm.allreduce(int(CASES[case](job))) == 2
+        wrong += not right
+        if job.rank == 0:
+            served = sum(kind["served"] for kind in job.counts().values())
+            print(json.dumps({"case": case, "right": right, "served": served}), flush=True)
+    return bool(wrong)
+
+
+def rows(environment: dict[str, str], dry: bool) -> Iterator[dict[str, Any]]:
+    """Yield a row for each case."""
+    with ThreadPoolExecutor(4) as pool:
+        for jobs in JOBS:
+            start = ["mpiexec", *MPIEXEC, "-n", "2", sys.executable, "-m", "benchmarks.mpi.gpu_faults", "--out", ".", *(["--dry"] if dry else [])]
+            commands = [[*start, "--cases", *cases] for cases, _ in jobs]
+            told = list(pool.map(lambda command, more: run(command, {**environment, **more}, LIMIT_S), commands, [more for _, more in jobs]))
+            for (cases, more), answer in zip(jobs, told, strict=True):
+                lines = [json.loads(line) for line in answer["out"].splitlines() if line.startswith("{")]
+                said = {line["case"]: line for line in lines}
+                for case in cases:
+                    line = said.get(case, {})
+                    good = bool(line.get("right") and line["served"]) if case != "a process is killed" else answer["code"] not in (0, "time limit")
+                    set_to = " ".join(f"{key}={value}" for key, value in more.items())
+                    row = {"table": "faults", "case": case, "environment": set_to, "as_expected": good}
+                    yield {**row, "code": answer["code"], "seconds": answer["seconds"], **({} if good else {"error": answer["err"]})}
 
 
 def main() -> int:
@@ -207,24 +232,19 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where rows.jsonl is written")
     parser.add_argument("--mpi", type=Path, metavar="PREFIX", help="where an Open MPI that knows GPUs is installed")
     parser.add_argument("--dry", action="store_true", help="without a GPU")
-    parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--cases", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.case:
-        return child(options.case, options.dry)
+    if options.cases:
+        return child(options.cases, options.dry)
     options.out.mkdir(parents=True, exist_ok=True)
     environment = environment_of(options.mpi)
     environment["PYTHONPATH"] = path(environment)
     failed = 0
     with (options.out / "rows.jsonl").open("a") as file:
-        for name, (_, more, ends_well) in CASES.items():
-            process = [sys.executable, "-m", "benchmarks.mpi.gpu_faults", "--out", ".", "--case", name, *(["--dry"] if options.dry else [])]
-            told = run(["mpiexec", *MPIEXEC, "-n", "2", *process], {**environment, **more}, LIMIT_S)
-            said = told["out"].split()
-            good = said[:1] == ["right"] and int(said[1]) > 0 if ends_well else told["code"] not in (0, "time limit") and not said
-            row = {"table": "faults", "case": name, "as_expected": good, "code": told["code"], "seconds": told["seconds"], "said": " ".join(said)}
-            failed += not good
-            print(json.dumps({**row, **({} if good else {"error": told["err"]})}), file=file, flush=True)
-            print(row, "" if good else told["err"], flush=True)
+        for row in rows(environment, options.dry):
+            failed += not row["as_expected"]
+            print(json.dumps(row), file=file, flush=True)
+            print(row, flush=True)
     print(f"{failed} failed", flush=True)
     return bool(failed)
 
