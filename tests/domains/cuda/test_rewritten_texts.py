@@ -71,7 +71,7 @@ SHOWN = {
     "product_tile": "matmul", "transpose_tile": "transpose", "shuffle_tree": "dot", "gather_atomics": "sum", "privatise": "histogram",
     "cooperate": "softmax", "swap_axes": "matrix_add", "block": "saxpy", "coarsen": "reverse", "unroll": "convolution", "restrict": "saxpy",
     "fast_math": "softmax", "specialise": "template", "constant_block": "thirds",
-    "local_sum": "textbook", "guard": "textbook",
+    "local_sum": "textbook", "guard": "textbook", "flatten": "matrix_copy", "vectorise": "saxpy", "join_sums": "monte_carlo",
 }  # fmt: skip
 """Technique -> the plain kernel on which its golden text shows it, by the first action that it offers there."""
 

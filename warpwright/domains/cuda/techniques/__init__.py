@@ -6,6 +6,7 @@ from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.techniques import (
     constant_block,
     cooperate,
+    flatten,
     guard,
     launches,
     loops,
@@ -13,8 +14,10 @@ from warpwright.domains.cuda.techniques import (
     qualifiers,
     specialise,
     strided,
+    strided_sums,
     tiles,
     tree,
+    vector,
 )  # fmt: skip
 from warpwright.space import Technique
 
@@ -31,7 +34,10 @@ def techniques(target: str) -> tuple[Technique[Plan], ...]:
         tree.ShuffleTree(),
         strided.GatherAtomics(),
         strided.Privatise(),
+        strided_sums.JoinSums(),
+        vector.Vectorise(),
         cooperate.Cooperate(),
+        flatten.Flatten(),
         launches.Swap(),
         launches.Block(),
         strided.Coarsen(),
