@@ -114,6 +114,8 @@ class Recorded:
                 raise _Other
             outputs = outputs[0]
         self.output: Any = outputs
+        if str(outputs.meta["val"].dtype) != "torch.float32":  # all templates are of float32
+            raise _Other
 
     def number(self, node: Any) -> int:
         """Return which input a node is, unchanged."""

@@ -102,7 +102,7 @@ class FastMath:
 
     name = "fast_math"
     traits = Traits("N")
-    WORDS = re.compile(r"\b(exp2?|exp10|log2?|log10|pow|sin|cos|tanh?|sincos|r?sqrt|fdivide)f?\s*\(|[^/*]/[^/*]")
+    WORDS = re.compile(r"\b(exp2?|exp10|log2?|log10|pow|sin|cos|tanh?|sincos|r?sqrt|fdivide)f?\s*\(|[^/*]/(?![/*]|=?\s*\d+\b(?![.\d]))")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield the action where the text has something to approximate."""
