@@ -260,10 +260,12 @@ def _microseconds(call: Any, target: str) -> float:
     return sorted(times)[len(times) // 2]
 
 
-def probe(paths: Sequence[Path], target: str, options: argparse.Namespace, end: float, beside: Beside | None = None) -> Iterator[dict[str, Any]]:
+def probe(
+    paths: Sequence[Path], target: str, options: argparse.Namespace, end: float, earlier: dict[str, list[str]], beside: Beside | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of every task; every build is begun at once, the likeliest programs of all tasks first."""
     with concurrent.futures.ThreadPoolExecutor(options.builds) as pool:
-        tasks = {path: modules_of(path, target, options.most) for path in paths}
+        tasks = {path: modules_of(path, target, options.most, earlier.get(path.stem)) for path in paths}
         builds: dict[int, concurrent.futures.Future[Any]] = {}
         device = "cuda:0" if target == "cuda" else "cpu"
         for turn in range(max(map(len, tasks.values()))):
@@ -292,13 +294,18 @@ def _built(module: Any, device: str, end: float) -> None:
         module._kernels_on(torch.device(device))
 
 
-def modules_of(path: Path, target: str, most: int) -> dict[tuple[Action, ...], types.ModuleType]:
-    """Return the programs of a task as modules: the text as given, then so many of the likeliest."""
+def modules_of(path: Path, target: str, most: int, winner: Sequence[str] | None = None) -> dict[tuple[Action, ...], types.ModuleType]:
+    """Return the programs of a task as modules: the text as given, then so many of the likeliest, an earlier winner among them."""
     task = domains.describe(path)
     space = prepared_space(task, json.loads(recipes_file(path).read_text()), target)
     listed = dict.fromkeys(one for technique in space.techniques for one in technique.programs)  # type: ignore[attr-defined]
+    recipes_ = list(filter(None, listed))
+    known = tuple(map(Action.parse, winner or ()))
+    if known in recipes_:
+        recipes_.remove(known)
+        recipes_.insert(1, known)
     modules = {}
-    for recipe in [(), *filter(None, listed)][: 1 + most]:
+    for recipe in [(), *recipes_][: 1 + most]:
         module = types.ModuleType("candidate")
         exec(compile(space.candidate(recipe).source.text, path.name, "exec"), module.__dict__)
         modules[recipe] = module
@@ -339,6 +346,20 @@ def main(
     arguments: Sequence[str] | None = None, kernels: Sequence[Plain] = KERNELS, prepared: Path = PREPARED, beside: Beside | None = None
 ) -> int:
     """Run a suite of kernels and write its rows."""
+    options = parsed(arguments, prepared)
+    target = "cpu" if options.dry else options.target
+    chosen = [kernel for kernel in kernels if not options.kernels or kernel.name in options.kernels.split(",")]
+    with tempfile.TemporaryDirectory() as folder:
+        if options.prepare:
+            prepare(write(Path(folder), chosen, target), Path(options.prepared))
+            return 0
+        if not options.out:
+            raise SystemExit("expected --out FOLDER, or --prepare")
+        return run(write(Path(folder), chosen, target), target, options, beside)
+
+
+def parsed(arguments: Sequence[str] | None, prepared: Path = PREPARED) -> argparse.Namespace:
+    """Return the options of a run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--out", help="folder for rows.jsonl")
@@ -352,19 +373,10 @@ def main(
     parser.add_argument("--builds", type=int, default=16, help="builds at once (%(default)s)")
     parser.add_argument("--most", type=int, default=13, help="programs of a kernel that the probe builds and times (%(default)s)")
     parser.add_argument("--kernels", default="", help="only these, by name")
-    parser.add_argument("--winners", type=Path, help="rows.jsonl of an earlier probe, whose winners are verified and timed")
+    parser.add_argument("--winners", type=Path, nargs="+", default=[], help="rows.jsonl of earlier probes, whose winners are tried early, or judged")
     parser.add_argument("--parts", default="probe,audit,timed", help="what is done (%(default)s)")
     parser.add_argument("--dry", action="store_true", help="on the CPU at its small sizes")
-    options = parser.parse_args(arguments)
-    target = "cpu" if options.dry else options.target
-    chosen = [kernel for kernel in kernels if not options.kernels or kernel.name in options.kernels.split(",")]
-    with tempfile.TemporaryDirectory() as folder:
-        if options.prepare:
-            prepare(write(Path(folder), chosen, target), Path(options.prepared))
-            return 0
-        if not options.out:
-            parser.error("expected --out FOLDER, or --prepare")
-        return run(write(Path(folder), chosen, target), target, options, beside)
+    return parser.parse_args(arguments)
 
 
 def run(paths: Sequence[Path], target: str, options: argparse.Namespace, beside: Beside | None = None) -> int:
@@ -384,17 +396,18 @@ def run(paths: Sequence[Path], target: str, options: argparse.Namespace, beside:
             file.write(json.dumps(row, default=str) + "\n")
             file.flush()
 
+        earlier = _earlier(options.winners)
         if "probe" in parts:
-            for row in probe(paths, target, options, began + shares["probe"] * options.seconds, beside):
+            for row in probe(paths, target, options, began + shares["probe"] * options.seconds, earlier, beside):
                 keep(row)
-        earlier = [json.loads(line) for line in options.winners.read_text().splitlines()] if options.winners else []
-        winners = winners_of([*made, *(row for row in earlier if row["table"] == "probe")])
+        winners = {**earlier, **winners_of(made)}
         gains = [float(row["speedup"]) for row in made if row.get("recipe") == winners.get(row["task"]) and "speedup" in row]
         print(f"probe: {len(gains)} kernels, geometric mean {_mean(gains):.2f}x of the text as given", flush=True)
         if "audit" in parts:
             share = shares["audit"] + (shares["probe"] if "probe" in parts else 0.0)
             end = time.time() + began + share * options.seconds - time.monotonic()
-            for row in audit(paths, winners, target, 2 * options.jobs, end):
+            pace = {row["task"]: row.get("us", 0.0) for row in [*made, *_rows(options.winners)] if row["table"] == "probe" and not row.get("recipe")}
+            for row in audit(sorted(paths, key=lambda path: -pace.get(path.stem, 0.0)), winners, target, 2 * options.jobs, end):
                 keep(row)
         for path in paths:  # the winner alone is left for the timer
             if path.stem in winners:
@@ -408,6 +421,18 @@ def run(paths: Sequence[Path], target: str, options: argparse.Namespace, beside:
     timed = [_speedup(row) for row in made if row["table"] == "plain20" and row["status"] == "ok" and row.get("candidates")]
     print(f"timer: {len(timed)} kernels, geometric mean {_mean(timed):.2f}x of the text as given")
     return 0
+
+
+def _earlier(files: Sequence[Path]) -> dict[str, list[str]]:
+    """Return the winners of earlier probes, the last that has a task."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        found |= winners_of([row for row in _rows([file]) if row["table"] == "probe"])
+    return found
+
+
+def _rows(files: Sequence[Path]) -> list[dict[str, Any]]:
+    return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
 
 
 SHARES = {"probe": 0.34, "audit": 0.33, "timed": 0.33}

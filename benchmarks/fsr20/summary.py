@@ -1,8 +1,8 @@
 """The rows of the suite's result from those of its runs: `python -m benchmarks.fsr20.summary RUN... --out benchmarks/results/fsr20_h200`.
 
-A RUN is a folder with the rows of a probe, of the verifier (`audit`) or of the timer (`plain20`); of a kernel that several have, the latest counts. A
-probe's winner is the fastest program that errs at most twice as much as the text as given; what the verifier refused is none. `--first RUN` is the run
-before there were templates, as a table of its own.
+A RUN is a folder with the rows of a probe, of the verifier (`audit`) or of the timer (`plain20`); of a kernel that several have, the latest counts.
+A probe's winner is the fastest program that errs at most twice as much as the text as given. `--first RUN` is the run before there were templates, as
+a table of its own.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ static const int WW_OLS_WIDE = WW_OLS_MOST + 2;
 
 static __global__ void __launch_bounds__(WW_OLS_THREADS, 4)
 ww_ols_gram(const float* __restrict__ x, const float* __restrict__ y, double* __restrict__ parts, int n, int m, int rows_of_block) {
-    __shared__ double rows[WW_OLS_ROWS][WW_OLS_WIDE];
+    __shared__ __align__(16) double rows[WW_OLS_ROWS][WW_OLS_WIDE];
     const int tiles = (m + 3) / 4, whole = tiles * (tiles + 1) / 2, wide = m + 1;
     int a = 0, b = threadIdx.x;  // tile (a, b), a <= b; b == tiles: y's column
     while (a < tiles && b >= tiles - a) b -= tiles - a++;
@@ -34,9 +34,11 @@ ww_ols_gram(const float* __restrict__ x, const float* __restrict__ y, double* __
     const int columns = 4 * tiles;
     for (int first = begin; first < end; first += WW_OLS_ROWS) {
         __syncthreads();
-        for (int at = threadIdx.x; at < WW_OLS_ROWS * columns; at += WW_OLS_THREADS) {
-            const int row = at / columns, column = at % columns;
-            rows[row][column] = first + row < end && column < m ? (double)x[(size_t)(first + row) * m + column] : 0.0;
+#pragma unroll 4
+        for (int row = threadIdx.x / 32; row < WW_OLS_ROWS; row += WW_OLS_THREADS / 32) {
+            for (int column = threadIdx.x % 32; column < columns; column += 32) {
+                rows[row][column] = first + row < end && column < m ? (double)x[(size_t)(first + row) * m + column] : 0.0;
+            }
         }
         for (int row = threadIdx.x; row < WW_OLS_ROWS; row += WW_OLS_THREADS) rows[row][columns] = first + row < end ? (double)y[first + row] : 0.0;
         __syncthreads();

@@ -1,28 +1,30 @@
-// c = a b for row-major float32 matrices a [m, k], b [k, n]: tiles of 128 x 128 outputs, 8 x 8 of them in the registers of a thread.
+// c = a b for row-major float32 matrices a [m, k], b [k, n]: tiles of WW_MM_ROWS x 128 outputs, 8 or 16 x 8 of them in the registers of a thread.
 //
 // While a block computes with one slice of both operands in shared memory the next is on its way to registers, and goes to the other half of shared memory:
-// one barrier a slice. A warp has 32 x 64 outputs, so that four words of 16 bytes serve 64 products. Sums are formed in float32, in the order of k.
+// one barrier a slice. A warp has a quarter of the rows and half of the columns, so that four words of 16 bytes serve 64 products, or six 128. Sums are
+// formed in float32, in the order of k.
 // Least work: 2 * m * n * k operations.
 
-#define WW_MM_STEP 16  // tune: 8 16; columns of a that a slice has
+#define WW_MM_STEP 8    // tune: 8 16; columns of a that a slice has (16 with 128 rows alone: shared memory)
+#define WW_MM_ROWS 128  // tune: 128 256
 
-static const int WW_MM_TILE = 128, WW_MM_THREADS = 256, WW_MM_WIDE = WW_MM_TILE + 4;
+static const int WW_MM_TILE = 128, WW_MM_THREADS = 256, WW_MM_GROUPS = WW_MM_ROWS / 64;  // of four rows that a thread has
 
 template <bool WHOLE>
-static __global__ void __launch_bounds__(WW_MM_THREADS, 2)
+static __global__ void __launch_bounds__(WW_MM_THREADS, 256 / WW_MM_ROWS)
 ww_mm_kernel(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int m, int n, int k) {
-    __shared__ float left[2][WW_MM_STEP][WW_MM_WIDE];
-    __shared__ float right[2][WW_MM_STEP][WW_MM_WIDE];
+    __shared__ float left[2][WW_MM_STEP][WW_MM_ROWS + 4];
+    __shared__ float right[2][WW_MM_STEP][WW_MM_TILE + 4];
     const int t = threadIdx.x, warp = t / 32, lane = t % 32;
-    const int row = warp / 2 * 32 + lane / 8 * 4, column = warp % 2 * 64 + lane % 8 * 4;  // and 16 rows, 32 columns further on
-    const int top = blockIdx.y * WW_MM_TILE, side = blockIdx.x * WW_MM_TILE;
+    const int row = warp / 2 * (WW_MM_ROWS / 4) + lane / 8 * 4, column = warp % 2 * 64 + lane % 8 * 4;  // and 16 rows, 32 columns further on
+    const int top = blockIdx.y * WW_MM_ROWS, side = blockIdx.x * WW_MM_TILE;
     const int a_row = t / (WW_MM_STEP / 4), a_k = t % (WW_MM_STEP / 4) * 4, b_k = t / 32, b_column = t % 32 * 4;
-    const int a_turns = WW_MM_TILE * WW_MM_STEP / 4 / WW_MM_THREADS, b_turns = a_turns;
+    const int a_turns = WW_MM_ROWS * WW_MM_STEP / 4 / WW_MM_THREADS, b_turns = WW_MM_TILE * WW_MM_STEP / 4 / WW_MM_THREADS;
     const int a_next = WW_MM_THREADS / (WW_MM_STEP / 4), b_next = WW_MM_THREADS / 32;
     float4 a_own[a_turns], b_own[b_turns];
-    float sum[8][8];
+    float sum[4 * WW_MM_GROUPS][8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 4 * WW_MM_GROUPS; ++i) {
 #pragma unroll
         for (int j = 0; j < 8; ++j) sum[i][j] = 0.0f;
     }
@@ -58,22 +60,25 @@ ww_mm_kernel(const float* __restrict__ a, const float* __restrict__ b, float* __
         if (slice >= 0) {
 #pragma unroll
             for (int at = 0; at < WW_MM_STEP; ++at) {
-                float rows[8], columns[8];
+                float rows[4 * WW_MM_GROUPS], columns[8];
 #pragma unroll
-                for (int i = 0; i < 2; ++i) {
+                for (int i = 0; i < WW_MM_GROUPS; ++i) {
                     const float4 one = *(const float4*)&left[half][at][row + 16 * i];
-                    const float4 two = *(const float4*)&right[half][at][column + 32 * i];
                     rows[4 * i] = one.x;
                     rows[4 * i + 1] = one.y;
                     rows[4 * i + 2] = one.z;
                     rows[4 * i + 3] = one.w;
+                }
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const float4 two = *(const float4*)&right[half][at][column + 32 * i];
                     columns[4 * i] = two.x;
                     columns[4 * i + 1] = two.y;
                     columns[4 * i + 2] = two.z;
                     columns[4 * i + 3] = two.w;
                 }
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
+                for (int i = 0; i < 4 * WW_MM_GROUPS; ++i) {
 #pragma unroll
                     for (int j = 0; j < 8; ++j) sum[i][j] += rows[i] * columns[j];
                 }
@@ -94,7 +99,7 @@ ww_mm_kernel(const float* __restrict__ a, const float* __restrict__ b, float* __
         __syncthreads();
     }
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 4 * WW_MM_GROUPS; ++i) {
         const int r = top + row + i / 4 * 16 + i % 4;
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
@@ -113,8 +118,8 @@ ww_mm_kernel(const float* __restrict__ a, const float* __restrict__ b, float* __
 
 static void ww_product(const float* a, const float* b, float* c, int m, int n, int k) {
     if (m <= 0 || n <= 0) return;
-    const dim3 grid((n + WW_MM_TILE - 1) / WW_MM_TILE, (m + WW_MM_TILE - 1) / WW_MM_TILE);
-    const bool whole = m % WW_MM_TILE == 0 && n % WW_MM_TILE == 0 && k % WW_MM_STEP == 0 && ((size_t)a | (size_t)b | (size_t)c) % 16 == 0;
+    const dim3 grid((n + WW_MM_TILE - 1) / WW_MM_TILE, (m + WW_MM_ROWS - 1) / WW_MM_ROWS);
+    const bool whole = m % WW_MM_ROWS == 0 && n % WW_MM_TILE == 0 && k % WW_MM_STEP == 0 && ((size_t)a | (size_t)b | (size_t)c) % 16 == 0;
     if (whole) {
         ww_mm_kernel<true><<<grid, WW_MM_THREADS>>>(a, b, c, m, n, k);
     } else {
