@@ -111,6 +111,28 @@ def test_a_grid_is_flat_where_nothing_else_is_known_of_it(change: tuple[str, str
     assert "flatten" in offered(text) and change[0] in text and "flatten" not in offered(text.replace(*change))
 
 
+def strided(loop: str, before: str = "", head: str = "const float* x, float* y, int n") -> str:
+    names = ", ".join(part.split()[-1].lstrip("*") for part in head.split(","))
+    return f'''__global__ void k({head}) {{\n    {before}\n    {loop}\n}}\nextern "C" void run({head}) {{ k<<<64, 128>>>({names}); }}\n'''
+
+
+INDEX = "blockIdx.x * blockDim.x + threadIdx.x"
+LOOP = f"for (int i = {INDEX}; i < n; i += blockDim.x * gridDim.x) {{ y[i] = x[i]; }}"
+
+
+def test_a_grid_stride_loop_is_spread_where_its_turns_are_apart() -> None:
+    assert "spread" in offered(strided(LOOP)) and "spread" in offered(strided(LOOP.replace("i < n", "i < m"), "int m = n - 2;"))
+    for old, new in (
+        ("i < n", "i <= n"), ("i += blockDim.x * gridDim.x", "i += blockDim.x"), (INDEX, "threadIdx.x"), ("i < n", "i < y[0]"),
+        ("y[i] = x[i];", "y[i] = x[i]; n -= 1;"), ("y[i] = x[i];", "if (x[i] < 0) break; y[i] = x[i];"), ("= x[i];", "= x[i] + threadIdx.x;"),
+    ):  # fmt: skip
+        assert "spread" not in offered(strided(LOOP.replace(old, new))), new
+    assert "spread" not in offered(strided(LOOP.replace("y[i] = x[i];", "s += x[i]; y[i] = s;"), "float s = 0;"))
+    made = space(strided(LOOP))
+    first = next(action for action in made.actions(made.start) if action.technique == "spread")
+    assert any(action.technique == "vectorise" for action in made.actions(made.apply(made.start, first)))
+
+
 # --- right at every size ----------------------------------------------------------------------------------------------------------------
 
 WIDE = {

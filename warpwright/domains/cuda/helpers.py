@@ -45,6 +45,9 @@ _HOST = {
     "covered": "static inline bool ww_covered(dim3 grid, dim3 block, long long columns, long long rows) {\n"
     "    return (long long)grid.x * block.x >= columns && (long long)grid.y * block.y >= rows && grid.z * block.z == 1\n"
     "        && columns > 0 && rows > 0 && columns <= 2147483647 / rows;\n}\n",
+    "blocks": "static inline unsigned ww_blocks(long long turns, unsigned block) {\n"
+    "    long long blocks = (turns + block - 1) / block;\n"
+    "    return (unsigned)(blocks < 1 ? 1 : blocks);\n}\n",
     "fewer": "static inline unsigned ww_fewer(long long threads, unsigned block, unsigned each, unsigned most) {\n"
     "    long long blocks = (threads + (long long)block * each - 1) / ((long long)block * each);\n"
     "    return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);\n}\n",

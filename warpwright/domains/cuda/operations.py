@@ -108,7 +108,7 @@ class Recorded:
     def __init__(self, graph: Any) -> None:
         self.nodes: list[Node] = list(graph.graph.nodes)
         self.inputs = [node for node in self.nodes if node.op == "placeholder"]
-        outputs = self.nodes[-1].args[0]
+        outputs: Any = self.nodes[-1].args[0]
         if isinstance(outputs, tuple | list):
             if len(outputs) != 1:
                 raise _Other

@@ -107,8 +107,8 @@ def sums(plan: Plan, name: str) -> Sums:
     before, loop, after = body[:at], body[at], body[at + 1 :]
     assert isinstance(loop, For)
     index = {s.var.key for s in before if isinstance(s, Declare) and s.init is not None and shape.axis_of(s.init) == "x"}
-    strides = {s.var.name for s in before if isinstance(s, Declare) and s.init is not None and _is_stride(s.init)}
-    counter = _counter(loop, index, strides)
+    strides = {s.var.name for s in before if isinstance(s, Declare) and s.init is not None and is_stride(s.init)}
+    counter = counter_of(loop, index, strides)
     _expect_plain(unit, before, loop, index, counter)
     parameters = {var.key for var in function.parameters} - shape.changed_by(body)
     zeros = {s.var.key: s.var for s in before if isinstance(s, Declare) and s.init is not None and re.fullmatch(r"0(\.0*)?f?", ir.text_of(s.init))}
@@ -120,12 +120,13 @@ def sums(plan: Plan, name: str) -> Sums:
     return Sums(unit, function, before, loop, counter, shares)
 
 
-def _is_stride(expr: Expr) -> bool:
+def is_stride(expr: Expr) -> bool:
+    """Is an expression the number of threads along x?"""
     text = re.sub(r"[\s()]|\blonglong\b|\blong\b|\bint\b|\bsize_t\b", "", ir.text_of(expr))
     return text in ("gridDim.x*blockDim.x", "blockDim.x*gridDim.x")
 
 
-def _counter(loop: For, index: set[int], strides: set[str]) -> ir.Var:
+def counter_of(loop: For, index: set[int], strides: set[str]) -> ir.Var:
     """Return what a loop counts with, from the thread's index by all threads of the grid; raise NotApplicable for another loop."""
     first = loop.init[0] if len(loop.init) == 1 else None
     step = ir.bare(loop.step) if loop.step is not None else None
@@ -134,7 +135,7 @@ def _counter(loop: For, index: set[int], strides: set[str]) -> ir.Var:
     start = ir.bare(first.init)
     expect((start.kind == "name" and start.var in index) or shape.axis_of(first.init) == "x", "a loop that begins at the thread's index")
     by = step.children[1]
-    expect(ir.bare(step.children[0]).var == first.var.key and (_is_stride(by) or ir.text_of(ir.bare(by)) in strides), "a step over all threads")
+    expect(ir.bare(step.children[0]).var == first.var.key and (is_stride(by) or ir.text_of(ir.bare(by)) in strides), "a step over all threads")
     return first.var
 
 
@@ -142,7 +143,7 @@ def _expect_plain(unit: Unit, before: tuple[Stmt, ...], loop: For, index: set[in
     """Threads know themselves by the loop's counter alone, and nothing but sums leaves the loop."""
     depends = shape.closure((*before, loop), {counter.key})
     below(loop.cond, counter.key, depends)
-    used = [s for s in before if isinstance(s, Declare) and s.var.key not in index and not (s.init is not None and _is_stride(s.init))]
+    used = [s for s in before if isinstance(s, Declare) and s.var.key not in index and not (s.init is not None and is_stride(s.init))]
     expect(all(isinstance(s, Declare) and s.var.space == "local" and (s.init is None or ir.is_quiet(s.init)) for s in before), "plain declarations")
     for expr in ir.expressions((*used, *loop.body)):
         asks = expr.kind == "name" and (expr.var in index or (expr.var is None and expr.name in shape.THREAD_WORDS))
