@@ -1,8 +1,8 @@
 """The rows of the suite's result from those of its runs: `python -m benchmarks.fsr20.summary RUN... --out benchmarks/results/fsr20_h200`.
 
 A RUN is a folder with the rows of a probe, of the verifier (`audit`) or of the timer (`plain20`); of a kernel that several have, the latest counts.
-A probe's winner is the fastest program that errs at most twice as much as the text as given. `--first RUN` is the run before there were templates, as
-a table of its own.
+A probe's winner is the fastest program that errs at most twice as much as the text as given. `--first ROWS` is the run before there were templates,
+as a table of its own.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from benchmarks.cuda import plain20
 Row = Mapping[str, Any]
 
 
-def rows_of(folder: Path) -> list[dict[str, Any]]:
+def rows_of(file: Path) -> list[dict[str, Any]]:
     """Return what a run printed."""
-    return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def probes(runs: Sequence[Sequence[Row]]) -> dict[str, list[Row]]:
@@ -82,19 +82,19 @@ def headline(kernels: Sequence[Row]) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write rows.jsonl."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--first", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    runs = [rows_of(folder) for folder in options.runs]
+    runs = [rows_of(folder / "rows.jsonl") for folder in options.runs]
     kernels = [kernel_row(name, timed, runs) for name, timed in sorted(probes(runs).items())]
-    made: list[dict[str, Any]] = [headline(kernels), *kernels]
+    made: list[dict[str, Any]] = [headline(kernels), *kernels] if kernels else []
     if options.first:
         first = [rows_of(options.first)]
         made += [{**kernel_row(name, timed, first), "table": "first"} for name, timed in sorted(probes(first).items())]
     (options.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
-    print(json.dumps(made[0]))
+    print(json.dumps(made[:1]))
     return 0
 
 
