@@ -30,10 +30,7 @@ SOON_SECONDS = 0.05
 def begin(bench: Workbench, candidates: Sequence[Candidate], regime: str, both: bool) -> Ahead:
     """Start the trusted processes of a task beside whatever comes next; `candidates` are its baselines."""
     bench = replace(bench, tell=silent)
-    spare = bench.place != "cpu" and (os.cpu_count() or 1) >= SPARE_CORES
-    slow = building.compiled(bench, candidates) if spare and not bench.task.option("backward") else []
-    compiling = Precompiling(bench, slow) if slow else None
-    counting = building.Counting(bench) if spare else None
+    compiling, counting = _beside(bench, candidates)
 
     def start() -> Trusted:
         trusted = building.start(bench, candidates, regime, both)
@@ -46,6 +43,18 @@ def begin(bench: Workbench, candidates: Sequence[Candidate], regime: str, both: 
         return trusted
 
     return Ahead(start, compiling)
+
+
+def join(bench: Workbench, trusted: Trusted, candidates: Sequence[Candidate]) -> None:
+    """Have what the first right program waits for begin beside the judging: a compilation of `candidates`, the baselines, and a count of the work."""
+    trusted.compiling, trusted.counting = _beside(bench, candidates)
+
+
+def _beside(bench: Workbench, candidates: Sequence[Candidate]) -> tuple[Precompiling | None, building.Counting | None]:
+    """Start what needs processes of its own alone, where there are cores to spare."""
+    spare = bench.place != "cpu" and (os.cpu_count() or 1) >= SPARE_CORES
+    slow = building.compiled(bench, candidates) if spare and not bench.task.option("backward") else []
+    return Precompiling(bench, slow) if slow else None, building.Counting(bench) if spare else None
 
 
 class Ahead(threading.Thread):

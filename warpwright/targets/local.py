@@ -23,7 +23,7 @@ from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measur
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Measuring
 from warpwright.targets import pair
-from warpwright.targets.ahead import Ahead, begin
+from warpwright.targets.ahead import Ahead, begin, join
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.building import add_baselines, start
 from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
@@ -62,9 +62,12 @@ class LocalEvaluator:
         measuring = measuring or Measuring()
         self._regime = regimes.declared(measuring.regime, device)
         self.versions: Mapping[str, str] = {**versions(device), "regime": self._regime} if self._regime != "single" else versions(device)
+        if measuring.warm_up_seconds != Limits.warm_up_seconds:  # a program that was given up is no answer under another limit
+            self.versions = {**self.versions, "warm_up_seconds": f"{measuring.warm_up_seconds:g}"}
         place = "cuda:0" if device == "cuda" else device
         folder = folder or native.cache_folder()
-        self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder, measuring.deadline, measuring.tell)
+        limits = limits or Limits(warm_up_seconds=measuring.warm_up_seconds)
+        self._bench = Workbench(task, place, limits, lock or DeviceLock(place), folder, measuring.deadline, measuring.tell)
         self._measuring = measuring
         self._random = random.Random(self._measuring.seed)
         self._trusted: Trusted | None = None
@@ -145,7 +148,11 @@ class LocalEvaluator:
             self.close()
         if self._trusted is None:
             self._bench.tell("the original, in float64")
-            self._trusted = self._begun() or trust(lambda: start(self._bench, self.baselines(), self._regime, self._both))
+            self._trusted = self._begun()
+        if self._trusted is None:
+            self._trusted = trust(lambda: start(self._bench, self.baselines(), self._regime, self._both))
+            if self._bench.deadline is None and not self._trusted.unscored:
+                join(self._bench, self._trusted, self.baselines())
         return self._trusted
 
     def _begun(self) -> Trusted | None:

@@ -126,6 +126,10 @@ class Compiling(Protocol):
         """Wait until it is over, at most so long."""
         ...
 
+    def close(self) -> None:
+        """End it."""
+        ...
+
 
 @dataclass
 class Trusted:
@@ -270,6 +274,8 @@ class Trusted:
 
     def close(self) -> None:
         """End them."""
+        if self.compiling is not None:
+            self.compiling.close()
         self.judge.close()
         if self.worker is not None:
             self.worker.close()
