@@ -64,13 +64,20 @@ save which takes tens of seconds to build."""
 def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
     """Return `recipe` with the schedules that no baseline has and that take most of an estimate away which is launches: small models gain nothing
     from rewrites alone, and a short budget ends before rung 5. One that takes tens of seconds to build only where there is no other, and where it
-    saves enough."""
+    saves enough. What is known to go with one goes with it at once, where the estimate agrees."""
     schedules = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality == "S"]
     own = [longer for longer in schedules if not moves.space.traits(longer[-1]).baseline(longer[-1])]
     plain = moves.estimate(recipe)
     bound = [longer for longer in own if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
     soon = [longer for longer in bound if not moves.space.traits(longer[-1]).slow_to_build(longer[-1])]
-    return soon or [longer for longer in bound if moves.estimate(longer) <= plain - WORTH_BUILDING]
+    return [_with_its_best(moves, longer) for longer in soon] or [longer for longer in bound if moves.estimate(longer) <= plain - WORTH_BUILDING]
+
+
+def _with_its_best(moves: Moves, recipe: Recipe) -> Recipe:
+    """Return the recipe, or with one of the actions that gain together with its last one, if that is estimated to be faster by what can be told."""
+    longer = [(*recipe, more) for more in moves.space.traits(recipe[-1]).best_with]
+    best = min((one for one in longer if moves.legal(one)), key=moves.estimate, default=recipe)
+    return best if 0 < moves.estimate(best) * moves.space.resolution < moves.estimate(recipe) else recipe
 
 
 def _plain(moves: Moves) -> Recipe:
@@ -90,6 +97,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     """Rungs 5 and 6."""
     scheduled = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality in "SN"]
     scheduled += [pair for start in distinct([recipe, _plain(moves)]) for pair in _pairs(moves, start)]
+    scheduled = [longer for longer in distinct(scheduled) if longer not in moves.known]  # `recipe` is the best of those
     scheduled.sort(key=lambda longer: (_expense(moves.space, longer, recipe), moves.estimate(longer)))  # stable
     records = yield from moves.ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > moves.space.resolution * speedup]
