@@ -102,6 +102,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     """Rungs 5 and 6."""
     scheduled = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality in "SN"]
     scheduled += [pair for start in distinct([recipe, _plain(moves)]) for pair in _pairs(moves, start)]
+    scheduled = [longer for longer in distinct(scheduled) if longer not in moves.known]  # `recipe` is the best of those
     scheduled.sort(key=lambda longer: (_expense(moves.space, longer, recipe), moves.estimate(longer)))  # stable
     records = yield from moves.ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > moves.space.resolution * speedup]

@@ -1,7 +1,7 @@
 """The index structures of a graph, on its device: edges sorted by relation and destination, unique pairs, and maps between the domains.
 
 Building reads the device once (the two numbers of pairs); nothing afterwards waits for it. Everything but the sort by relation and destination is
-made when it is first asked for and kept. On a GPU edges are sorted by counting where there are few keys (build/counting.py). `of` keeps indices by the identity and version of the edge tensors.
+made when it is first asked for and kept. On a GPU edges are sorted by counting where there are few keys (sorting/counting.py). `of` keeps indices by the identity and version of the edge tensors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from warpwright.domains.rgnn.build import counting
+from warpwright.domains.rgnn.sorting import counting
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.errors import UsageError
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from warpwright.domains.rgnn.build import counting
+from warpwright.domains.rgnn.sorting import counting
 from warpwright.domains.rgnn.index import LONGEST, Index
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from domains.rgnn.layers import edges
 
-from warpwright.domains.rgnn.build import counting
+from warpwright.domains.rgnn.sorting import counting
 from warpwright.domains.rgnn.emit.tiles import _chunks, _tiles
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
