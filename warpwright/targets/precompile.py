@@ -9,7 +9,7 @@ import copy
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,19 +25,23 @@ MEMORY_SHARE = 0.25
 def main() -> None:
     """Compile one after another. What fails here is left to whoever builds the baseline."""
     order = json.load(sys.stdin)
+    compile_programs(from_json(Task, order["task"]), order["place"], Path(order["builds"]), order["programs"])
+
+
+def compile_programs(task: Task, place: str, builds: Path, programs: Mapping[str, str]) -> None:
+    """Compile the programs, whose texts stand by their keys, and note how long each took in the folder `builds`."""
     import torch
 
     from warpwright.tasks import taskfile
 
-    task, place = from_json(Task, order["task"]), order["place"]
     if place != "cpu":
         torch.cuda.set_per_process_memory_fraction(MEMORY_SHARE, torch.device(place))
     reference = taskfile.load(task)
     inputs = reference.make_inputs(0, place)
-    for key, text in order["programs"].items():
+    for key, text in programs.items():
         began = time.monotonic()
         _compile(reference, f"{task.key}_{key}", text, place, inputs)
-        _note(Path(order["builds"]), key, time.monotonic() - began)
+        _note(builds, key, time.monotonic() - began)
 
 
 def _compile(reference: Reference, name: str, text: str, place: str, inputs: Sequence[Any]) -> None:
