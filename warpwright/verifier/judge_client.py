@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -88,6 +89,8 @@ class Judge:
         self.secret = int.from_bytes(os.urandom(8)) if secret is None else secret
         self._random = random.Random(self.secret ^ 0x5DEECE66D)
         self.worker = Worker("judge", device, limits)
+        self.turn = threading.RLock()
+        """Held for a request; by one of several threads also from a shipment until it is taken, for the others' shipments would replace it."""
         self.warm_up = Case("nominal", self._random.randrange(SEEDS))
         self._cases: tuple[Case, ...] | None = None
         self._certificate: Certificate | None = None
@@ -123,7 +126,8 @@ class Judge:
 
     def _request(self, op: str, timeout: float | None, fields: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self.worker.request(op, timeout=timeout or self.worker.limits.build_seconds, **fields)
+            with self.turn:
+                return self.worker.request(op, timeout=timeout or self.worker.limits.build_seconds, **fields)
         except (WorkerDied, WorkerTimeout, WorkerProtocol) as error:
             raise JudgeFailed(f"the judge did not answer {op!r}: {error}", self.worker.log()[-500:]) from error
 
