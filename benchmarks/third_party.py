@@ -38,18 +38,12 @@ import torch
 from torch import nn
 
 from benchmarks.timing import phases
-from warpwright import native
-from warpwright.base import Budget, Candidate
+from warpwright.base import Budget
 from warpwright.domains import graph
 from warpwright.domains.graph import results
 from warpwright.errors import WarpwrightError
-from warpwright.run import Settings
-from warpwright.targets import precompile
-from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.tasks import saved_module, taskfile
 from warpwright.timing import facts
-from warpwright.workers.isolation import can_change_user
-from warpwright.workers.sandbox import trusted_caches
 
 TECHNIQUES = (
     "remove_dead", "identity", "unused_indices", "merge_clamps", "scalar_into_linear", "bias_into_linear", "fold_batch_norm", "fold_parameters",
@@ -251,8 +245,6 @@ class Conditions:
     """Of wall time for all; no model is begun that would not be done by then."""
     logs: str = ""
     """A folder for what each printed, and where its time went."""
-    place: str = ""
-    """A folder for the tasks, where all processes find them; empty: one for each model."""
     together: bool = False
     """One process takes several models, one after another, as a session does: packages and the server that forks its workers are loaded before."""
 
@@ -265,8 +257,7 @@ class Conditions:
     def arguments(self) -> list[str]:
         """Those of the command for one model."""
         chosen = ["--budget", self.budget, "--device", self.device]
-        given = {"--baselines": self.baselines, "--place": self.place}
-        chosen += [part for name, value in given.items() if value for part in (name, value)]
+        chosen += ["--baselines", self.baselines] if self.baselines else []
         return [*chosen, *(["--trace"] if self.logs else []), *(["--together"] if self.together else [])]
 
 
@@ -298,7 +289,6 @@ def _timed(name: str, conditions: Conditions) -> dict[str, Any]:
     try:
         result = warpwright.optimize(
             model, **arguments, budget=budget, target=conditions.device, calibrate=True, progress=False, again=True, baselines=chosen,
-            out=Path(conditions.place, name) if conditions.place else None,
         )  # fmt: skip
     except Exception as error:  # of whatever kind: the others go on
         traceback.print_exc()
@@ -369,7 +359,12 @@ class Session:
         began = self._said.stat().st_size
         most = 5 * self.conditions.each + 60.0 if self.conditions.device == "cpu" else 2 * self.conditions.each  # on a machine that does other things
         killed = threading.Event()
-        late = threading.Timer(most, lambda: (killed.set(), self._process.kill()))
+
+        def kill() -> None:
+            killed.set()
+            self._process.kill()
+
+        late = threading.Timer(most, kill)
         late.start()
         try:
             self._process.stdin.write(f"{name}\n")
@@ -416,62 +411,6 @@ def _load_packages() -> None:
     began = time.monotonic()
     fork_server.the_fork_server(preload)
     print(f"the fork server was ready after {time.monotonic() - began:.1f} s", file=sys.stderr)
-
-
-def prepare(names: list[str], conditions: Conditions, jobs: int) -> None:
-    """Have torch.compile compile each model as it is, so that the baselines find their kernels in torch's cache: 30 s are too short for it.
-
-    In processes that are forked once the packages are imported; as many as `jobs` at once.
-    """
-    began = time.monotonic()
-    torch.set_num_threads(1)  # threads of OpenMP do not survive a fork
-    os.environ.update(trusted_caches(can_change_user()))
-    running: dict[int, str] = {}
-
-    def end_one() -> None:
-        pid, status = os.wait()
-        print(f"# {time.monotonic() - began:6.1f} s: {running.pop(pid)} compiled{f', exit code {status >> 8}' if status else ''}", flush=True)
-
-    for name in names:
-        with contextlib.suppress(Exception):
-            order = _order(name, conditions)
-            while len(running) >= jobs:
-                end_one()
-            pid = os.fork()
-            if not pid:
-                _compile_here(name, order, conditions)
-            running[pid] = name
-    while running:
-        end_one()
-
-
-def _order(name: str, conditions: Conditions) -> tuple[Any, dict[str, str]]:
-    """Return the task of a model, where `optimize` will write it too, and the texts of what torch.compile is to compile."""
-    torch.manual_seed(0)
-    model, inputs = MODELS[name]()
-    keywords, given = (inputs, ()) if isinstance(inputs, Mapping) else ({}, inputs)
-    folder = Path(conditions.place, name)
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{type(model).__name__}.pt"
-    saved_module.write(model.eval(), given, file, keywords)
-    task = Settings(conditions.device, options=(("calibrate", True),)).describe(file)
-    place = "cuda:0" if conditions.device == "cuda" else conditions.device
-    sources = baseline_sources(taskfile.source_text(task), place, ("compile",))
-    return task, {Candidate(source, conditions.device).key: source.text for source in sources.values()}
-
-
-def _compile_here(name: str, order: tuple[Any, dict[str, str]], conditions: Conditions) -> None:
-    """Compile in this process, which is a fork, and end it."""
-    code = 1
-    try:
-        place = "cuda:0" if conditions.device == "cuda" else conditions.device
-        precompile.compile_programs(order[0], place, native.cache_folder() / "builds", order[1])
-        code = 0
-    except BaseException:
-        if conditions.logs not in ("", "-"):
-            _log(f"{name}.compile", conditions, traceback.format_exc())
-    finally:
-        os._exit(code)
 
 
 def _log(name: str, conditions: Conditions, said: str) -> None:
@@ -529,15 +468,12 @@ def main() -> None:
     parser.add_argument("--trace", action="store_true", help="write where the time of each model went into logs/ beside the rows")
     parser.add_argument("--limit", type=int, default=len(MODELS), help="no more models than this")
     parser.add_argument("--together", action="store_true", help="a job takes its models in one process, with packages and fork server loaded before")
-    parser.add_argument("--prepare", type=int, default=0, metavar="JOBS", help="first have torch.compile compile each model, so many at once")
-    parser.add_argument("--place", default="", help="a folder for the tasks")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     logs = str(options.out.absolute().parent / "logs") if options.trace and options.out is not None else "-" if options.trace else ""
     if options.budget:
-        place = os.path.abspath(options.place) if options.place else tempfile.mkdtemp() if options.prepare else ""
         conditions = Conditions(
-            options.budget, options.device, options.baselines, options.jobs, 60 * options.minutes, logs, place, options.together
+            options.budget, options.device, options.baselines, options.jobs, 60 * options.minutes, logs, options.together
         )
     if options.serve:
         serve(conditions)
@@ -545,8 +481,6 @@ def main() -> None:
     if options.budget:
         print("| model | verdict | vs best | interval | vs eager | s | reason |\n| --- | --- | --- | --- | --- | --- | --- |")
         names = (options.names or list(MODELS))[: options.limit]
-        if options.prepare:
-            prepare(names, conditions, options.prepare)
         print_timed(names, conditions, options.out)
         return
     logging.disable(logging.WARNING)
