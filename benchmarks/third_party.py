@@ -251,7 +251,7 @@ class Conditions:
     @property
     def each(self) -> float:
         """Seconds of one model, its packages' imports with it."""
-        return (Budget.parse(self.budget).seconds or 60.0) + IMPORT_SECONDS
+        return (Budget.parse(self.budget).seconds or 60.0) + (SOON_SECONDS if self.together else IMPORT_SECONDS)
 
     @property
     def arguments(self) -> list[str]:
@@ -261,7 +261,7 @@ class Conditions:
         return [*chosen, *(["--trace"] if self.logs else []), *(["--together"] if self.together else [])]
 
 
-IMPORT_SECONDS = 15.0
+IMPORT_SECONDS, SOON_SECONDS = 15.0, 2.0
 
 
 def timed(name: str, conditions: Conditions) -> dict[str, Any]:
