@@ -53,9 +53,9 @@ READS: Mapping[str, str] = {opcode: group for group, opcodes in _READS.items() f
 nothing: with one wait of an S2R dropped, which overwrote the address of an LDGSTS before it, an H200 went astray."""
 
 SPACING: Mapping[str, int] = {"lsu": 4, "MUFU": 8, "LDC": 8, "S2UR": 8}
-"""Cycles between two operations of one pipe. In sixty-four cubins no two of memory come closer than 4 (2,800 pairs), 256 of 262 MUFU 8 (3 on sm_120:
-learnt/). The hardware takes closer ones, but late: the later one sets its scoreboard when the pipe has room, and a wait two cycles after its issue comes
-too early."""
+"""Cycles between two operations of one pipe. In sixty-four cubins no two of memory come closer than 4 (2,800 pairs), 256 of 262 MUFU 8 (3 on
+sm_120: learnt/). The hardware takes closer ones, but late: the later one sets its scoreboard when the pipe has room, and a wait two cycles after its
+issue comes too early."""
 
 _PIPED = "LDG STG LDS STS LDSM STSM LDL STL LD ST LDGSTS SHFL ATOM ATOMG ATOMS RED REDG"
 
