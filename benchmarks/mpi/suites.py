@@ -84,7 +84,7 @@ def programs(folder: Path, python: Path) -> Iterator[dict[str, Any]]:
         Path(room, "mtest_mpix.h").write_text("")
         build = [compiler, "-w", "-O0", f"-I{room}", f"-I{folder}/include", f"-I{folder}/dtpools/include"]
         common = []
-        for name in ("mtest", "mtest_common", "mtest_thread"):
+        for name in ("mtest", "mtest_common", "mtest_thread", "dtypes"):
             common.append(f"{room}/{name}.o")
             told = run([*build, "-c", f"{folder}/util/{name}.c", "-o", common[-1]], environment())
             if told["code"]:
