@@ -31,6 +31,7 @@ class Operate:
     python: str
     """The task file."""
     task: str
+    target: str = "cuda"
 
     name = "operate"
     traits = Traits("S", tried_first=True)
@@ -47,11 +48,13 @@ class Operate:
             self.apply(plan, Action(self.name, call.entry, (("template", operation.template),)))
         except NotApplicable:
             return
-        yield Action(self.name, call.entry, (("template", operation.template),))
+        templates = (operation.template, *(OF_TENSOR_CORES.get(operation.template, ()) if self.target == "cuda" else ()))
+        yield from (Action(self.name, call.entry, (("template", template),)) for template in templates)
         fixed = _fixed(operation)
-        for parameter, (_, *others) in device.parameters(operation.template).items():
-            for value in others if parameter not in fixed else ():
-                yield Action(self.name, call.entry, (("template", operation.template), (parameter.removeprefix("WW_"), value)))
+        for template in templates:
+            for parameter, (_, *others) in device.parameters(template).items():
+                for value in others if parameter not in fixed else ():
+                    yield Action(self.name, call.entry, (("template", template), (parameter.removeprefix("WW_"), value)))
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with the template, and an entry that calls it."""
@@ -60,12 +63,14 @@ class Operate:
         assert known is not None
         operation, call = known
         given = dict(action.params)
-        expect(given.pop("template", "") == operation.template and action.at == call.entry, f"the template {operation.template} in {call.entry}")
+        name = str(given.pop("template", ""))
+        legal = name in (operation.template, *OF_TENSOR_CORES.get(operation.template, ()))
+        expect(legal and action.at == call.entry, f"the template {operation.template} in {call.entry}")
         values = {f"WW_{name}": int(value) for name, value in given.items()}
         expect(not values.keys() & _fixed(operation).keys(), "parameters that the operation leaves open")
-        template = device.text(operation.template, {**_fixed(operation), **values})
+        template = device.text(name, {**_fixed(operation), **values})
         text = unit.read(plan.text).changed([])  # without macros, whose names the template might have
-        text = _with_call(text, call, CALLS[operation.template](operation, _names(text, operation, call)))
+        text = _with_call(text, call, CALLS[name](operation, _names(text, operation, call)))
         return replace(plan, text=f"{template}\n{text}", done=(*plan.done, f"{self.name} {action.at}"))
 
 
@@ -149,8 +154,16 @@ def _plain(function: str, *sizes: str) -> Callable[[Operation, Mapping[str, str]
     return written
 
 
+OF_TENSOR_CORES: Mapping[str, tuple[str, ...]] = {"product": ("product_tf32",)}
+"""Template -> others of the same operation, for GPUs alone: translated, their fragments take minutes to build."""
+
 CALLS: Mapping[str, Callable[[Operation, Mapping[str, str]], str]] = {
-    "prefix_sum": _plain("ww_prefix_sum", "n"), "radix_sort": _plain("ww_sort", "n"), "top_k": _plain("ww_top", "n", "k"),
-    "product": _plain("ww_product", "m", "n", "k"), "normal_equations": _plain("ww_least_squares", "n", "m"), "attention": _attention,
-}  # fmt: skip
+    "prefix_sum": _plain("ww_prefix_sum", "n"),
+    "radix_sort": _plain("ww_sort", "n"),
+    "top_k": _plain("ww_top", "n", "k"),
+    "product": _plain("ww_product", "m", "n", "k"),
+    "product_tf32": _plain("ww_product_tf32", "m", "n", "k"),
+    "normal_equations": _plain("ww_least_squares", "n", "m"),
+    "attention": _attention,
+}
 """Template -> the statement that calls it."""
