@@ -2,6 +2,7 @@
 
     python -m benchmarks.kernelbench.run --kernelbench ~/KernelBench --levels 1,2 --gpus 4 --minutes 9 --out results
     python -m benchmarks.kernelbench.run --kernelbench ~/KernelBench --levels 1,2 --gpus 0 --scale 0.001 --budget 20s --out results
+    python -m benchmarks.kernelbench.run --kernelbench ~/KernelBench --only 1:1,2:53 --budget "60s,2 proposals" --minutes 2 --out results
 
 KernelBench is given by path: the folder that holds level1/, level2/ ... (or its parent, the repository). Phases:
 
@@ -38,8 +39,8 @@ from typing import Any
 
 from warpwright import bench, native
 from warpwright.archive import Archive
-from warpwright.base import Task
-from warpwright.errors import TaskError
+from warpwright.base import Budget, Task
+from warpwright.errors import TaskError, UsageError
 from warpwright.jobs.local import run_job
 from warpwright.reports import summary
 from warpwright.run import kind_of_machine
@@ -136,6 +137,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--kernelbench", required=True, help="the repository, or its folder of levels")
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
+    parser.add_argument("--only", default="", help="level:number pairs: these tasks alone")
     parser.add_argument("--first", default="", help="level:number pairs that run before the others, such as 2:14,2:18")
     parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")
     parser.add_argument("--jobs-per-gpu", type=int, default=3)
@@ -150,13 +152,18 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", default="results")
     parser.add_argument("--cache", default=str(Path(tempfile.gettempdir()) / "warpwright_inductor"))
     parser.add_argument("--search", default="ladder")
-    parser.add_argument("--budget", default="45s")
+    parser.add_argument("--budget", default="45s", help="of one task's search, such as 45s or '200s,5 proposals'")
     parser.add_argument("--baselines", default="", help="comma-separated; empty: those of the device")
     parser.add_argument("--timing-seconds", type=float, default=5.0, help="limit for timing one candidate")
     parser.add_argument("--precision", default="strict")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--title", default="KernelBench")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    try:
+        Budget.parse(options.budget)  # here, and not in every task
+    except UsageError as error:
+        parser.error(str(error))
+    return options
 
 
 def _say(text: str) -> None:
@@ -177,6 +184,8 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     machine = kind_of_machine(device)
     folders = [root / f"level{level}" for level in options.levels.split(",")]
     files = [file for folder in folders for file in bench.find_tasks([folder], options.tasks)]
+    only = list(filter(None, options.only.split(",")))
+    files = [file for file in files if not only or _pair(file[0]) in only]
     return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
 
 
@@ -199,9 +208,14 @@ def _sized(jobs: Sequence[bench.Job], first: Sequence[str] = ()) -> list[Waiting
 
 def _place(path: str, first: Sequence[str]) -> int:
     """Return a number that is the larger the sooner a task shall run: level:number pairs in `first` come first, in their order."""
-    file = Path(path)
-    name = f"{file.parent.name.removeprefix('level')}:{file.stem.partition('_')[0]}"
+    name = _pair(path)
     return len(first) - first.index(name) if name in first else 0
+
+
+def _pair(path: str) -> str:
+    """Return a file's level:number pair."""
+    file = Path(path)
+    return f"{file.parent.name.removeprefix('level')}:{file.stem.partition('_')[0]}"
 
 
 def _devices(options: argparse.Namespace) -> list[Device]:

@@ -83,6 +83,17 @@ def test_what_is_to_run_first_does() -> None:
     assert sorted(paths, key=lambda path: kernelbench._place(path, ["2:3", "2:14"]), reverse=True) == [paths[2], paths[1], paths[0]]
 
 
+def test_a_wrong_budget_is_refused_before_anything_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        kernelbench._options(["--kernelbench", "kb", "--budget", "60s,6"])
+    assert "'6 proposals'" in capsys.readouterr().err
+    assert kernelbench._options(["--kernelbench", "kb", "--budget", "60s,6 proposals"]).budget == "60s,6 proposals"
+
+
+def test_the_pair_of_a_file() -> None:
+    assert kernelbench._pair("kb/level2/14_gemm.py") == "2:14"
+
+
 @pytest.mark.slow
 def test_a_run_on_the_cpu_writes_its_results_and_resumes(tmp_path: Path) -> None:
     for name in ("level1/2_relu.py", "level1/10_broken.py"):

@@ -7,7 +7,10 @@ reason, but is not what candidates are measured against.
 from __future__ import annotations
 
 import math
+import os
 import random
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -36,6 +39,12 @@ class TrustedFailed(WarpwrightError):
 HARNESS_ERRORS = (TrustedFailed, verify.JudgeFailed)
 """What says nothing of the candidate at hand."""
 
+END_SECONDS = 2.0
+"""For a thread to see that its worker has ended."""
+
+SPARE_CORES = 4
+"""With as many cores, one that compiles is not missed by those who verify and time on a GPU."""
+
 AUTOTUNING = ("max-autotune", "autotune(", "cudnn.benchmark")
 """In a program's text: its build tries kernels out on the device."""
 
@@ -53,6 +62,16 @@ class Workbench:
     """Where measured peaks are kept."""
     deadline: Deadline | None = None
     tell: Tell = silent
+
+    @property
+    def has_free_cores(self) -> bool:
+        """Is the device another one than the host's cores, and are there some to spare?"""
+        return self.place != "cpu" and (os.cpu_count() or 1) >= SPARE_CORES
+
+    @property
+    def hurries(self) -> bool:
+        """Is as much done at once as the machine can, because there is a deadline and it can?"""
+        return self.deadline is not None and self.has_free_cores
 
     @property
     def left(self) -> float:
@@ -119,6 +138,10 @@ class Trusted:
     baselines: dict[str, Baseline]
     worker: Worker | None = None
     """That of the baselines, once they are built."""
+    aside: list[Worker] = field(default_factory=list)
+    """Those of baselines that are compiled beside the rest, one each."""
+    threads: list[threading.Thread] = field(default_factory=list)
+    """Who compiles there."""
     ready: bool = False
     """Are the baselines built, verified and timed?"""
     unscored: str = ""
@@ -145,7 +168,13 @@ class Trusted:
     @property
     def alive(self) -> bool:
         """Do they all run?"""
-        return self.judge.worker.alive and (self.worker is None or self.worker.alive)
+        return self.judge.worker.alive and all(worker.alive for worker in self.workers)
+
+    @property
+    def workers(self) -> list[Worker]:
+        """Those of the baselines; of one that did not survive its build there is none."""
+        held = [baseline.program.worker for baseline in self.baselines.values() if baseline.program is not None]
+        return [*([self.worker] if self.worker is not None else []), *(worker for worker in self.aside if worker in held)]
 
     @property
     def timings(self) -> Mapping[str, Timing]:
@@ -236,14 +265,19 @@ class Trusted:
         """Have them let go of what the last call left: on a GPU, the next candidate may need the memory."""
         if self.judge.device != "cpu":
             self.judge.forget()
-            if self.worker is not None:
-                trust(self.worker.release_memory)
+            for worker in self.workers:
+                trust(worker.release_memory)
 
     def close(self) -> None:
         """End them."""
+        if any(thread.is_alive() for thread in self.threads):
+            for worker in self.aside:
+                worker.signal(signal.SIGKILL)
+            for thread in self.threads:
+                thread.join(END_SECONDS)
         self.judge.close()
-        if self.worker is not None:
-            self.worker.close()
+        for worker in filter(None, [self.worker, *self.aside]):
+            worker.close()
 
 
 class TrustedProgram(timed.TimedProgram):

@@ -111,6 +111,12 @@ __device__ __forceinline__ float vmin(float a, float b) { return b != b ? b : a 
 __device__ __forceinline__ float vclamp(float x, float low, float high) { x = x < low ? low : x; return x > high ? high : x; }
 __device__ __forceinline__ float vsign(float x) { return x > 0.f ? 1.f : x < 0.f ? -1.f : 0.f; }  // NaN gives 0, as torch.sign has it
 
+// How many elements of a pool's window at output `o` lie inside.
+__device__ __forceinline__ int inside(int o, int stride, int padding, int kernel, int size) {
+    const int from = o * stride - padding, to = from + kernel;
+    return (to < size ? to : size) - (from > 0 ? from : 0);
+}
+
 // Reductions. A sum and the moments are kept in double: one or three operations of a unit that is idle in such a kernel (an H200 could sum
 // 20 TB/s so, and reads 4.2), and the error of a long sum is then that of rounding its result.
 struct Moments {  // the mean, and the sum of squared differences from it

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from weakref import WeakSet
 
 from warpwright.base import Case, Errors, Task, to_json
-from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerProtocol, WorkerTimeout
+from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.timing.roofline import RooflineError
 from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
 from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
 from warpwright.workers.limits import Limits
@@ -18,7 +20,7 @@ from warpwright.workers.sandbox import Worker
 
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
-TWICE = [STRIDED, "edited"]
+TWICE = [STRIDED, "edited", "coarse"]
 """Distributions with two cases."""
 
 SEEDS = 1 << 31
@@ -35,6 +37,10 @@ FIRST = ("huge", "heavy_tail", "spikes", "edited", "negated", "near_one", "offse
 MOST_TRIMS = 4
 """Times that memory is given back for one program: each costs the next call of every program its allocations, which a program that holds much
 memory could wish upon the baselines."""
+
+
+READING = ("compare", "compare_inputs", "compare_state", "unchanged", "digest")
+"""What is asked of a judge that has to open memory of the worker's."""
 
 
 class JudgeFailed(WarpwrightError):
@@ -71,10 +77,13 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     names = ["nominal", *hidden]
     made = [Case(name, generator.randrange(SEEDS)) for name in names]
     layout, turns = generator.randrange(SEEDS), iter((None, 1))  # so that each tensor lies in memory in two ways
+    parities = iter((0, 1))
 
     def drawn(case: Case) -> Case:
         if case.name == STRIDED:
             return with_draw(case, Draw(layout=layout, turned=next(turns)))
+        if case.name == "coarse":
+            return replace(case, seed=2 * (case.seed // 2) + next(parities))  # one of each kind
         return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
 
     return (Case("nominal", first), *map(drawn, made))
@@ -88,6 +97,8 @@ class Judge:
         self.secret = int.from_bytes(os.urandom(8)) if secret is None else secret
         self._random = random.Random(self.secret ^ 0x5DEECE66D)
         self.worker = Worker("judge", device, limits)
+        self.turn = threading.RLock()
+        """Held for a request; by one of several threads also from a shipment until it is taken, for the others' shipments would replace it."""
         self.warm_up = Case("nominal", self._random.randrange(SEEDS))
         self._cases: tuple[Case, ...] | None = None
         self._certificate: Certificate | None = None
@@ -117,13 +128,16 @@ class Judge:
         kind, message = str(reply.get("kind")), str(reply.get("message"))
         if kind == "WorkerProtocol":
             raise WorkerProtocol(message)
+        if kind == "IpcError" and op in READING and "error" not in self._request("probe", None, {}):
+            raise WorkerError(f"the memory of its answer cannot be opened: {message}", "its device is in error, or it has let go of its output")
         if kind == "TaskError":
             raise TaskError(message)
         raise JudgeFailed(f"the judge failed at {op!r}: {reply['error']}")
 
     def _request(self, op: str, timeout: float | None, fields: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self.worker.request(op, timeout=timeout or self.worker.limits.build_seconds, **fields)
+            with self.turn:
+                return self.worker.request(op, timeout=timeout or self.worker.limits.build_seconds, **fields)
         except (WorkerDied, WorkerTimeout, WorkerProtocol) as error:
             raise JudgeFailed(f"the judge did not answer {op!r}: {error}", self.worker.log()[-500:]) from error
 
@@ -179,6 +193,13 @@ class Judge:
         strided = [case for case in self.cases if case.name == STRIDED]
         varied = [case for case in self.cases if case.name not in ("nominal", STRIDED, *VARIATIONS)][:VARIED_WARM_UPS]
         return [replace(case, seed=self._random.randrange(SEEDS)) for case in (*strided, *varied)]
+
+    def count(self) -> Mapping[str, Any]:
+        """Return the fields of the task's `rates.Work`; raise RooflineError where it cannot be counted."""
+        reply = self._ask("count")
+        if reply.get("problem"):
+            raise RooflineError(reply["problem"])
+        return dict(reply["work"])
 
     def forget(self) -> None:
         """Let go of the shipped inputs and the last output."""

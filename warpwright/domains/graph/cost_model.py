@@ -20,8 +20,10 @@ import torch
 from torch import fx
 
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
+from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR, aten, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 
 
@@ -47,6 +49,8 @@ _READ_TWICE = (
     aten.rms_norm.default, aten.var.correction, aten.std.correction, aten.logsumexp.default,
 )  # fmt: skip
 """Calls whose kernels in torch go over their input more than once."""
+WINDOWS_READ = 4.0
+"""Times that torch's pools and cuDNN's depthwise convolutions take, of reading and writing their tensors once: 2 to 9 on an H200."""
 _KINDS = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "half", torch.float16: "half"}
 
 
@@ -57,12 +61,12 @@ def seconds(ir: GraphIR, target: str) -> float:
     skipped = foldable(ir.graph) if folded else set()
     calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in skipped]
     total = sum(call_seconds(node, rates) for node in calls)
+    launched = [node for node in calls if call_seconds(node, rates) > 0]
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
         total += sum(2 * _size(node) for node in copied) / rates.memory + rates.launch  # in, and out
-        total -= 0.8 * rates.launch * max(len(calls) - 1, 0)  # between the nodes of a graph are gaps of about 1 us
+        total -= 0.8 * rates.launch * max(len(launched) - 1, 0)  # between the nodes of a graph are gaps of about 1 us
     saved = 0.9 if ir.scheduled("plan") else 0.8 if ir.scheduled("ahead_of_time") else 0.0
-    launched = [node for node in calls if call_seconds(node, rates) > 0]
     total -= saved * rates.launch * max(len(launched) - 1, 0)  # calls from C++, and fewer of them
     return total
 
@@ -85,6 +89,8 @@ def bytes_of(node: fx.Node) -> float:
         moved += _size(node.args[0])  # type: ignore[arg-type]
     elif node.target in COPIES and node.target is not aten.clone.default:
         moved = 0.0
+    elif windows.read(node) is not None:
+        moved *= WINDOWS_READ
     return moved
 
 
@@ -96,6 +102,8 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
         kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, 2.0 * math.prod(shape(node)) * inner
+    if is_op(node, aten.einsum):
+        return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
     conv = convolution_of(node)
     return ("tf32", float(conv.flops)) if conv is not None else ("float32", 0.0)
 

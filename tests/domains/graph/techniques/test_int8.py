@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from torch import nn
 
 from tests.domains.graph.techniques.exactness import captured
 from warpwright.base import Action
-from warpwright.domains.graph.ir import find
+from warpwright.domains.graph.ir import find, shape
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.int8 import INT8_CUT, INT8_LINEAR, Int8Slices
+from warpwright.domains.graph.techniques import int8
+from warpwright.domains.graph.techniques.int8 import INT8_CUT, INT8_LINEAR, Int8Slices, _pieces
+from warpwright.templates.int8_product import LONGEST
 
 TEXT = """import torch
 class Model(torch.nn.Module):
@@ -63,8 +66,29 @@ def test_two_inputs_are_cut_in_the_call() -> None:
     assert not find(after, INT8_CUT) and len(find(after, INT8_LINEAR)) == 1
 
 
-@pytest.mark.parametrize(("m", "k", "n"), [(64, 4096, 4096), (4096, 256, 4096), (512, 512, 512), (2048, 32768, 2048)])
+@pytest.mark.parametrize(("m", "k", "n"), [(64, 4096, 4096), (4096, 256, 4096), (512, 512, 512), (16, 32768, 2048)])
 def test_what_would_not_gain_stays(m: int, k: int, n: int) -> None:
     with torch.device("meta"):
         model, x = Layer(k, n), torch.empty(m, k)
     assert not list(Int8Slices().sites(captured(model, x)))
+
+
+def test_a_long_inner_size_is_cut_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    with torch.device("meta"):
+        after = Int8Slices().apply(captured(Layer(32768, 4096), torch.empty(1024, 32768)), Action("int8_slices"))
+    assert [shape(node.args[1]) for node in find(after, INT8_LINEAR)] == [(4096, 16384), (4096, 16384)]  # type: ignore[arg-type]
+    assert len(find(after, INT8_CUT)) == 2
+    monkeypatch.setattr(int8, "LONGEST", 1024)
+    after = Int8Slices().apply(captured(Layer(2048, 2048), torch.empty(2048, 2048)), Action("int8_slices"))
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(after, (), Original("test", TEXT)).source.text, "optimized.py", "exec"), names)
+    model, x = names["ModelNew"](), torch.randn(2048, 2048)
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), torch.relu(model.layer(x)), rtol=0, atol=1e-5)
+
+
+def test_pieces_cover_the_inner_size_and_none_is_too_long() -> None:
+    for k in [1, 512, LONGEST, LONGEST + 1, 32768, 3 * LONGEST + 77, 524288]:
+        pieces = _pieces(k)
+        assert pieces[0][0] == 0 and pieces[-1][1] == k and all(a[1] == b[0] for a, b in itertools.pairwise(pieces))
+        assert max(stop - start for start, stop in pieces) <= LONGEST

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from torch import fx
 
 from warpwright import templates
 from warpwright.domains.graph.cpp.kernel import Fused
 from warpwright.domains.graph.cpp.program import FLOATS, Program
+from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.generate import generate
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 
@@ -48,6 +51,19 @@ class CudaKernel(Fused):
         """Pointers that a launch takes, blocks, and threads of a block."""
         pointers = len(self.operands) + len(self.outputs) + 2 * bool(self.made.workspace)
         return pointers, self.made.launch.grid, self.made.launch.block
+
+
+class WindowKernel(CudaKernel):
+    """The kernel of one pool or depthwise convolution."""
+
+    def __init__(self, name: str, node: fx.Node) -> None:
+        window = windows.read(node)
+        assert window is not None, "the technique takes no other"
+        given = [given for given in (window.x, window.weight, window.bias) if given is not None]
+        operands: Any = SimpleNamespace(operands=[(node, ()) for node in given], outputs=[(node, None)])
+        super(CudaKernel, self).__init__(name, operands, [node])
+        self.made = windows.generate(window, name)
+        self.text = self.made.text
 
 
 def source_of(kernels: Sequence[CudaKernel]) -> tuple[str, Mapping[str, tuple[int, int, int]]]:

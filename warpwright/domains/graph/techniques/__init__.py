@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.domains.graph.techniques import differentiate, fold, fuse, int8, library, linear_reduce, norm, precision, schedule
-from warpwright.domains.graph.techniques.algebra import common, dead, identity, monotone, scalars
+from warpwright.domains.graph.techniques import differentiate, fold, fuse, int8, library, linear_reduce, norm, precision, schedule, windows
+from warpwright.domains.graph.techniques.algebra import common, dead, einsum, identity, monotone, scalars
 from warpwright.domains.graph.techniques.convolutions import conv_pool, conv_reduce, conv_transpose, direct_convolution, forms, fourier, lattice
 
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
     *identity.TECHNIQUES,
+    *einsum.TECHNIQUES,
     *library.TECHNIQUES,
     *monotone.TECHNIQUES,
     *norm.TECHNIQUES,
@@ -30,7 +31,7 @@ convolution, which hide it from the rules that look for one.
 """
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
-_KERNELS: tuple[Any, ...] = (*int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *fuse.CUDA_TECHNIQUES)
+_KERNELS: tuple[Any, ...] = (*int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *windows.TECHNIQUES, *fuse.CUDA_TECHNIQUES)
 ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""
 

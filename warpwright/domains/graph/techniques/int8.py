@@ -18,7 +18,7 @@ from warpwright.domains.graph.techniques.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.templates import standalone
-from warpwright.templates.int8_product import Layout
+from warpwright.templates.int8_product import LONGEST, Layout
 
 _CUT = '''
 def int8_cut(rows):
@@ -75,7 +75,8 @@ class Int8Slices:
     """x @ W.T  ->  the sum of the products of INT8 slices of x and W, for large float32 matrices; what depends on the state only is cut once.
 
     Sums of slices are exact; how many slices each tile takes follows from its rows on the device, so that the error is no larger than float32's
-    (docs/ops.md). On an H200 4 to 5.5 times cuBLAS in float32 from 2,048 cubed on. Which products are worth it is `ops.worthwhile`.
+    (docs/ops.md). On an H200 4 to 5.5 times cuBLAS in float32 from 2,048 cubed on. Which products are worth it is `ops.worthwhile`. An inner size
+    past LONGEST, whose sums could overflow, is cut in pieces that are added in float32.
     """
 
     name: str = "int8_slices"
@@ -127,9 +128,17 @@ def _products(ir: GraphIR) -> list[str]:
             continue
         x, right = value(product.x), value(product.right)
         kept = is_parameter_only(product.right)
-        if ops.worthwhile(x.reshape(-1, x.shape[-1]), right.T if product.by_rows else right, kept):
+        a, b = x.reshape(-1, x.shape[-1]), right.T if product.by_rows else right
+        if all(ops.worthwhile(a[:, start:stop], b[start:stop], kept) for start, stop in _pieces(x.shape[-1])):
             found.append(node.name)
     return found
+
+
+def _pieces(k: int) -> list[tuple[int, int]]:
+    """Return the parts of an inner size that are each one product: as few as their length allows, whole steps of 128 but for the last."""
+    count = -(-k // LONGEST)
+    size = -(-k // (128 * count)) * 128 if count else k
+    return [(start, min(start + size, k)) for start in range(0, k, size)] if size else [(0, 0)]
 
 
 def _replace(e: Edit, node: fx.Node) -> None:
@@ -137,8 +146,16 @@ def _replace(e: Edit, node: fx.Node) -> None:
     assert product is not None
     at = e.before(node)
     rows = product.right if product.by_rows else at.call(aten.t.default, product.right)
-    given = [product.x, rows, *([at.call(INT8_CUT, rows)] if is_parameter_only(product.right) else [])]
-    made = at.call(INT8_LINEAR, *given)
+    pieces = _pieces(shape(rows)[1])
+    made: fx.Node | None = None
+    for start, stop in pieces:
+        x, part = product.x, rows
+        if len(pieces) > 1:
+            x, part = (at.call(aten.slice.Tensor, whole, len(shape(whole)) - 1, start, stop) for whole in (x, rows))
+        given = [x, part, *([at.call(INT8_CUT, part)] if is_parameter_only(product.right) else [])]
+        piece = at.call(INT8_LINEAR, *given)
+        made = piece if made is None else at.call(aten.add.Tensor, made, piece)
+    assert made is not None
     e.replace(node, at.call(aten.add.Tensor, made, product.bias) if product.bias is not None else made)
 
 

@@ -1,6 +1,8 @@
 // The GPU side: the kernels loaded, launches and waiting. Whatever fails answers false, and the caller leaves the work to the MPI library.
 #pragma once
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -15,19 +17,10 @@
 
 namespace warpwright::mpi::gpu {
 
+// How the end of a kernel is learned: stream (cuStreamSynchronize), flag (its last block stores to host memory), write (a stream memory operation
+// behind it stores to host memory). Either store follows all that the kernel has stored.
 enum class Waiting { stream, flag, write };
-
-// WARPWRIGHT_MPI_WAIT: how the end of a kernel is learned: stream (cuStreamSynchronize), flag (its last block stores to host memory), write
-// (a stream memory operation stores to host memory).
-inline Waiting& waiting() {
-    static Waiting how = [] {
-        const char* value = std::getenv("WARPWRIGHT_MPI_WAIT");
-        if (value && !std::strcmp(value, "stream")) return Waiting::stream;
-        if (value && !std::strcmp(value, "write")) return Waiting::write;
-        return Waiting::flag;
-    }();
-    return how;
-}
+constexpr const char* waiting_names[] = {"stream", "flag", "write"};
 
 // A buffer that grows, one user at a time.
 struct Scratch {
@@ -41,7 +34,7 @@ struct Scratch {
 struct Uploaded {
     NodeRef node; // kept, so that the address stays this node's
     Pointer memory = 0;
-    std::size_t at[4] = {};
+    std::size_t at[5] = {};
 };
 
 struct Device {
@@ -49,6 +42,8 @@ struct Device {
     Opaque nest[5][deepest_nest][2] = {}; // [log2 of the width][depth - 1][1 or 4 words a thread]
     Opaque tree[5] = {}, group = nullptr;
     Opaque stream = reinterpret_cast<Opaque>(1); // CU_STREAM_LEGACY: ordered with what the program launched on its default stream
+    Waiting waiting = Waiting::stream, waiting_many = Waiting::stream; // where few blocks end, and where many do
+    Bytes many_words = Bytes(1) << 20; // from here on a thread moves four words: enough blocks for every multiprocessor remain
     volatile u32* flag = nullptr;
     Pointer arrived = 0;
     u32 ticket = 0;
@@ -58,6 +53,8 @@ struct Device {
     std::atomic<bool> tried{false};
     bool usable = false;
 };
+
+inline void choose_waiting(Driver& cuda, Device& device);
 
 inline bool set_up(Driver& cuda, Device& device, int ordinal) {
     int major = 0, minor = 0;
@@ -77,6 +74,7 @@ inline bool set_up(Driver& cuda, Device& device, int ordinal) {
     if (cuda.allocate_host(&flag, 64, 3)) return false; // portable, mapped
     device.flag = static_cast<volatile u32*>(flag);
     *device.flag = 0;
+    choose_waiting(cuda, device);
     return true;
 }
 
@@ -109,8 +107,7 @@ private:
 
 inline u32 log2_of(u32 width) { return static_cast<u32>(std::countr_zero(width)); }
 
-// From here on a thread moves four words: enough blocks for every multiprocessor remain.
-constexpr Bytes many_words = Bytes(1) << 20;
+constexpr u32 few_blocks = 256; // from here on the last block's store is later than a stream's operation (measured on an H200)
 
 struct Launch {
     Driver& cuda;
@@ -118,11 +115,13 @@ struct Launch {
     int unpack;
     Opaque stream;
     bool waited = true; // false: the work is left on the stream
+    Waiting way = Waiting::stream;
     DoneArguments done{};
 
     void announce(u32 blocks, bool last) {
         done = {};
-        if (last && waited && waiting() == Waiting::flag) done = {reinterpret_cast<void*>(device.arrived), const_cast<u32*>(device.flag), ++device.ticket, blocks};
+        way = blocks <= few_blocks ? device.waiting : device.waiting_many;
+        if (last && waited && way == Waiting::flag) done = {reinterpret_cast<void*>(device.arrived), const_cast<u32*>(device.flag), ++device.ticket, blocks};
     }
 
     bool start(Opaque kernel, u32 blocks, void** arguments) {
@@ -130,7 +129,7 @@ struct Launch {
     }
 
     bool nest(RequestArguments& request, bool last) {
-        const bool many = request.words >= many_words;
+        const bool many = request.words >= device.many_words;
         const u32 each = threads * (many ? 4 : 1), blocks = (request.words + each - 1) / each;
         announce(blocks, last);
         void* arguments[] = {&request.strided, &request.packed, &request.words, &unpack, &request.nest, &done};
@@ -156,18 +155,50 @@ struct Launch {
     // The flag must not be waited for where a launch failed: then the stream itself is.
     bool finish(bool good) {
         if (!waited) return good;
-        if (good && waiting() == Waiting::flag && done.flag) {
-            return flagged(done.ticket);
-        }
-        if (good && waiting() == Waiting::write) {
+        if (good && done.flag) return flagged(done.ticket);
+        if (good && way == Waiting::write) {
             const u32 ticket = ++device.ticket;
-            if (cuda.write(stream, reinterpret_cast<Pointer>(device.flag), ticket, 0) == 0) {
-                return flagged(ticket);
-            }
+            if (cuda.write(stream, reinterpret_cast<Pointer>(device.flag), ticket, 0) == 0) return flagged(ticket);
         }
         return cuda.wait(stream) == 0 && good;
     }
 };
+
+// WARPWRIGHT_MPI_WAIT (stream, flag or write), or the way that is fastest here: the medians of some packs of 16 KiB, the ways in turns.
+inline void choose_waiting(Driver& cuda, Device& device) {
+    if (const char* value = std::getenv("WARPWRIGHT_MPI_WAIT")) {
+        for (int way = 0; way < 3; ++way)
+            if (!std::strcmp(value, waiting_names[way])) device.waiting = device.waiting_many = static_cast<Waiting>(way);
+        return;
+    }
+    constexpr Bytes size = 1 << 14;
+    constexpr int rounds = 21;
+    Pointer memory = 0;
+    if (cuda.allocate(&memory, 3 * size)) return;
+    const NodeRef node = strided_node(size / 64, 128, dense_node(64));
+    std::vector<double> taken[3];
+    char* base = reinterpret_cast<char*>(memory);
+    for (int round = 0; round < rounds; ++round) {
+        for (int way = 0; way < 3; ++way) {
+            device.waiting = static_cast<Waiting>(way);
+            const auto start = std::chrono::steady_clock::now();
+            Launch launch{cuda, device, 0, device.stream};
+            RequestArguments request = request_of(*node, base, base + 2 * size);
+            const bool good = launch.finish(launch.nest(request, true));
+            const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+            taken[way].push_back(good ? seconds.count() : 1);
+        }
+    }
+    const auto median = [&](Waiting way) {
+        auto& all = taken[static_cast<int>(way)];
+        std::nth_element(all.begin(), all.begin() + rounds / 2, all.end());
+        return all[rounds / 2];
+    };
+    const double stream = median(Waiting::stream), flag = median(Waiting::flag), write = median(Waiting::write);
+    device.waiting_many = write < stream ? Waiting::write : Waiting::stream;
+    device.waiting = flag < std::min(write, stream) ? Waiting::flag : device.waiting_many;
+    cuda.release(memory);
+}
 
 // What a stream of bytes needs: nests in groups, trees one by one. `parts` are cut so that each has less than `most_words`.
 struct Piece {
@@ -226,6 +257,7 @@ inline const Uploaded* uploaded(Driver& cuda, Device& device, const NodeRef& nod
     append(1, tables.starts.data(), tables.starts.size() * sizeof(u32));
     append(2, tables.offsets.data(), tables.offsets.size() * sizeof(Bytes));
     append(3, tables.children.data(), tables.children.size() * sizeof(u32));
+    append(4, tables.hints.data(), tables.hints.size() * sizeof(u32));
     if (cuda.allocate(&result.memory, bytes.size())) return nullptr;
     if (cuda.copy(result.memory, reinterpret_cast<Pointer>(bytes.data()), bytes.size(), stream) || cuda.wait(stream)) {
         cuda.release(result.memory);
@@ -238,8 +270,8 @@ inline bool launch_tree(Launch& launch, const Piece& piece, bool last) {
     const u32 width = word_width(*piece.node, piece.strided, piece.packed);
     const Uploaded* tables = uploaded(launch.cuda, launch.device, piece.owned, width, launch.stream);
     if (!tables) return false;
-    Pointer tree[4];
-    for (int i = 0; i < 4; ++i) tree[i] = tables->memory + tables->at[i];
+    Pointer tree[5];
+    for (int i = 0; i < 5; ++i) tree[i] = tables->memory + tables->at[i];
     u32 words = static_cast<u32>(piece.node->bytes / width);
     const u32 blocks = (words + threads - 1) / threads;
     char *strided = piece.strided, *packed = piece.packed;
@@ -270,7 +302,8 @@ inline bool run(Driver& cuda, Device& device, const std::vector<Piece>& pieces, 
         }
         RequestArguments& request = group.request[group.count];
         request = request_of(*piece.node, piece.strided, piece.packed);
-        group.first[group.count + 1] = group.first[group.count] + (request.words + threads * 4 - 1) / (threads * 4);
+        constexpr u32 each = threads * group_words;
+        group.first[group.count + 1] = group.first[group.count] + (request.words + each - 1) / each;
         if (++group.count == group_size || last) flush(last);
     }
     return launch.finish(good);

@@ -1,0 +1,291 @@
+"""What the ladder's first programs of KernelBench tasks gain, beside eager and torch.compile, in few processes and seconds: a sweep for tuning.
+
+    python -m benchmarks.kernelbench.first --kernelbench ~/KernelBench --out OUT --tasks 1:1,1:42,2:53 [--jobs 8] [--seconds 90] [--dry]
+
+No verdicts: those are `benchmarks.kernelbench.run`'s, whose verifier and timer take tens of seconds a task. Here a program runs in the process that
+made it; its results are compared with float64 (of tasks that move more than --wide GB with eager) on the task's own inputs and on normal ones; times
+are medians of batches of calls back to back, the programs in turns, by CUDA events. One row a program in OUT/rows.jsonl, as soon as it is known; what
+fails is a row. `--dry` runs all paths on the CPU at a thousandth of the work, with translated kernels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import gc
+import json
+import multiprocessing as mp
+import os
+import queue
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+PUBLISHED = Path(__file__).parents[1] / "results" / "kernelbench_h200" / "rows.jsonl"
+"""The table that went through the verifier, with all baselines."""
+
+BATCH_SECONDS, BATCHES = 6e-3, 7
+DRY_SCALE = 1e-3
+
+
+def main() -> None:
+    """Write rows.jsonl."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernelbench", required=True, type=Path)
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--tasks", required=True, help="level:number pairs, or files, comma-separated")
+    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=90.0, help="the run ends after that many, whatever is left")
+    parser.add_argument("--proposals", type=int, default=2)
+    parser.add_argument("--wide", type=float, default=5.0)
+    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--dry", action="store_true")
+    options = parser.parse_args()
+    end = time.monotonic() + options.seconds
+    options.out.mkdir(parents=True, exist_ok=True)
+    files = [file for name in options.tasks.split(",") for file in found(options.kernelbench, name)]
+    context = mp.get_context("spawn")
+    todo, rows, lock = context.Queue(), context.Queue(), context.Lock()
+    for file in files:
+        todo.put(str(file))
+    workers = [context.Process(target=work, args=(todo, rows, lock, options, end), daemon=True) for _ in range(min(options.jobs, len(files)))]
+    for worker in workers:
+        worker.start()
+    left = {file.stem for file in files}
+    with (options.out / "rows.jsonl").open("a") as out:
+        while left and time.monotonic() < end and (any(worker.is_alive() for worker in workers) or not rows.empty()):
+            try:
+                row = rows.get(timeout=0.5)
+            except queue.Empty:
+                continue
+            if row.pop("last", False):
+                left.discard(row["file"])
+                continue
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            print({key: value for key, value in row.items() if key != "reason"}, str(row.get("reason", ""))[:200], flush=True)
+        for name in sorted(left):
+            out.write(json.dumps({"table": "left out", "task": name}) + "\n")
+    for worker in workers:
+        worker.terminate()
+
+
+def found(root: Path, name: str) -> list[Path]:
+    """Return the file of a level:number pair, or the file itself."""
+    if ":" not in name:
+        return [Path(name)]
+    level, _, number = name.partition(":")
+    root = root / "KernelBench" if (root / "KernelBench").is_dir() else root
+    return sorted((root / f"level{level}").glob(f"{number}_*.py"))
+
+
+def work(todo: Any, rows: Any, lock: Any, options: argparse.Namespace, end: float) -> None:
+    """Do tasks until none is left. An error that ends the GPU's context ends this process: another takes what is left."""
+    warnings.simplefilter("ignore")
+    import torch
+
+    published = {row["task"]: row for row in map(json.loads, PUBLISHED.read_text().splitlines())}
+    torch.set_grad_enabled(False)
+    while time.monotonic() < end:
+        try:
+            file = todo.get_nowait()
+        except queue.Empty:
+            return
+        broken = False
+        try:
+            for row in task_rows(Path(file), lock, options, published):
+                rows.put(row | {"file": Path(file).stem})
+        except Exception as error:  # one task must not end the others
+            rows.put({"table": "failed", "task": Path(file).stem, "file": Path(file).stem, "reason": f"{type(error).__name__}: {error}"[:600]})
+            broken = "CUDA error" in str(error)
+        rows.put({"last": True, "file": Path(file).stem})
+        gc.collect()
+        if torch.cuda.is_available() and not broken:
+            torch.cuda.empty_cache()
+        if broken:
+            return
+
+
+def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each of the first programs of a task."""
+    import torch
+
+    from warpwright.run import Settings, open_space
+    from warpwright.tasks import taskfile
+
+    began = time.monotonic()
+    device = "cpu" if options.dry else "cuda"
+    task = Settings(device="cuda", scale=DRY_SCALE if options.dry else 1.0).describe(file)
+    space, reference = open_space(task, "cuda"), taskfile.load(task)
+    recipes = first(space, options.proposals, ("compile(", "cuda_graph(") if options.dry else ("compile(",))
+    with torch.device(device):
+        torch.manual_seed(0)
+        model = reference.make_model().to(device)
+    programs: dict[str, Any] = {"eager": model}
+    for recipe in recipes:
+        programs["; ".join(map(str, recipe))] = rewritten(space, recipe, model, reference, options.dry)
+    inputs = reference.make_inputs(0, device)
+    leaves = [x for x in inputs if isinstance(x, torch.Tensor)]
+    compiled = ""
+    if not options.dry and not options.no_compile:
+        try:
+            programs["compile"] = torch.compile(copy.deepcopy(model), dynamic=False)
+            programs["compile"](*inputs)
+        except Exception as error:
+            programs.pop("compile", None)
+            compiled = str(error)[:200]
+    prepared = time.monotonic() - began
+    with lock:
+        began = time.monotonic()
+        errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
+        times = {} if options.dry else timed({name: (lambda p=program: p(*inputs)) for name, program in programs.items()})
+        held = time.monotonic() - began
+    old = published.get(task.name, {})
+    for name in (name for name in programs if name not in ("eager", "compile")):
+        row = {"table": "first", "task": task.name, "recipe": name, "errors": errors[name], "device": torch.cuda.get_device_name() if times else "cpu"}
+        if times:
+            best = min(times["eager"], times.get("compile", times["eager"]))
+            row |= {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", "compile") if kind in times}
+            row["ours ms"] = round(1e3 * times[name], 4)
+            row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
+        row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
+        yield row | {"held s": round(held, 2), **({"compile failed": compiled} if compiled else {})}
+
+
+def least(old: dict[str, Any]) -> float | None:
+    """Return the best baseline of the published row that counted."""
+    speedup = (old.get("speedup") or {}).get("best")
+    return round(old["ours_ms"] * speedup, 4) if speedup else None
+
+
+def first(space: Any, count: int, without: tuple[str, ...], most: int = 12) -> list[Any]:
+    """Return the first recipes that the ladder proposes, if each gains what the estimate says; none that ends with an action of `without`."""
+    from dataclasses import replace
+
+    from warpwright.search.ladder import search
+    from warpwright.targets.baselines import names_for
+
+    space = replace(space, baselines=frozenset(names_for("cuda")))
+    start = space.estimate(space.start)
+    recipes: list[Any] = []
+    proposer = search(space, Random(0), 1)
+    try:
+        batch, asked = next(proposer), 0
+        while len(recipes) < count and asked < most:
+            recipes += [recipe for recipe in batch if recipe and recipe not in recipes and not str(recipe[-1]).startswith(without)]
+            asked += len(batch)
+            batch = proposer.send([SimpleNamespace(speedup=start / space.estimate(space.replay(recipe))) for recipe in batch])  # type: ignore[misc]
+    except StopIteration:
+        pass
+    return recipes[:count]
+
+
+def rewritten(space: Any, recipe: Any, model: Any, reference: Any, dry: bool) -> Any:
+    """Return the program of a recipe as a module with the model's state."""
+    import torch
+
+    ir = space.replay(recipe)
+    text = space.lower(ir, recipe).source.text
+    if dry:
+        text = text.replace('"device": "cuda"', '"device": "cpu"').replace('device="cuda"', 'device="cpu"')
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(text, "optimized.py", "exec"), names)
+    if dry:
+        from benchmarks.kernels.templates import OnCpu
+        from warpwright.domains.graph.cuda.kernel import CudaKernel
+
+        kernels = list({n.target.__name__: n.target for n in ir.graph.nodes if isinstance(n.target, CudaKernel)}.values())
+        if kernels:
+            names["CUDA_KERNELS"] = OnCpu(kernels)
+    device = "cpu" if dry else "cuda"
+    with torch.device(device):
+        new = names["ModelNew"](*reference.init_inputs).to(device).train(model.training)
+    new.load_state_dict(model.state_dict())
+    return new
+
+
+def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: list[Any], wide: float) -> dict[str, dict[str, Any]]:
+    """Return for each program its errors over eager's, or its largest difference from eager where float64 would take too much memory."""
+    import torch
+
+    torch.manual_seed(1)
+    normal = [torch.randn_like(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
+    found: dict[str, dict[str, Any]] = {name: {} for name in programs}
+    for kind, given in (("given", inputs), ("normal", normal)):
+        state = copy.deepcopy(model.state_dict())
+        original = flat(model(*given))
+        large = sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
+        exact = original
+        if not large:
+            double = copy.deepcopy(model).double()
+            exact = flat(double(*(x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given)))
+            del double
+        own = max(rms(x, truth) for x, truth in zip(original, exact, strict=True))
+        scale = max(float(x.nan_to_num(0.0, 0.0, 0.0).abs().max()) for x in exact)
+        for name, program in programs.items():
+            if name == "eager":
+                continue
+            program.load_state_dict(state) if name != "compile" else None
+            if name != "compile" and not program.fits(given):
+                found[name][kind] = "does not fit the guard"
+                continue
+            seen = flat(program(*given))
+            nan = any(not torch.equal(x.isnan(), truth.isnan()) for x, truth in zip(seen, exact, strict=True))
+            error = max(rms(x, truth) for x, truth in zip(seen, exact, strict=True))
+            ratio = error / max(own, 1e-8 * scale, 1e-30)
+            found[name][kind] = "NaN elsewhere" if nan else f"difference {error / max(scale, 1e-30):.1e}" if large else round(ratio, 3)
+    return found
+
+
+def flat(results: Any) -> list[Any]:
+    """Return the tensors of a result."""
+    import torch
+
+    return [x for x in torch.utils._pytree.tree_leaves(results) if isinstance(x, torch.Tensor)]
+
+
+def rms(seen: Any, exact: Any) -> float:
+    """Return the root mean square of the error, by parts, so that little memory is needed."""
+    total, count = 0.0, max(seen.numel(), 1)
+    for one, other in zip(seen.reshape(-1).split(1 << 27), exact.reshape(-1).split(1 << 27), strict=True):
+        total += float((one.double() - other.double()).nan_to_num(0.0, 0.0, 0.0).square().sum())
+    return (total / count) ** 0.5
+
+
+def timed(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Return the seconds of each call: medians of batches back to back, the calls in turns."""
+    import torch
+
+    counts: dict[str, int] = {}
+    batches: dict[str, list[float]] = {name: [] for name in calls}
+    for name, call in calls.items():
+        call(), call()
+        torch.cuda.synchronize()
+        counts[name] = max(2, min(200, int(BATCH_SECONDS / max(batch(call, 2), 1e-6))))
+    for _ in range(BATCHES):
+        for name, call in calls.items():
+            batches[name].append(batch(call, counts[name]))
+    return {name: statistics.median(seen) for name, seen in batches.items()}
+
+
+def batch(call: Callable[[], object], count: int) -> float:
+    """Return the seconds of a call, of so many back to back."""
+    import torch
+
+    begin, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(count):
+        call()
+    stop.record()
+    torch.cuda.synchronize()
+    return float(begin.elapsed_time(stop)) / 1e3 / count
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    main()

@@ -1,0 +1,349 @@
+"""Sliding windows as CUDA kernels: max and average pools, and depthwise convolutions, of one to three spatial axes.
+
+    y[p, o] = join over k of x[p', o * stride - padding + k * dilation] (* weight[k])        one channel p at a time
+
+A block copies the part of a plane that its outputs need into shared memory, the border filled in, and each thread walks down one column of outputs:
+a row of the window is read once and joined to all outputs of the column that it belongs to. So a value comes from DRAM once and from shared memory
+once for each column of the window, where a kernel that takes each output for itself reads it once for each element of it. What bounds it is the
+copy; an H200's best was not reached yet (docs/kernels.md has the figures).
+
+Float32 and bfloat16, contiguous. Sums are formed in float32, row by row, products by fused multiply-add, as exact as torch's order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import fx
+
+from warpwright.domains.graph.cpp.program import FLOATS
+from warpwright.domains.graph.cuda.generate import Generated, Launch
+from warpwright.domains.graph.cuda.plan import TYPES
+from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
+
+MAX_POOLS = (aten.max_pool1d.default, aten.max_pool2d.default, aten.max_pool3d.default)
+AVERAGE_POOLS = (aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default)
+CONVOLUTIONS = (aten.conv1d.default, aten.conv2d.default, aten.conv3d.default)
+CONVOLUTIONS_IN_WORDS = (aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding)
+
+Triple = tuple[int, int, int]
+
+MOST_WEIGHTS, MOST_TAPS = 64, 256
+"""Elements of a window's last two axes: of a convolution, whose weights are held in registers, and of a pool, whose walk is written out."""
+SHARED_FLOATS = 10 << 10
+"""Of a block: four of them fit a multiprocessor twice over."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A windowed call as three spatial axes (depth, height, width), leading ones of size 1 where it has fewer."""
+
+    kind: str
+    """max, mean or sum (a depthwise convolution)."""
+    x: fx.Node
+    weight: fx.Node | None
+    bias: fx.Node | None
+    planes: int
+    """Of the result: batch times channels."""
+    channels: int
+    """Of the result."""
+    multiplier: int
+    """Channels of the result for each of x."""
+    sizes: Triple
+    out: Triple
+    kernel: Triple
+    stride: Triple
+    padding: Triple
+    """Elements that lie outside before each axis; as many behind as the last window asks for."""
+    dilation: Triple
+    divisor: int = 0
+    """Of a mean; 0: as many elements of the window as lie inside."""
+
+    @property
+    def taps(self) -> int:
+        """Elements of a window."""
+        return math.prod(self.kernel)
+
+    @property
+    def elements(self) -> int:
+        """Of x and of the result."""
+        return self.planes // self.multiplier * math.prod(self.sizes) + self.planes * math.prod(self.out)
+
+
+def read(node: Any) -> Window | None:
+    """Return the windows that a call has, or None where it is not one of them or not such as can be written here."""
+    if not isinstance(node, fx.Node) or node.op != "call_function" or not is_tensor(node):
+        return None
+    made = _pool(node) if is_op(node, *MAX_POOLS, *AVERAGE_POOLS) else _depthwise(node)
+    if made is None or value(made.x).dtype not in FLOATS or value(node).dtype != value(made.x).dtype or not value(made.x).is_contiguous():
+        return None
+    small = math.prod(made.sizes) < 2**30 and math.prod(made.out) < 2**30 and made.planes < 2**30
+    there = made.planes > 0 and min(*made.out, *made.sizes) > 0
+    short = made.kernel[1] * made.kernel[2] <= (MOST_WEIGHTS if made.kind == "sum" else MOST_TAPS)
+    return made if small and there and short and _tile(made) is not None else None
+
+
+def _pool(node: fx.Node) -> Window | None:
+    pools = MAX_POOLS if is_op(node, *MAX_POOLS) else AVERAGE_POOLS
+    d = pools.index(node.target) + 1
+    x: Any = node.args[0]
+    if len(shape(x)) not in (d + 1, d + 2):
+        return None
+    kernel = _axes(argument(node, "kernel_size"), d)
+    stride = _axes(argument(node, "stride") or kernel, d)
+    padding = _axes(argument(node, "padding"), d, 0)
+    planes, sizes, out = math.prod(shape(x)[:-d]), _three(shape(x)[-d:]), _three(shape(node)[-d:])
+    plain = Window("max", x, None, None, planes, 1, 1, sizes, out, kernel, stride, padding, (1, 1, 1))
+    if pools is MAX_POOLS:
+        return replace(plain, dilation=_axes(argument(node, "dilation"), d))
+    if any((size + 2 * p - k) // s + 1 != o for size, p, k, s, o in zip(sizes, padding, kernel, stride, out, strict=True)):
+        return None  # ragged last windows, which count in a way of their own
+    whole = argument(node, "count_include_pad") or not any(padding)
+    given = argument(node, "divisor_override") if d > 1 else None
+    return replace(plain, kind="mean", divisor=given or (math.prod(kernel) if whole else 0))
+
+
+def _depthwise(node: fx.Node) -> Window | None:
+    if not is_op(node, *CONVOLUTIONS, *CONVOLUTIONS_IN_WORDS):
+        return None
+    x, weight, bias = (argument(node, name) for name in ("input", "weight", "bias"))
+    d, sizes = len(shape(weight)) - 2, shape(x)
+    if len(sizes) != d + 2 or argument(node, "groups") != sizes[1] or sizes[1] == 1 or value(weight).dtype not in FLOATS:
+        return None
+    kernel, stride, dilation = _three(shape(weight)[2:]), _axes(argument(node, "stride"), d), _axes(argument(node, "dilation"), d)
+    given = argument(node, "padding")
+    if isinstance(given, str):
+        padding = _three([(k - 1) * step // 2 if given == "same" else 0 for k, step in zip(kernel, dilation, strict=True)][-d:], 0)
+    else:
+        padding = _axes(given, d, 0)
+    batch, channels = shape(node)[:2]
+    return Window(
+        "sum", x, weight, bias, batch * channels, channels, channels // sizes[1], _three(sizes[2:]), _three(shape(node)[2:]), kernel, stride, padding,
+        dilation,
+    )  # fmt: skip
+
+
+def _axes(given: Any, d: int, fill: int = 1) -> Triple:
+    values = [given] if isinstance(given, int) else list(given)
+    return _three(values * d if len(values) == 1 else values, fill)
+
+
+def _three(values: Any, fill: int = 1) -> Triple:
+    values = tuple(values)
+    return (*(fill,) * (3 - len(values)), *values)
+
+
+# --- the block -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a block computes: `planes` planes at once, of each `groups` times `rows` rows of outputs, `repeats` times `columns` wide."""
+
+    planes: int
+    groups: int
+    rows: int
+    repeats: int
+    columns: int
+    height: int
+    """Of the input in shared memory."""
+    width: int
+
+    @property
+    def high(self) -> int:
+        """Rows of outputs."""
+        return self.groups * self.rows
+
+    @property
+    def wide(self) -> int:
+        """Columns of outputs."""
+        return self.repeats * self.columns
+
+
+BLOCK = 256
+
+
+def _tile(w: Window) -> Tile | None:
+    """Return the largest tile that fits shared memory, from long columns of outputs to short ones; None where not even one row fits."""
+    _, high, wide = w.out
+    columns = min(128 if high > 1 else BLOCK, _power_of_two(wide))
+    repeats = max(1, min(4, -(-wide // columns))) if high == 1 else 1
+    for rows in (8, 4, 2, 1):
+        if rows > max(1, _power_of_two(high)):
+            continue
+        groups = min(BLOCK // columns, _power_of_two(-(-high // rows)))
+        for planes in (BLOCK // (columns * groups), 1):
+            height, width = (_span(n, w, axis) for n, axis in ((groups * rows, 1), (repeats * columns, 2)))
+            if planes * height * width <= SHARED_FLOATS:
+                return Tile(planes, groups, rows, repeats, columns, height, width)
+    return None
+
+
+def _span(outputs: int, w: Window, axis: int) -> int:
+    """Return how many inputs the windows of so many neighbouring outputs span."""
+    return (outputs - 1) * w.stride[axis] + (w.kernel[axis] - 1) * w.dilation[axis] + 1
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(0, n - 1).bit_length()
+
+
+# --- the text ------------------------------------------------------------------------------------------------------------
+
+
+def generate(w: Window, name: str) -> Generated:
+    """Return the kernel of a window. It takes x, then weight and bias where there are such, then the result."""
+    tile = _tile(w)
+    assert tile is not None, "read() gives none that does not fit"
+    tiles = (-(-w.out[1] // tile.high), -(-w.out[2] // tile.wide))
+    grid = tiles[0] * tiles[1] * w.out[0] * -(-w.planes // tile.planes)
+    return Generated(_Writer(w, tile, name, tiles).text(), Launch(name, grid, BLOCK))
+
+
+@dataclass(frozen=True)
+class _Writer:
+    w: Window
+    tile: Tile
+    name: str
+    tiles: tuple[int, int]
+
+    def text(self) -> str:
+        w, t = self.w, self.tile
+        empty = "-INF" if w.kind == "max" else "0.f"
+        body = [
+            f"__shared__ float s[{t.planes * t.height * t.width}];",
+            "int b = blockIdx.x;",
+            f"const int x0 = b % {self.tiles[1]} * {t.wide}; b /= {self.tiles[1]};",
+            f"const int y0 = b % {self.tiles[0]} * {t.high}; b /= {self.tiles[0]};",
+            f"const int z0 = b % {w.out[0]}; const int first = b / {w.out[0]} * {t.planes};",
+            f"const int column = threadIdx.x % {t.columns}, group = threadIdx.x / {t.columns} % {t.groups};",
+            f"const int own = threadIdx.x / {t.columns * t.groups}, plane = first + own;",
+            f"const bool live = own < {t.planes} && plane < {w.planes};",
+            f"float sums[{t.repeats}][{t.rows}];",
+            "#pragma unroll",
+            f"for (int r = 0; r < {t.repeats * t.rows}; ++r) sums[r / {t.rows}][r % {t.rows}] = {empty};",
+            *self._weights_declared(),
+            *self._depth(empty),
+            *self._stored(),
+        ]
+        return "\n".join([self._signature(), *(f"    {line}" for line in body), "}"]) + "\n"
+
+    def _signature(self) -> str:
+        w = self.w
+        given = [node for node in (w.x, w.weight, w.bias) if node is not None]
+        types = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, node in enumerate(given)]
+        types.append(f"{TYPES[value(w.x).dtype]}* __restrict__ o0")
+        return f'extern "C" __global__ void __launch_bounds__({BLOCK}) {self.name}({", ".join(types)}) {{'
+
+    # --- one plane of the window after the other ---
+
+    def _depth(self, empty: str) -> list[str]:
+        """Return the loop over the window's planes: copy, wait, join."""
+        w = self.w
+        inner = [*self._copied(empty), "__syncthreads();", *self._weights("k"), *self._joined()]
+        if w.kernel[0] == 1 and w.sizes[0] == 1 and w.padding[0] == 0:
+            return ["const int z = 0;", *(line.replace("[k]", "[0]") for line in inner)]
+        return [
+            f"for (int k = 0; k < {w.kernel[0]}; ++k) {{",
+            f"    const int z = z0 * {w.stride[0]} - {w.padding[0]} + k * {w.dilation[0]};",
+            f"    if (z < 0 || z >= {w.sizes[0]}) continue;",
+            *(f"    {line}" for line in inner),
+            "    __syncthreads();",
+            "}",
+        ]
+
+    def _copied(self, empty: str) -> list[str]:
+        """Return the lines that fill shared memory: a group of neighbouring threads takes a row."""
+        w, t = self.w, self.tile
+        rows, lanes = t.planes * t.height, min(32, _power_of_two(t.width))
+        while BLOCK // lanes > rows:  # few long rows: more threads for each
+            lanes *= 2
+        source = f"(p / {w.channels} * {w.channels // w.multiplier} + p % {w.channels} / {w.multiplier})"
+        plane = math.prod(w.sizes)
+        return [
+            "#pragma unroll 4",
+            f"for (int row = threadIdx.x / {lanes}; row < {rows}; row += {BLOCK // lanes}) {{",
+            f"    const int p = first + row / {t.height}, y = y0 * {w.stride[1]} - {w.padding[1]} + row % {t.height};",
+            f"    const bool there = p < {w.planes} && y >= 0 && y < {w.sizes[1]};",
+            f"    const auto from = a0 + (long long){source if w.multiplier > 1 else 'p'} * {plane} + (z * {w.sizes[1]} + y) * {w.sizes[2]};",
+            "#pragma unroll",
+            f"    for (int i = 0; i < {-(-t.width // lanes)}; ++i) {{",
+            f"        const int at = i * {lanes} + (int)threadIdx.x % {lanes}, x = x0 * {w.stride[2]} - {w.padding[2]} + at;",
+            f"        if (at < {t.width}) s[row * {t.width} + at] = there && x >= 0 && x < {w.sizes[2]} ? number(from[x]) : {empty};",
+            "    }",
+            "}",
+        ]
+
+    def _weights_declared(self) -> list[str]:
+        return [f"float w[{self.w.kernel[1]}][{self.w.kernel[2]}];"] if self.w.weight is not None else []
+
+    def _weights(self, plane: str) -> list[str]:
+        w = self.w
+        if w.weight is None:
+            return []
+        taps = w.kernel[1] * w.kernel[2]
+        at = f"(plane < {w.planes} ? plane % {w.channels} : 0) * {w.taps}"
+        at += "" if w.kernel[0] == 1 else f" + {plane} * {taps}"
+        return ["#pragma unroll", f"for (int i = 0; i < {taps}; ++i) w[i / {w.kernel[2]}][i % {w.kernel[2]}] = number(a1[{at} + i]);"]
+
+    def _joined(self) -> list[str]:
+        """Return the walk down a column: each row of input is joined to the outputs whose windows hold it."""
+        w, t = self.w, self.tile
+        high, wide = w.kernel[1:]
+        lines = ["if (live) {", "#pragma unroll", f"for (int c = 0; c < {t.repeats}; ++c) {{"]
+        corner = f"(own * {t.height} + group * {t.rows * w.stride[1]}) * {t.width} + (c * {t.columns} + column) * {w.stride[2]}"
+        lines += [f"    const float* q = s + {corner};"]
+        for row in range(_span(t.rows, w, 1)):
+            places = [(r, k) for r in range(t.rows) for k in range(high) if r * w.stride[1] + k * w.dilation[1] == row]
+            if not places:
+                continue
+            cells = [f"q[{row * t.width + i * w.dilation[2]}]" for i in range(wide)]
+            lines += ["    {"]
+            if w.kind == "sum":
+                lines += [f"        const float {', '.join(f'v{i} = {cell}' for i, cell in enumerate(cells))};"]
+                lines += [
+                    f"        sums[c][{r}] = {_chain([f'fmaf(w[{k}][{i}], v{i}, {{}})' for i in range(wide)], f'sums[c][{r}]')};" for r, k in places
+                ]
+            else:
+                join = "vmax({}, {})" if w.kind == "max" else "{} + {}"
+                lines += [f"        const float v = {_joined(join, cells)};"]
+                lines += [f"        sums[c][{r}] = {join.format(f'sums[c][{r}]', 'v')};" for r, _ in places]
+            lines += ["    }"]
+        return [*lines, "}", "}"]
+
+    def _stored(self) -> list[str]:
+        w, t = self.w, self.tile
+        lines = ["if (live) {", "#pragma unroll", f"for (int r = 0; r < {t.rows}; ++r) {{"]
+        lines += [f"    const int y = y0 + group * {t.rows} + r;", "#pragma unroll", f"    for (int c = 0; c < {t.repeats}; ++c) {{"]
+        lines += [f"        const int x = x0 + c * {t.columns} + column;"]
+        at = f"(long long)plane * {math.prod(w.out)} + (z0 * {w.out[1]} + y) * {w.out[2]} + x"
+        lines += [f"        if (y < {w.out[1]} && x < {w.out[2]}) put(o0 + {at}, {self._result()});"]
+        return [*lines, "    }", "}", "}"]
+
+    def _result(self) -> str:
+        w = self.w
+        if w.kind == "sum":
+            return "sums[c][r]" if w.bias is None else f"sums[c][r] + number(a2[plane % {w.channels}])"
+        if w.kind == "max":
+            return "sums[c][r]"
+        if w.divisor:
+            return f"sums[c][r] / {float(w.divisor)!r}f"
+        counts = [f"inside({place}, {w.stride[a]}, {w.padding[a]}, {w.kernel[a]}, {w.sizes[a]})" for a, place in enumerate(("z0", "y", "x"))]
+        return f"sums[c][r] / (float)({' * '.join(counts)})"
+
+
+def _joined(join: str, cells: list[str]) -> str:
+    text = cells[0]
+    for cell in cells[1:]:
+        text = join.format(text, cell)
+    return text
+
+
+def _chain(steps: list[str], text: str) -> str:
+    for step in steps:
+        text = step.format(text)
+    return text
+
+
