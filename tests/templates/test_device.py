@@ -143,6 +143,17 @@ def test_values_out_of_the_ordinary(library: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.compiler
+def test_integers_are_sorted_where_they_lie() -> None:
+    made = built({"radix_sort": {"WW_SORT_WHOLE": 1}})
+    for size in EDGES:
+        x = torch.randint(-(1 << 31), (1 << 31) - 1, (size,), generator=torch.Generator().manual_seed(size)).to(torch.int32)
+        wanted = x.sort().values
+        call(made.sort, x, x, size)
+        assert torch.equal(x, wanted), size
+
+
+@pytest.mark.slow
+@pytest.mark.compiler
 def test_matrices_at_their_edges(library: Any) -> None:
     random = torch.Generator().manual_seed(0)
     for m, n, k in ((1, 1, 1), (2, 3, 1), (33, 5, 17), (128, 128, 16), (129, 127, 31), (256, 128, 48)):
@@ -169,6 +180,7 @@ def test_matrices_at_their_edges(library: Any) -> None:
 def test_other_parameters_do_the_same(which: int) -> None:
     """Of each the last, and the second value; of a product's tile one at a time, since not all fit into shared memory together."""
     chosen = {name: {p: values[which] for p, values in device.parameters(name).items()} for name in ("prefix_sum", "radix_sort")}
+    chosen["radix_sort"]["WW_SORT_WHOLE"] = 0
     made = built({**chosen, "product": {"WW_MM_STEP": 16} if which == 1 else {"WW_MM_ROWS": 256}})
     for size in (1, 33, 257, 4097, 20001):
         x, out = vector(size, "nominal", size), torch.full((size,), torch.nan)

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from warpwright.base import Action
-from warpwright.domains.cuda import operations, unit
-from warpwright.domains.cuda.operations import Call, Operation
+from warpwright.domains.cuda import unit
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import expect
 from warpwright.domains.transpile.frontend import scan
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.templates import device
+
+if TYPE_CHECKING:
+    from warpwright.domains.cuda.operations import Call, Operation
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,15 @@ class Operate:
 
 @functools.lru_cache(maxsize=64)
 def _known(python: str, task: str) -> tuple[Operation, Call] | None:
+    from warpwright.domains.cuda import operations  # and torch with it
+
     return operations.of_task(python, task)
 
 
 def _fixed(operation: Operation) -> Mapping[str, int]:
     """Return the parameters of a template that the operation decides."""
+    if operation.template == "radix_sort":
+        return {"WW_SORT_WHOLE": int(operation.element == "int")}
     if operation.template != "attention":
         return {}
     depth = int(dict(operation.sizes)["depth"])
@@ -108,11 +116,15 @@ def _names(text: str, operation: Operation, call: Call) -> dict[str, str]:
     expect(len(parameters) == len(call.arguments), f"{len(call.arguments)} parameters of {call.entry}", str(len(parameters)))
     names: dict[str, str] = {}
     for parameter, (kind, value) in zip(parameters, call.arguments, strict=True):
-        if kind == "output":
+        if kind == "copy":
+            expect(operation.template in IN_PLACE and value in operation.inputs, "a template that may write where it reads")
+            names["0"] = parameter.name
+        if kind in ("output", "copy"):
             names["out"] = parameter.name
             expect("const" not in parameter.text.split("*")[0], "an output that may be written")
-        if kind in ("output", "input"):
-            expect("float" in parameter.text and parameter.text.count("*") == 1, "addresses of float32", parameter.text)
+        if kind in ("output", "input", "copy"):
+            plain = re.search(rf"\b{operation.element}\b", parameter.text) and "unsigned" not in parameter.text and parameter.text.count("*") == 1
+            expect(bool(plain), f"addresses of {operation.element}", parameter.text)
         if kind == "input" and value in operation.inputs:
             names.update({str(at): parameter.name for at, which in enumerate(operation.inputs) if which == value})
     expect(len(names) == 1 + len(operation.inputs), "an entry that is given all inputs")
@@ -153,6 +165,9 @@ def _plain(function: str, *sizes: str) -> Callable[[Operation, Mapping[str, str]
 
     return written
 
+
+IN_PLACE = frozenset({"radix_sort"})
+"""Templates whose output may be their input."""
 
 OF_TENSOR_CORES: Mapping[str, tuple[str, ...]] = {"product": ("product_tf32",)}
 """Template -> others of the same operation, for GPUs alone: translated, their fragments take minutes to build."""
