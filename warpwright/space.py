@@ -233,6 +233,24 @@ class Evaluator(Protocol):
 
 
 @runtime_checkable
+class Preparing(Protocol):
+    """An evaluator that begins before it is asked."""
+
+    @property
+    def works_ahead(self) -> bool:
+        """Does it do so on this device, and within this budget?"""
+        ...
+
+    def made(self) -> Iterable[Record]:
+        """Return the baselines' records if they are known by now; wait for nothing."""
+        ...
+
+    def prepare(self, candidates: Sequence[Candidate]) -> None:
+        """Hear what will be evaluated first, before the baselines are asked for."""
+        ...
+
+
+@runtime_checkable
 class Comparing(Protocol):
     """An evaluator that can time two programs beside one another."""
 
@@ -279,6 +297,6 @@ class Target(Protocol):
 
 
 __all__ = [
-    "IR", "Comparing", "Domain", "Evaluator", "Facts", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Tell", "Telling",
-    "Traits", "Writing", "silent",
+    "IR", "Comparing", "Domain", "Evaluator", "Facts", "Legality", "Measuring", "NotApplicable", "Preparing", "Space", "Target", "Technique",
+    "Tell", "Telling", "Traits", "Writing", "silent",
 ]  # fmt: skip
