@@ -200,6 +200,8 @@ class Measuring:
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
     regime: str = ""
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream on CUDA, single calls on a CPU."""
+    warm_up_seconds: float = 20.0
+    """What a program's first calls may take, or a stretch of them without a sign of a compiler at work."""
     resident: bool = False
     """More candidates will come: the evaluator may hold processes ready for them."""
     ahead: bool = False

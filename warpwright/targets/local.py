@@ -76,9 +76,12 @@ class LocalEvaluator:
         measuring = measuring or Measuring()
         self._regime = regimes.declared(measuring.regime, device)
         self.versions: Mapping[str, str] = {**versions(device), "regime": self._regime} if self._regime != "single" else versions(device)
+        if measuring.warm_up_seconds != Limits.warm_up_seconds:  # a program that was given up is no answer under another limit
+            self.versions = {**self.versions, "warm_up_seconds": f"{measuring.warm_up_seconds:g}"}
         place = "cuda:0" if device == "cuda" else device
         folder = folder or native.cache_folder()
-        self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder, measuring.deadline, measuring.tell)
+        limits = limits or Limits(warm_up_seconds=measuring.warm_up_seconds)
+        self._bench = Workbench(task, place, limits, lock or DeviceLock(place), folder, measuring.deadline, measuring.tell)
         self._measuring = measuring
         self._random = random.Random(self._measuring.seed)
         self._trusted: Trusted | None = None

@@ -20,7 +20,7 @@ from warpwright.workers.sandbox import Worker
 
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
-TWICE = [STRIDED, "edited"]
+TWICE = [STRIDED, "edited", "coarse"]
 """Distributions with two cases."""
 
 SEEDS = 1 << 31
@@ -77,10 +77,13 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     names = ["nominal", *hidden]
     made = [Case(name, generator.randrange(SEEDS)) for name in names]
     layout, turns = generator.randrange(SEEDS), iter((None, 1))  # so that each tensor lies in memory in two ways
+    parities = iter((0, 1))
 
     def drawn(case: Case) -> Case:
         if case.name == STRIDED:
             return with_draw(case, Draw(layout=layout, turned=next(turns)))
+        if case.name == "coarse":
+            return replace(case, seed=2 * (case.seed // 2) + next(parities))  # one of each kind
         return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
 
     return (Case("nominal", first), *map(drawn, made))
