@@ -14,6 +14,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import corpus
 import pytest
@@ -30,7 +31,7 @@ torch = pytest.importorskip("torch")
 HAS_CUDA = torch.cuda.is_available()
 HAS_COMPILER = shutil.which("c++") is not None
 LIMITS = Limits(build_seconds=120, call_seconds=20, memory_bytes=3 << 30, processes=192)
-DEVICES = ("cpu", "cuda:0") if HAS_CUDA else ("cpu",)
+ON_CUDA = replace(LIMITS, memory_bytes=24 << 30, processes=256)  # CUDA's libraries count as the candidate's memory
 
 SECONDS = 60.0
 """Of timing at most; a quiet machine decides sooner. Cheats that count calls change after 40, of which verification makes about 20: 20 s did not
@@ -115,7 +116,7 @@ def marks(program: corpus.Program, device: str) -> list[pytest.MarkDecorator]:
 def audited(judges: Judges, program: corpus.Program, device: str) -> Verdict:
     """Build and verify a program in a worker of its own."""
     task = corpus.task(program.task)
-    return verify.audit(task, program.source, device, LIMITS, judges.get(program.task, device))[1]
+    return verify.audit(task, program.source, device, LIMITS if device == "cpu" else ON_CUDA, judges.get(program.task, device))[1]
 
 
 def assert_rejected(program: corpus.Program, verdict: Verdict) -> None:

@@ -155,6 +155,10 @@ class Archive:
         """Is there a record of this candidate of this task on this device?"""
         return bool(self._rows("SELECT 1 FROM records WHERE key = ? LIMIT 1", Record(task, candidate, device, "ok").key))
 
+    def knows(self, task: Task, device: str) -> bool:
+        """Is there any record of this task on this device?"""
+        return bool(self._rows("SELECT 1 FROM records WHERE task_key = ? AND device = ? LIMIT 1", task.key, device))
+
     def records(
         self, task: Task | str | None = None, status: Status | None = None, device: str | None = None, history: bool = False
     ) -> list[Record]:

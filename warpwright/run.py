@@ -138,7 +138,8 @@ def run_task(
 
     try:
         with live.told(archive.path, listed, tell) as show, deadline.enforced() if deadline is not None else nullcontext():
-            opened = evaluators(settings, task) if evaluators else open_evaluator(settings, task, deadline, now_doing)
+            ahead = deadline is not None and not archive.knows(task, settings.device)
+            opened = evaluators(settings, task) if evaluators else open_evaluator(settings, task, deadline, now_doing, ahead)
             with opened as evaluator:
                 now_doing("reading the program")
                 space = open_space(task, settings.device)
@@ -217,18 +218,18 @@ def open_space(task: Task, device: str) -> Space[Any]:
 
 
 def open_evaluator(
-    settings: Settings, task: Task, deadline: Deadline | None = None, tell: Tell = silent
+    settings: Settings, task: Task, deadline: Deadline | None = None, tell: Tell = silent, ahead: bool = False
 ) -> AbstractContextManager[Evaluator]:
-    """Return the evaluator of a task on the settings' device."""
-    return targets.evaluator(task, settings.device, measuring(settings, deadline, tell))
+    """Return the evaluator of a task on the settings' device. `ahead`: what every candidate needs comes up beside the reading of the program."""
+    return targets.evaluator(task, settings.device, measuring(settings, deadline, tell, ahead))
 
 
-def measuring(settings: Settings, deadline: Deadline | None = None, tell: Tell = silent) -> Measuring:
+def measuring(settings: Settings, deadline: Deadline | None = None, tell: Tell = silent, ahead: bool = False) -> Measuring:
     """Return how the settings have programs measured."""
     seconds = settings.timing_seconds if deadline is None else min(settings.timing_seconds, TIMING_SHARE * deadline.seconds)
-    return Measuring(settings.baselines, seconds, settings.seed, WORTHWHILE, settings.regime, deadline=deadline, tell=tell)
+    return Measuring(settings.baselines, seconds, settings.seed, WORTHWHILE, settings.regime, ahead=ahead, deadline=deadline, tell=tell)
 
 
 def kind_of_machine(device: str) -> str:
     """Return the name of the processor that `device` is: results of another kind are not resumed."""
-    return str(facts.device_facts(device)["name"])
+    return facts.name(device)

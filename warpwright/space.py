@@ -202,6 +202,8 @@ class Measuring:
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream on CUDA, single calls on a CPU."""
     resident: bool = False
     """More candidates will come: the evaluator may hold processes ready for them."""
+    ahead: bool = False
+    """What every candidate needs may be started when the evaluator is opened, beside the reading of the program."""
     deadline: Deadline | None = None
     """What has no time before it is left out: slow baselines first, and the records say so."""
     tell: Tell = silent

@@ -6,12 +6,15 @@
 
 Packs are written by `warpwright pack`. Finished trainings are lines of OUT/store*.jsonl; those under way are kept in OUT/store*.jsonl.parts,
 so that the same command goes on after --seconds, or a kill. rows.jsonl and README.md are written again after each part, from all that is known.
+Where nothing but small files is kept of --out, --whole begins no training that would not end in time, and --fit shortens trainings beforehand.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import itertools
+import math
 import subprocess
 import sys
 import time
@@ -34,6 +37,13 @@ from warpwright.domains.unlearnable.verification.store import OutcomeStore
 from warpwright.domains.unlearnable.verification.training import side_by_side
 from warpwright.domains.unlearnable.verification.training.recipe import Plan, Recipe
 from warpwright.domains.unlearnable.verification.training.side_by_side import Job
+
+FEWEST = 6
+"""Epochs: with fewer, --fit would measure who learns first, not what is learnt."""
+
+
+GRACE = 10.0
+"""Seconds that trainings which --whole began may take longer than expected."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,13 +83,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def train(suite: Suite, name: str, end: float) -> bool:
     """Run a part's trainings that the stores lack; return whether all are there."""
     options = suite.options
-    entries = list(_fitting(suite, PARTS[name]).entries(suite))
+    entries = list(_fitting(suite, name).entries(suite))
     store = OutcomeStore(options.out / f"store-{options.share.replace('/', 'of')}.jsonl")
     known = {key for path in options.out.glob("store-*.jsonl") for key in OutcomeStore(path)}
     ours = _share(entries, options.share)
     missing = {entry.key: entry for entry in ours if entry.key not in known}
-    rates = cifar_rows.rates(options.out) or RATES
+    rates = RATES | cifar_rows.rates(options.out, options.lanes)
     jobs = [Job(entry.key, _planned(entry), entry.seed, suite.seconds(entry.kind.recipe, rates)) for entry in missing.values()]
+    if options.whole:
+        jobs = _in_time(jobs, end - time.monotonic())
     print(f"{name}: {len(entries)} trainings, {len(jobs)} to do here, about {sum(job.work for job in jobs):.0f} s one by one", flush=True)
     told = 0.0
 
@@ -89,7 +101,7 @@ def train(suite: Suite, name: str, end: float) -> bool:
             told = progress.seconds
             print(f"{progress.seconds:6.0f} s  {name}: {progress.text}", flush=True)
 
-    for job, outcome in side_by_side.outcomes(jobs, options.lanes, store.parts, show, end):
+    for job, outcome in side_by_side.outcomes(jobs, options.lanes, store.parts, show, end + (GRACE if options.whole else 0.0)):
         store[job.key] = outcome
         cifar_rows.note(options.out, "trainings", {"key": job.key, **missing[job.key].facts(), "part": name})
         print(f"        {job.key}: {outcome.test['clean']:.2f} %, {outcome.seconds:.0f} s, {outcome.how}", flush=True)
@@ -100,14 +112,34 @@ def _planned(entry: Entry) -> Callable[[], Plan]:
     return lambda: entry.kind.plan(entry.seed)
 
 
-def _fitting(suite: Suite, part: Part) -> Part:
-    """Make a part tiny for --dry."""
-    if not suite.options.dry:
-        return part
+def _in_time(jobs: list[Job], seconds: float) -> list[Job]:
+    """Return the first jobs, as many as are expected to end within `seconds`."""
+    reached = itertools.accumulate(job.work for job in jobs)
+    return [job for job, until in zip(jobs, reached, strict=True) if until <= seconds]
+
+
+def _fitting(suite: Suite, name: str) -> Part:
+    """Return a part as long as the options ask for, and tiny with --dry."""
+    part, options = PARTS[name], suite.options
+    if not options.dry:
+        return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name), seeds=options.seeds.get(name, part.seeds))
     change = part.change
     tiny: Callable[[Recipe], Recipe] = lambda recipe: replace(change(recipe), net="small", batch=16, steps=1, crop=1)  # noqa: E731
     small_enough: Callable[[Kind], bool] = lambda kind: part.keep(kind) and kind.recipe.net in ("small", "vgg16")  # noqa: E731
     return replace(part, seeds=1, epochs=1, change=tiny, keep=small_enough)
+
+
+def _fitted_epochs(suite: Suite, name: str) -> int:
+    """Return the part's epochs, or fewer so that the trainings of all parts asked for take --fit seconds by the rates that `speed` measured."""
+    options, part = suite.options, PARTS[name]
+    if not options.fit:
+        return part.epochs
+    rates = RATES | cifar_rows.rates(options.out, options.lanes)
+    parts = [replace(PARTS[one], seeds=options.seeds.get(one, PARTS[one].seeds)) for one in options.parts if one in PARTS]
+    asked = [entry.kind.recipe for one in parts for entry in one.entries(suite)]
+    starts = suite.start * len(asked)
+    share = (options.fit - starts) / max(sum(suite.seconds(recipe, rates) for recipe in asked) - starts, 1e-9)
+    return min(part.epochs, max(FEWEST, math.floor(part.epochs * share)))
 
 
 def _share(entries: list[Entry], share: str) -> list[Entry]:
@@ -136,6 +168,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--lanes", type=int, default=3, help="trainings side by side on a device (%(default)s)")
     made.add_argument("--side", type=int, default=64, help="larger images are shrunk to so many pixels (%(default)s)")
     made.add_argument("--seconds", type=float, default=3600.0, help="stop then; the same command goes on (%(default)s)")
+    made.add_argument("--whole", action="store_true", help="begin no training that is not expected to end within --seconds")
+    made.add_argument("--fit", type=float, default=0.0, help="fewer epochs, so that the parts' trainings take so many seconds (as many as planned)")
+    made.add_argument("--epochs", type=_numbers, default={}, help="PART=N,...: so many epochs of a part's trainings, instead of its own or --fit's")
+    made.add_argument("--seeds", type=_numbers, default={}, help="PART=N,...: so many seeds of a part's trainings, instead of its own")
     made.add_argument("--front-seconds", type=float, default=500.0, help="of the search (%(default)s)")
     made.add_argument("--search", default="ladder", help="of the front (%(default)s)")
     made.add_argument("--weights", type=Path, help="state dictionary of a pre-trained ResNet-18")
@@ -153,9 +189,18 @@ def _parts(text: str) -> list[str]:
     return names
 
 
+def _numbers(text: str) -> dict[str, int]:
+    try:
+        found = {name: int(count) for name, _, count in (one.partition("=") for one in text.split(","))}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected PART=N,..., saw {text!r}") from None
+    _parts(",".join(found))
+    return found
+
+
 def _list(suite: Suite) -> None:
-    rates, total = cifar_rows.rates(suite.options.out) or RATES, 0.0
-    fixed = {"speed": ("an epoch of each network", 60.0), "images": ("PSNR, SSIM, time", 10.0)}
+    rates, total = RATES | cifar_rows.rates(suite.options.out, suite.options.lanes), 0.0
+    fixed = {"speed": ("an epoch of ResNet-18", 25.0), "speeds": ("an epoch of the other networks", 60.0), "images": ("PSNR, SSIM, time", 10.0)}
     fixed["front"] = ("the search", suite.options.front_seconds)
     for name in [*HOUR, *(name for name in PARTS if name not in HOUR)]:
         if name in fixed:
@@ -214,5 +259,3 @@ def _make_dry(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     raise SystemExit(main())
-
-

@@ -15,6 +15,7 @@ from warpwright.domains.unlearnable.cwc.bank import FilterBank
 from warpwright.domains.unlearnable.data.labelled import Labelled, load_labelled
 from warpwright.domains.unlearnable.protect import PRESETS
 from warpwright.domains.unlearnable.verification import experiments
+from warpwright.domains.unlearnable.verification.countermeasures import COUNTERMEASURES
 from warpwright.domains.unlearnable.verification.experiments import Bench, Kind
 from warpwright.domains.unlearnable.verification.sets import Data, TrainingSets
 from warpwright.domains.unlearnable.verification.training import cost
@@ -26,6 +27,9 @@ RATES = {"resnet18": 5.5e13, "vgg16": 5e13, "wrn34-10": 1e14, "densenet121": 2e1
 """Multiply-adds a second that an H200 is expected to do in training; the part `speed` measures them, and estimates use what it saw."""
 
 CPU_RATE = 2e10
+
+START = 1.5
+"""Seconds that a training on a GPU costs besides its steps: the network and its images, the recording, the tests."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,9 @@ class Suite:
         side = self.train.pictures[0].shape[1]
         self.side = min(side, options.side)
         self.recipe = Recipe(
-            "resnet18", 18, 512, 0.1, crop=4, flip=True, device=options.device, precision=options.precision, stepping=options.stepping
+            "resnet18", 18, 256, 0.2, crop=4, flip=True, device=options.device, precision=options.precision, stepping=options.stepping
         )
+        self.start = START if options.device != "cpu" else 0.0
         self._sets: dict[str, TrainingSets] = {}
 
     def sets(self, preset: str) -> TrainingSets:
@@ -74,7 +79,7 @@ class Suite:
         """Return how long a training is expected to take alone."""
         channels = self.train.pictures[0].shape[0]
         work = cost.work(recipe, len(self.train.labels), channels, len(self.train.classes), self.side)
-        return work / (rates.get(recipe.net, CPU_RATE) if recipe.device != "cpu" else CPU_RATE)
+        return self.start + work / (rates.get(recipe.net, CPU_RATE) if recipe.device != "cpu" else CPU_RATE)
 
 
 @dataclass(frozen=True)
@@ -109,11 +114,15 @@ class Part:
                 yield Entry(f"{of}: {kind.name} on {kind.on}, {kind.recipe.net}, {kind.recipe.epochs} epochs, seed {seed}", of, kind, seed)
 
 
-CHEAP = tuple(name for name in experiments.COUNTERMEASURES if not name.startswith("adversarial"))
+CHEAP = tuple(name for name in COUNTERMEASURES if not name.startswith("adversarial"))
+
+
+def _protected(kind: Kind) -> bool:
+    return kind.on == "protected"
 
 
 def _paper_recipe(recipe: Recipe) -> Recipe:
-    return replace(recipe, schedule="steps", clip=5.0)
+    return replace(recipe, batch=512, peak_rate=0.1, schedule="steps", clip=5.0)
 
 
 PARTS: dict[str, Part] = {
@@ -123,9 +132,13 @@ PARTS: dict[str, Part] = {
         seeds=1,
         epochs=100,
         change=_paper_recipe,
-        keep=lambda kind: kind.on == "protected",
+        keep=_protected,
     ),
-    "plain": Part("from scratch on clean and protected images", ("gentle", "paper", "recoverable"), ("plain",)),
+    "plain": Part("from scratch on clean and protected images", ("gentle", "paper"), ("plain",)),
+    "published": Part("RSK+FF and COIN, as their authors describe them", ("gentle",), (), ("RSK+FF", "COIN"), keep=_protected),
+    "simple": Part("JPEG of quality 10, greyscale", ("gentle",), (), ("jpeg", "greyscale"), keep=_protected),
+    "cropping": Part("the outermost line of pixels replaced", ("paper",), (), ("edge crop",), keep=_protected),
+    "recoverable": Part("from scratch on images of the preset recoverable", ("recoverable",), keep=_protected),
     "controls": Part("one filter for all classes, and one an image", ("gentle", "paper"), ("controls",), seeds=1),
     "adversarial": Part(
         "adversarial training, linf 4/255", ("gentle", "paper"), ("adversarial",), epochs=10, keep=lambda kind: kind.recipe.adversarial == 4.0
@@ -150,6 +163,7 @@ PARTS: dict[str, Part] = {
         keep=lambda kind: kind.recipe.adversarial not in (0.0, 4.0),
     ),
     "dat": Part("adversarial filters of 3x3", ("gentle",), ("dat",), seeds=1, epochs=8, keep=lambda kind: kind.recipe.adversarial == 3.0),
+    "tricks": Part("what the authors tried by regularising", ("paper",), ("tricks",), seeds=1),
     "small": Part(
         "a small network, which a CPU can train",
         ("gentle", "paper"),
@@ -173,7 +187,9 @@ PARTS: dict[str, Part] = {
     "all-dat": Part("adversarial filters of three sides", ("paper",), ("dat",), seeds=1, epochs=10),
     "fine-tuning": Part("a pre-trained net, --weights FILE", ("gentle", "paper"), ("fine-tuning",), seeds=3, epochs=10),
 }
-"""In the order of their worth. Those of HOUR fit one GPU-hour by the estimate; the others wait for more."""
+"""Those of HOUR fit one GPU-hour by the estimate; the others are excerpts for less, or wait for more."""
 
 FIRST, LAST = ("speed", "images"), ("front",)
-HOUR = (*FIRST, *list(PARTS)[:10], *LAST)
+_EXCERPTS = ("published", "simple", "recoverable", "small")
+_LONG = ("tricks", "published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
+HOUR = (*FIRST, *(name for name in PARTS if name not in (*_EXCERPTS, *_LONG)), *LAST)

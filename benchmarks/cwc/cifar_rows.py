@@ -44,6 +44,10 @@ AUTHORS: dict[tuple[str, str], float] = {
     ("paper", "80% protected"): 85.61,
     ("paper", "greyscale"): 20.12,
     ("paper", "cutout"): 25.80,
+    ("paper", "label smoothing 0.5"): 43.85,
+    ("paper", "mixup"): 25.53,
+    ("paper", "cutmix"): 26.93,
+    ("paper", "orthogonal filters"): 50.72,
     ("paper", "fine-tuned"): 42.42,
     ("paper", "new last layer"): 48.22,
     ("paper", "RSK+FF"): 78.53,
@@ -77,10 +81,10 @@ def noted(out: Path, table: str) -> list[dict[str, Any]]:
     return rows
 
 
-def rates(out: Path) -> dict[str, float]:
-    """Return the multiply-adds a second of each network that was measured, alone and in graphs."""
-    rows = [row for row in noted(out, "speed") if row["stepping"] == "auto" and row["lanes"] == 1 and not row["adversary steps"]]
-    return {row["net"]: row["multiply-adds/s"] for row in rows if "multiply-adds/s" in row}
+def rates(out: Path, lanes: int) -> dict[str, float]:
+    """Return the multiply-adds a second of each network that was measured in graphs: with so many side by side, else alone."""
+    rows = [row for row in noted(out, "speed") if row["stepping"] == "auto" and row["lanes"] in (1, lanes) and not row["adversary steps"]]
+    return {row["net"]: row["multiply-adds/s"] for row in sorted(rows, key=lambda row: int(row["lanes"])) if "multiply-adds/s" in row}
 
 
 def trainings(out: Path, name: str) -> list[dict[str, Any]]:
@@ -118,6 +122,7 @@ TABLES = {
     "images": "How the images differ from the clean ones (every tenth)",
     "front": "The search: choices by their accuracy",
     "speed": "An epoch of each network, alone and side by side",
+    "agreement": "A recorded step against steps sent one by one: how far the weights are apart after 8 steps, relative to how far they moved",
     "parts": "Parts as they were run",
     "failures": "Failures",
 }

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks.cwc import cifar_rows
-from benchmarks.cwc.cifar_parts import KEY, Suite
+from benchmarks.cwc.cifar_parts import KEY, RATES, Suite
 from warpwright import domains, targets
 from warpwright.archive import Archive
 from warpwright.base import Budget
@@ -35,31 +35,90 @@ from warpwright.space import Measuring
 
 
 def speed(suite: Suite, end: float) -> bool:
-    """Measure an epoch of each network alone, and of ResNet-18 with several side by side, in graphs, eager and compiled."""
-    options = suite.options
-    nets = ("small",) if options.dry else ("resnet18", "vgg16", "densenet121", "wrn34-10")
-    plain = replace(suite.recipe, epochs=3, batch=16 if options.dry else 512)
-    asked = [(net, "auto", 1, 0.0) for net in nets]
-    asked += [(nets[0], how, 1, 0.0) for how in ("eager", "compiled")] if suite.recipe.device != "cpu" else []
-    asked += [(nets[0], "auto", lanes, 0.0) for lanes in (2, 3, 4)] + [(nets[0], "auto", 1, 4.0)]
-    for net, how, lanes, adversary in asked:
-        if time.monotonic() > end:
-            return False
-        recipe = replace(plain, net=net, stepping=how, adversarial=adversary)  # type: ignore[arg-type]
+    """Measure an epoch of ResNet-18 in graphs, alone and side by side, and whether a recorded step does what an eager one does; else go eager."""
+    recipe = _timed(suite)
+    whole = _speeds(suite, [(recipe, 1)], end)
+    if not _agrees(suite, recipe):
+        cifar_rows.note(suite.options.out, "failures", {"part": "speed", "error": "the recorded step is not the eager one: trainings are eager"})
+        suite.recipe = replace(suite.recipe, stepping="eager")
+    return whole and _speeds(suite, [(recipe, suite.options.lanes)], end)
+
+
+def speeds(suite: Suite, end: float) -> bool:
+    """Measure an epoch of the other networks, with an adversary, eager, with other numbers side by side, and compiled, which takes a minute."""
+    recipe = _timed(suite)
+    nets = () if suite.options.dry else ("vgg16", "densenet121", "wrn34-10")
+    asked = [(replace(recipe, stepping="eager"), 1), (replace(recipe, adversarial=4.0), 1)] + [(replace(recipe, net=net), 1) for net in nets]
+    asked += [(recipe, lanes) for lanes in (2, 3, 4) if lanes != suite.options.lanes]
+    return _speeds(suite, [*asked, *([(replace(recipe, stepping="compiled"), 1)] if recipe.device != "cpu" else [])], end)
+
+
+def _timed(suite: Suite) -> Recipe:
+    tiny = suite.options.dry
+    return replace(suite.recipe, epochs=3, **{"net": "small", "batch": 16} if tiny else {})  # type: ignore[arg-type]
+
+
+def _speeds(suite: Suite, asked: list[tuple[Recipe, int]], end: float) -> bool:
+    """Note a row for each recipe and number of lanes that the time is enough for; return whether that was all."""
+    done = 0
+    for recipe, lanes in asked:
+        expected = suite.seconds(replace(recipe, epochs=_rounds(lanes)), RATES | cifar_rows.rates(suite.options.out, lanes)) * lanes
+        if time.monotonic() + expected > end:
+            continue
         try:
             row = _epoch(suite, recipe, lanes)
         except (RuntimeError, torch.OutOfMemoryError) as error:
             row = {"failed": f"{type(error).__name__}: {str(error)[:160]}"}
-        facts = {"net": net, "stepping": how, "lanes": lanes, "adversary steps": recipe.steps if adversary else 0}
-        cifar_rows.note(options.out, "speed", {**facts, **row})
+        adversary = recipe.steps if recipe.adversarial else 0
+        facts = {"net": recipe.net, "stepping": recipe.stepping, "lanes": lanes, "adversary steps": adversary}
+        cifar_rows.note(suite.options.out, "speed", {**facts, **row})
         print(f"        {facts} {row}", flush=True)
+        done += 1
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-    return True
+    return done == len(asked)
+
+
+def _rounds(lanes: int) -> int:
+    """Return the epochs that are timed; alone the first one may hold what is done once."""
+    return 2 if lanes == 1 else 1
+
+
+_STEPS = 8
+"""That are compared: with more, rounding in bfloat16 alone makes trainings part."""
+
+
+def _agrees(suite: Suite, recipe: Recipe) -> bool:
+    """Compare the recorded step with eager ones: also eager with itself (what rounding does) and with another seed (what a wrong step would do).
+
+    It agrees where it is less than half as far from the eager steps as those with other crops are.
+    """
+    kind = Bench(suite.sets("gentle"), replace(recipe, epochs=18)).kind("plain", "clean")
+
+    def trained(stepping: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, int]:
+        plan = kind.plan(0)
+        training = Training(replace(plan, recipe=replace(plan.recipe, stepping=stepping)), 0)  # type: ignore[arg-type]
+        if seed:
+            training.generator.manual_seed(seed)
+        start = torch.cat([one.detach().flatten().clone() for one in training.parameters])
+        training.advance(min(_STEPS, training.per_epoch - 1))
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return start, torch.cat([one.detach().flatten() for one in training.parameters]), int(training.right)
+
+    start, expected, right = trained("eager", 0)
+    apart = dict[str, float]()
+    for name, stepping, seed in (("recorded", "auto", 0), ("eager again", "eager", 0), ("eager, other crops", "eager", 1)):
+        _, weights, seen = trained(stepping, seed)
+        apart[name] = float((weights - expected).norm() / (expected - start).norm())
+        row = {"against eager": name, "weights apart": round(apart[name], 4), "right": seen, "right, eager": right}
+        cifar_rows.note(suite.options.out, "agreement", row)
+        print(f"        {row}", flush=True)
+    return apart["recorded"] < apart["eager, other crops"] / 2
 
 
 def _epoch(suite: Suite, recipe: Recipe, lanes: int) -> dict[str, Any]:
-    """Return the seconds of an epoch of each of `lanes` trainings, after a first one; their start is told apart."""
+    """Return the seconds of an epoch of each of `lanes` trainings; their start is told apart."""
     kind = Bench(suite.sets("gentle"), recipe).kind("plain", "clean")
     began = time.monotonic()
     trainings = [Training(kind.plan(seed), seed) for seed in range(lanes)]
@@ -74,13 +133,14 @@ def _epoch(suite: Suite, recipe: Recipe, lanes: int) -> dict[str, Any]:
                     training.advance(4 if lanes > 1 else training.per_epoch)
         return time.monotonic() - before
 
-    first, *rest = (round_() for _ in range(3))
-    seconds = min(rest)
+    rounds = [round_() for _ in range(_rounds(lanes))]
+    seconds = min(rounds)
     seen = lanes * trainings[0].per_epoch * trainings[0].batch
     classes, channels = len(suite.train.classes), suite.train.pictures[0].shape[0]
     rate = cost.multiply_adds(recipe.net, channels, classes, suite.side) * cost.passes(recipe) * seen / seconds
-    figures = {"epoch s": round(seconds / lanes, 3), "images/s": round(seen / seconds), "multiply-adds/s": float(f"{rate:.3g}")}
-    return {**figures, "first epoch s": round(first / lanes, 2), "start s": round(start / lanes, 2), "how": trainings[0].how}
+    figures = {"epoch s": round(seconds / lanes, 3), "100 epochs, extrapolated, s": round(100 * seconds / lanes)}
+    figures |= {"images/s": round(seen / seconds), "multiply-adds/s": float(f"{rate:.3g}")}
+    return {**figures, "first epoch s": round(rounds[0] / lanes, 2), "start s": round(start / lanes, 2), "how": trainings[0].how}
 
 
 def images(suite: Suite, end: float) -> bool:
@@ -154,4 +214,4 @@ def loading(suite: Suite, end: float) -> bool:
     return True
 
 
-SPECIAL: dict[str, Callable[[Suite, float], bool]] = {"loading": loading, "speed": speed, "images": images, "front": front}
+SPECIAL: dict[str, Callable[[Suite, float], bool]] = {"loading": loading, "speed": speed, "speeds": speeds, "images": images, "front": front}

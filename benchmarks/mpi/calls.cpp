@@ -27,3 +27,19 @@ extern "C" long copy_and_wait(Copy copy, Wait wait, std::uint64_t to, std::uint6
     void* stream = reinterpret_cast<void*>(1);
     return copy(to, from, bytes, stream) || wait(stream);
 }
+
+using Send = int (*)(std::uint64_t base, int count, std::uint64_t datatype, int peer, int tag, std::uint64_t comm);
+using Receive = int (*)(std::uint64_t base, int count, std::uint64_t datatype, int peer, int tag, std::uint64_t comm, void* status);
+
+// `ns` gets half the time of each of `rounds` there and back; process 0 begins. Returns the number of calls that did not return 0.
+extern "C" long ping_pong(Send send, Receive receive, std::uint64_t base, std::uint64_t datatype, std::uint64_t comm, int rank, int rounds, double* ns) {
+    alignas(16) char status[64];
+    long failed = 0;
+    for (int i = 0; i < rounds; ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        for (int turn = 0; turn < 2; ++turn)
+            failed += (turn == rank ? send(base, 1, datatype, 1 - rank, 7, comm) : receive(base, 1, datatype, 1 - rank, 7, comm, status)) != 0;
+        ns[i] = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / 2;
+    }
+    return failed;
+}

@@ -83,6 +83,16 @@ def address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
+def ping_pong(shim: ctypes.CDLL, base: int, datatype: int, comm: int, rank: int, rounds: int) -> float:
+    """Return the median microseconds of MPI_Send and MPI_Recv between processes 0 and 1, half of there and back; RuntimeError where one fails."""
+    ns = (ctypes.c_double * rounds)()
+    functions = [ctypes.c_void_p(address(one)) for one in (shim.MPI_Send, shim.MPI_Recv)]
+    handles = [ctypes.c_uint64(one & 2**64 - 1) for one in (base, datatype, comm)]
+    if library().ping_pong(*functions, *handles, rank, rounds, ns):
+        raise RuntimeError("expected messages to pass, saw another code than 0")
+    return statistics.median(ns) / 1000
+
+
 class Calls:
     """One function with its arguments, timed again and again."""
 

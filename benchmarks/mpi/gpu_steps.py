@@ -100,12 +100,14 @@ def packing(base: int, end: int, read: Callable[[int, int], bytes], label: str) 
     say(f"{label}: set up", ready=library.warpwright_ready(0), of=3)
     whole = read(base, 2048)
     expected = b"".join(whole[i : i + 8] for i in range(0, 2048, 32))
+    chosen = library.warpwright_waiting(0)
+    say(f"{label}: waiting", chosen=chosen, of=("stream", "flag", "write"))
     for how, name in enumerate(("stream", "flag", "write")):
         say(f"{label}: pack, {name}", begins=True)
-        library.warpwright_configure(0, how, 1)
+        library.warpwright_configure(0, how, 1, 1 << 20)
         layout.pack_to(base, end)
         say(f"{label}: pack, {name}", exact=read(end, 512) == expected)
-    library.warpwright_configure(0, 1, 1)
+    library.warpwright_configure(0, chosen, 1, 1 << 20)
     say(f"{label}: group", begins=True)
     pack_group([layout, layout.shifted(8)], [base, base], [end, end + 512])
     say(f"{label}: group", exact=read(end, 512) == expected)
@@ -227,7 +229,7 @@ def main() -> int:
         faulthandler.enable()
         next(part for part, _ in PARTS if part.__name__ == options.part)()
         return 0
-    environment = {**os.environ, "WARPWRIGHT_MPI_GPU": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     if options.dry:
         from benchmarks.mpi.pack_gpu import fake_driver
 

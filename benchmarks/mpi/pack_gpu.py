@@ -30,8 +30,6 @@ import numpy as np
 from benchmarks.mpi.calls import Calls, Case, address, face, vector
 from benchmarks.mpi.calls import library as calls_library
 
-os.environ.setdefault("WARPWRIGHT_MPI_GPU", "1")
-
 MIB = 1 << 20
 CASES = (
     *(vector(1 << 10, block, 512) for block in (8, 64)),
@@ -42,6 +40,8 @@ CASES = (
     *(vector(128 * MIB, block, step) for block, step in ((8, 16), (64, 128), (512, 1024), (8, 512))),
 )  # fmt: skip
 WAITING = {"stream": 0, "flag": 1, "write": 2}
+MANY_WORDS = 1 << 20
+"""From how many words on a thread moves four (native/device.hpp)."""
 
 
 class Gpu:
@@ -97,13 +97,12 @@ class Gpu:
         return int(tensor.data_ptr())
 
     def device_us(self, enqueue: Any, repeats: int) -> float:
-        """Return the time of one of `repeats` launches back to back on the legacy default stream."""
+        """Return the time of one of `repeats` launches, enqueued back to back, on the legacy default stream."""
         start, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
-        enqueue()
+        enqueue(1)
         self.torch.cuda.synchronize()
         start.record()
-        for _ in range(repeats):
-            enqueue()
+        enqueue(repeats)
         end.record()
         self.torch.cuda.synchronize()
         return float(start.elapsed_time(end)) * 1000 / repeats
@@ -193,7 +192,7 @@ class DryGpu:
 
     def device_us(self, enqueue: Any, repeats: int) -> float:
         """Run it once."""
-        enqueue()
+        enqueue(1)
         return 0.0
 
 
@@ -203,6 +202,15 @@ def case_places(case: Case) -> Any:
     for count, step in zip(reversed(case.counts), reversed(case.steps), strict=True):
         places = (np.arange(count)[:, None] * step + places[None, :]).reshape(-1)
     return places + case.offset
+
+
+def timed(function: Any, arguments: tuple[int, ...], repeats: int) -> float:
+    """Return the median time of a call in microseconds."""
+    calls = Calls(function, arguments)
+    calls.time(3)
+    calls.ns.clear()
+    calls.time(repeats)
+    return calls.median_us
 
 
 def packing(gpu: Any, case: Case, repeats: int) -> Iterator[dict[str, Any]]:
@@ -218,19 +226,17 @@ def packing(gpu: Any, case: Case, repeats: int) -> Iterator[dict[str, Any]]:
     layout.unpack_from(end, gpu.pointer(target))
     exact_back = gpu.equal(target, gpu.scattered(case, packed, case.room))
     row: dict[str, Any] = {"table": "pack", "case": case.name, "bytes": case.bytes, "pack_exact": exact, "unpack_exact": exact_back}
-    streams = {"": 1, "_own": gpu.own.cuda_stream} if gpu.own is not None else {"": 1}
-    for (how, code), (name, stream) in itertools.product(WAITING.items(), streams.items()):
-        library.warpwright_configure(0, code, stream)
-        calls = Calls(library.warpwright_copy_anywhere, (layout._handle, base, end, 0))
-        calls.time(3)
-        calls.ns.clear()
-        calls.time(repeats)
-        row[f"{how}{name}_us"] = round(calls.median_us, 2)
-    library.warpwright_configure(0, WAITING["flag"], 1)
+    chosen = library.warpwright_waiting(0)
+    row["chosen"] = list(WAITING)[chosen]
+    for (how, code), (name, many) in itertools.product(WAITING.items(), {"": MANY_WORDS, "_by_four": 1 << 14}.items()):
+        library.warpwright_configure(0, code, 1, many)
+        row[f"{how}{name}_us"] = round(timed(library.warpwright_copy_anywhere, (layout._handle, base, end, 0), repeats), 2)
+    library.warpwright_configure(0, chosen, 1, MANY_WORDS)
     unpack = Calls(library.warpwright_copy_anywhere, (layout._handle, gpu.pointer(target), end, 1))
     unpack.time(repeats)
     row["unpack_us"] = round(unpack.median_us, 2)
-    device = gpu.device_us(lambda: library.warpwright_enqueue(layout._handle, base, end, 0), max(5, repeats // 4))
+    launches = Calls(library.warpwright_enqueue, (layout._handle, base, end, 0))
+    device = gpu.device_us(lambda count: launches.time(1, count), max(5, repeats // 2))
     row["kernel_us"] = round(device, 2)
     row["kernel_gb_s"] = round(2 * case.bytes / device / 1000, 1) if device else None
     driver = [address(function) for function in (gpu.driver.cuMemcpyAsync, gpu.driver.cuStreamSynchronize)]
@@ -268,13 +274,21 @@ def grouped(gpu: Any, side: int, width: int, repeats: int) -> Iterator[dict[str,
     exact = all(gpu.equal(one, gpu.gathered(case, source)) for one, case in zip(packed, cases, strict=True))
     handles = (ctypes.c_void_p * 26)(*(one._handle for one in layouts))
     bases, there = (ctypes.c_void_p * 26)(*[gpu.pointer(source)] * 26), (ctypes.c_void_p * 26)(*ends)
-    calls = Calls(core.library().warpwright_copy_group, (26, *map(ctypes.addressof, (handles, bases, there)), 0))
-    calls.time(3)
-    calls.ns.clear()
-    calls.time(repeats)
-    total = sum(case.bytes for case in cases)
-    name = f"26 regions {width} wide of {side}^3 doubles"
-    yield {"table": "group", "case": name, "bytes": total, "pack_exact": exact, "one_launch_us": round(calls.median_us, 2)}
+    library, name = core.library(), f"26 regions {width} wide of {side}^3 doubles"
+    row: dict[str, Any] = {"table": "group", "case": name, "bytes": sum(case.bytes for case in cases), "pack_exact": exact}
+    lists = tuple(map(ctypes.addressof, (handles, bases, there)))
+    kept = library.warpwright_group(26, handles, bases, there, 0)
+    chosen = library.warpwright_waiting(0)
+    for how, code in WAITING.items():
+        library.warpwright_configure(0, code, 1, MANY_WORDS)
+        row[f"{how}_us"] = round(timed(library.warpwright_copy_group, (26, *lists, 0), repeats), 2)
+        row[f"planned_{how}_us"] = round(timed(library.warpwright_group_run, (kept, 0, 1), repeats), 2)
+    library.warpwright_configure(0, chosen, 1, MANY_WORDS)
+    row["unpack_us"] = round(timed(library.warpwright_group_run, (kept, 1, 1), repeats), 2)
+    library.warpwright_group_free(kept)
+    where = (ctypes.c_int64 * 7)()
+    row["two_questions_of_an_address_us"] = round(timed(library.warpwright_place, (gpu.pointer(source), ctypes.addressof(where)), repeats), 2)
+    yield row
 
 
 def irregular(gpu: Any, parts: int, repeats: int) -> Iterator[dict[str, Any]]:
@@ -291,10 +305,10 @@ def irregular(gpu: Any, parts: int, repeats: int) -> Iterator[dict[str, Any]]:
         layout.pack_to(gpu.pointer(source), gpu.pointer(packed))
         where = np.concatenate([np.arange(place, place + size) for place, size in zip(places, lengths, strict=True)])
         exact = gpu.equal(packed, gpu.picked(source, where))
-        calls = Calls(core.library().warpwright_copy_anywhere, (layout._handle, gpu.pointer(source), gpu.pointer(packed), 0))
-        calls.time(repeats)
+        arguments = (layout._handle, gpu.pointer(source), gpu.pointer(packed))
+        pack_us, unpack_us = (round(timed(core.library().warpwright_copy_anywhere, (*arguments, way), repeats), 2) for way in (0, 1))
         case = f"{parts} blocks of {name} length"
-        yield {"table": "irregular", "case": case, "bytes": layout.bytes, "pack_exact": exact, "call_us": round(calls.median_us, 2)}
+        yield {"table": "irregular", "case": case, "bytes": layout.bytes, "pack_exact": exact, "call_us": pack_us, "unpack_us": unpack_us}
 
 
 def through_mpi(gpu: Any, case: Case, repeats: int) -> Iterator[dict[str, Any]]:
@@ -322,6 +336,18 @@ def through_mpi(gpu: Any, case: Case, repeats: int) -> Iterator[dict[str, Any]]:
     }  # fmt: skip
 
 
+def commits(repeats: int) -> Iterator[dict[str, Any]]:
+    """Yield one row: what reading a 3-D subarray costs at its commit."""
+    from mpi4py import MPI
+
+    import warpwright.mpi
+
+    shim: Any = warpwright.mpi.activate()
+    datatype, extent = MPI.DOUBLE.Create_subarray([256] * 3, [254, 254, 3], [1, 1, 1]).Commit(), ctypes.c_int64()
+    read_us = timed(shim.warpwright_read_datatype, (MPI._handleof(datatype), ctypes.addressof(extent)), repeats)
+    yield {"table": "commit", "case": "subarray of 3 dimensions", "read_us": round(read_us, 3)}
+
+
 def parts(gpu: Any, dry: bool) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
     """Yield every part of the run by name; each is run on its own."""
     repeats = 2 if dry else 200
@@ -332,6 +358,7 @@ def parts(gpu: Any, dry: bool) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]
     yield "group of 512^3", grouped(gpu, 24 if dry else 512, 3, repeats)
     yield "irregular", irregular(gpu, 300 if dry else 1 << 14, repeats)
     if importlib.util.find_spec("mpi4py"):
+        yield "commit", commits(repeats)
         for case in cases:
             yield f"MPI {case.name}", through_mpi(gpu, case, repeats if case.bytes < 64 * MIB else 2 if dry else 20)
 

@@ -43,9 +43,12 @@ class Pairs:
         self.columns = self.src.int()
 
 
-def csr(rows: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
-    """Return a sparse matrix."""
-    return torch.sparse_csr_tensor(rows, columns, values, size=size, check_invariants=False)
+def times(rows: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, size: tuple[int, int], dense: torch.Tensor) -> torch.Tensor:
+    """Return a sparse matrix times a dense one. cuSPARSE refuses more entries than the matrix has places (a hub's repeated edges): added row by row."""
+    if columns.numel() <= size[0] * size[1]:
+        return torch.sparse_csr_tensor(rows, columns, values, size=size, check_invariants=False) @ dense
+    row_of = torch.repeat_interleave(torch.arange(size[0], device=rows.device), rows.diff(), output_size=columns.numel())
+    return dense.new_zeros(size[0], dense.shape[1]).index_add_(0, row_of, values[:, None] * dense[columns.long()])
 
 
 class Aggregate(torch.autograd.Function):
@@ -55,12 +58,12 @@ class Aggregate(torch.autograd.Function):
     def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, p: Pairs) -> torch.Tensor:
         ctx.save_for_backward(x, w)
         ctx.p = p
-        return csr(p.rows, p.columns, w.detach(), (p.targets, p.nodes)) @ x
+        return times(p.rows, p.columns, w.detach(), (p.targets, p.nodes), x)
 
     @staticmethod
     def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         (x, w), p, g = ctx.saved_tensors, ctx.p, g.contiguous()
-        gx = csr(p.turned_rows, p.turned_columns, w.detach()[p.turned], (p.nodes, p.targets)) @ g
+        gx = times(p.turned_rows, p.turned_columns, w.detach()[p.turned], (p.nodes, p.targets), g)
         gw = None
         if ctx.needs_input_grad[1]:
             gw = x.new_empty(p.edges)
@@ -76,7 +79,7 @@ class PairSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: torch.Tensor, p: Pairs) -> torch.Tensor:
         ctx.p = p
-        return csr(p.node_rows, p.node_columns, z.new_ones(p.targets), (p.nodes, p.targets)) @ z
+        return times(p.node_rows, p.node_columns, z.new_ones(p.targets), (p.nodes, p.targets), z)
 
     @staticmethod
     def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor, None]:

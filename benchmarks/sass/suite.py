@@ -1,46 +1,78 @@
-"""Search the schedules of the ten kernels of this folder on one GPU, and measure the best of each in a process of its own.
+"""Search the schedules of the fourteen kernels of this folder on one GPU, and measure the best of each in a process of its own.
 
-    python -m benchmarks.sass.suite --out benchmarks/results/sass_h200 --seconds 22
-    python -m benchmarks.sass.suite --out OUT --only rmsnorm,stencil --search random,greedy,anneal,evolve      searches at equal time
-    python -m benchmarks.sass.suite --dry --only rmsnorm --out /tmp/dry      the same path against the simulator, without a GPU
+    python -m benchmarks.sass.suite --out benchmarks/results/sass_h200 --limit 60
+    python -m benchmarks.sass.suite --out OUT --limit 60 --flags           other flags of the compiler first; their share is told apart
+    python -m benchmarks.sass.suite --out OUT --limit 60 --only rmsnorm,stencil --search random,greedy,anneal,evolve,screen
+    python -m benchmarks.sass.suite --dry --only rmsnorm --out /tmp/dry    the same path against the simulator, without a GPU
 
-Each kernel is first compared with float64 at a small size. rows.jsonl gets a row for each kernel ("kernel"), each kind of edit that was tried on a
-kernel ("edits"), and each candidate that was not ok ("failed"), with its recipe. The best schedules lie in schedules/.
+All kernels are searched at once, a process each; one measures while the others propose, for a child process has its GPU alone while it answers.
+`--limit` is for all of it, `--devices 0,1` deals the kernels out to several GPUs. Each kernel is first compared with float64 at a small size.
+rows.jsonl gets a row for each kernel ("kernel"), each kind of edit that was tried on a kernel ("edits"), and each candidate that was not ok
+("failed"), with its recipe. The best schedules lie in schedules/.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import runpy
-import statistics
+import os
 import tempfile
 import time
 import traceback
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from itertools import product
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from itertools import cycle, product
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeVar
 
-import numpy as np
-
-from benchmarks.sass.build import HERE, KERNELS, build_all
+from benchmarks.sass.build import HERE, KERNELS, build
+from benchmarks.sass.flags import best_flags
+from benchmarks.sass.reference import error_against_float64
+from benchmarks.sass.rows import counts, edit_rows, failed_rows, line, table_rows
 from warpwright import domains
 from warpwright.base import Budget, Record
+from warpwright.domains.sass import script
+from warpwright.domains.sass.domain import kernel_of
 from warpwright.errors import WarpwrightError
-from warpwright.loop import Course, Outcome, optimize
+from warpwright.loop import Course, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
-from warpwright.targets.cubin.process import Child, Job
 from warpwright.targets.cubin.simulated import SimulatedEvaluator
 
-OVERHEAD = 6.0
-"""Seconds of a kernel's share for the start, the noise and the final measurement."""
+In, Out = TypeVar("In"), TypeVar("Out")
 
-TOLERANCE = {"f32": 1e-4, "f16": 3e-3}
-"""Relative error (root mean square) of the original against float64 at most."""
+FINAL = 1.2
+"""Seconds of the limit that are kept for each kernel's final measurement."""
+
+LEAST = 2.0
+"""Seconds that a search has at least."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One kernel, and how it is searched."""
+
+    kernel: str
+    search: str
+    device: str
+    harness: Path
+    out: Path
+    folder: Path
+    given: argparse.Namespace
+    until: float
+    """When its search ends, by the monotonic clock, which is one for all processes of the machine."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a job."""
+
+    job: Job
+    rows: list[dict[str, Any]]
+    image: bytes = b""
+    """The cubin of an accepted schedule."""
 
 
 def main() -> None:
@@ -48,175 +80,143 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="kernels, separated by commas")
-    parser.add_argument("--seconds", type=float, default=22.0, help="for each kernel, all in all")
-    parser.add_argument("--search", default="greedy", help="one, or several separated by commas")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds, for everything but --launches")
+    parser.add_argument("--search", default="screen", help="one, or several separated by commas")
+    parser.add_argument("--flags", action="store_true", help="begin at the compiler's best flags")
+    parser.add_argument("--launches", type=float, default=0.0, help="seconds for comparing launches of a schedule at a small size")
+    parser.add_argument("--devices", default="0", help="numbers of the GPUs, separated by commas")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--arch", default="90a")
     parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU, 12 proposals a kernel")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    kernels = [name for name in KERNELS if not given.only or name in given.only.split(",")]
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, (given.out / "rows.jsonl").open("w") as rows:
-        cubins = build_all(kernels, Path(folder), given.arch)
-        print(f"built {len(cubins)} kernels in {time.monotonic() - began:.1f} s", flush=True)
-        for (name, cubin), search in product(cubins.items(), given.search.split(",")):
-            try:
-                if isinstance(cubin, Exception):
-                    raise cubin
-                found = measured(name, cubin, search, given)
-            except Exception as error:  # one kernel's failure must not cost the others' time
-                traceback.print_exc()
-                found = [{"row": "kernel", "kernel": name, "search": search, "error": f"{type(error).__name__}: {error}"[:500]}]
-            for row in found:
-                rows.write(json.dumps(row) + "\n")
-            rows.flush()
-            print(f"{time.monotonic() - began:6.1f} s  {line(found[0])}", flush=True)
+        accepted: list[Done] = []
+        for done in in_parallel(rows_of, list(jobs(given, Path(folder), began)), given):
+            write(rows, done.rows)
+            print(f"{time.monotonic() - began:6.1f} s  {line(done.rows[0])}", flush=True)
+            accepted += [done] if done.image else []
+        if given.launches and accepted:
+            for row in in_parallel(launched, accepted, given):
+                write(rows, [row])
+                print(f"{time.monotonic() - began:6.1f} s  {row}", flush=True)
     print(f"total {time.monotonic() - began:.1f} s")
 
 
-def measured(name: str, cubin: Path, search: str, given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return the rows of one kernel."""
-    began = time.monotonic()
-    harness = HERE / "harnesses" / f"{name}.py"
-    task = domains.describe(cubin, {"harness": str(harness)})
-    space = domains.space(task, "cubin")
-    row: dict[str, Any] = {"row": "kernel", "kernel": name, "search": search, "seed": given.seed, "instructions": len(space.start.order)}
+def write(rows: TextIO, found: list[dict[str, Any]]) -> None:
+    """Write rows at once: what comes after may fail."""
+    rows.writelines(json.dumps(row) + "\n" for row in found)
+    rows.flush()
+
+
+def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]:
+    """Yield a job for each kernel and search; the searches of all end at the same time."""
+    kernels = [name for name in KERNELS if not given.only or name in given.only.split(",")]
+    pairs, devices = list(product(kernels, given.search.split(","))), given.devices.split(",")
+    until = began + max(LEAST, given.limit - FINAL * len(pairs) / len(devices))
+    for (name, search), device in zip(pairs, cycle(devices), strict=False):
+        yield Job(name, search, f"cubin:{device}", HERE / "harnesses" / f"{name}.py", given.out, folder, given, until)
+
+
+def in_parallel(work: Callable[[In], Out], every: list[In], given: argparse.Namespace) -> Iterator[Out]:
+    """Yield what comes of each, in a process of its own, as it ends."""
+    workers = 1 if given.dry else max(1, min(len(every), 2 * (os.cpu_count() or 1)))
+    with ProcessPoolExecutor(workers, get_context("fork")) as pool:
+        for done in as_completed([pool.submit(work, one) for one in every]):
+            yield done.result()
+
+
+def rows_of(job: Job) -> Done:
+    """Search one kernel; give the row of its failure where it fails, which must not cost the others' time."""
+    try:
+        return measured(job)
+    except Exception as error:
+        traceback.print_exc()
+        return Done(job, [{"row": "kernel", "kernel": job.kernel, "search": job.search, "error": f"{type(error).__name__}: {error}"[:500]}])
+
+
+def launched(done: Done) -> dict[str, Any]:
+    """Compare every launch of some seconds with the original, all kernels at once: nothing is timed any more."""
+    job = done.job
+    row: dict[str, Any] = {"table": "launches", "kernel": job.kernel, "search": job.search}
+    try:
+        with CubinEvaluator(described(build(job.kernel, job.folder, job.given.arch), job), job.device, Measuring()) as evaluator:
+            count, differ = evaluator.launches(done.image, job.given.launches)
+    except Exception as error:
+        traceback.print_exc()
+        return row | {"launches": 0, "error": f"{type(error).__name__}: {error}"[:300]}
+    return row | {"launches": count, "other words": differ}
+
+
+def measured(job: Job) -> Done:
+    """Return the rows of one kernel, and what was accepted."""
+    given, began = job.given, time.monotonic()
+    cubin = build(job.kernel, job.folder, given.arch)
+    row: dict[str, Any] = {"row": "kernel", "kernel": job.kernel, "search": job.search, "seed": given.seed}
     if given.dry:
-        with SimulatedEvaluator(task, "cubin:sim", Measuring()) as simulated:
-            outcome = optimize(task, space, simulated, search, Budget(None, 12), course=Course(seed=given.seed))
-        return [row | {"device": "simulator"} | counts(outcome), *edit_rows(name, outcome), *failed_rows(name, outcome)]
-    with CubinEvaluator(task, "cubin:0", Measuring(seed=given.seed)) as evaluator:
-        row["error_float64"] = error_against_float64(evaluator, harness)
-        budget = Budget(max(2.0, given.seconds - OVERHEAD - (time.monotonic() - began)))
-        outcome = optimize(task, space, evaluator, search, budget, course=Course(seed=given.seed))
-        if outcome.failure is not None:
-            raise outcome.failure
-        about = evaluator.child.about
-        row |= {"device": about.get("device", ""), "original_us": about.get("us", 0.0), "noise": evaluator.noise}
-        row |= counts(outcome) | {"starts_s": evaluator.child.starts}
-        best = outcome.best
-        if best is not None and best.candidate.actions:
-            row |= {"actions": [str(action) for action in best.candidate.actions], "searched": best.speedup}
-            keep(given.out, f"{name}_{search}", best)
-            try:
-                row["final"] = asdict(evaluator.confirm(best.candidate))
-            except WarpwrightError as error:  # the search's rows are worth keeping
-                row["final_failed"] = str(error)
-        row["restart_s"] = evaluator.child.starts[1:]
+        return Done(job, dry(job, cubin, row))
+    base = described(cubin, job)
+    with CubinEvaluator(base, job.device, Measuring(seed=given.seed)) as evaluator:
+        row["error_float64"] = error_against_float64(evaluator, job.harness)
+        if given.flags:
+            found = best_flags(job.kernel, evaluator, job.folder, given.arch)
+            row |= {"flags": found.row, "variants": found.tried}
+            cubin = found.cubin or cubin
+    with CubinEvaluator(described(cubin, job), job.device, Measuring(seed=given.seed)) as evaluator:
+        rows, image = searched(job, row, evaluator)
+    if row.get("flags") and image:
+        with CubinEvaluator(base, job.device, Measuring()) as evaluator:
+            (speedup, *interval), differ = evaluator.against(image)
+        row["both"] = {"speedup": speedup, "interval": interval, "differ": differ}
     row["seconds"] = time.monotonic() - began
-    return [row, *table_rows(row), *edit_rows(name, outcome), *failed_rows(name, outcome)]
+    return Done(job, [row, *table_rows(row), *rows], image)
 
 
-def table_rows(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the kernel's row of the result's table."""
-    final = row.get("final")
-    head = {"table": "schedules", "kernel": row["kernel"], "search": row["search"], "candidates": row["proposals"]}
-    failed = sum(count for status, count in row["statuses"].items() if status != "ok")
-    if final is None:
-        return [{**head, "failed": failed, "original us": f"{row['original_us']:.1f}", "gain %": "none found"}]
-    (low, high), (same_low, same_high) = final["interval"], final["same_interval"]
-    return [
-        {
-            **head,
-            "failed": failed,
-            "original us": f"{final['original_us']:.1f}",
-            "gain %": f"{100 * (final['speedup'] - 1):+.2f}",
-            "99 % interval": f"{100 * (low - 1):+.2f} to {100 * (high - 1):+.2f}",
-            "original against itself": f"{100 * (same_low - 1):+.2f} to {100 * (same_high - 1):+.2f}",
-            "launches compared": final["launches"],
-            "other words": final["differ"],
-        }
-    ]
+def described(cubin: Path, job: Job) -> Any:
+    """Return the task of a cubin with the kernel's harness."""
+    return domains.describe(cubin, {"harness": str(job.harness)})
 
 
-def keep(out: Path, name: str, best: Record) -> None:
+def dry(job: Job, cubin: Path, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a short search in the simulator."""
+    task = described(cubin, job)
+    space = domains.space(task, "cubin")
+    with SimulatedEvaluator(task, "cubin:sim", Measuring()) as simulated:
+        outcome = optimize(task, space, simulated, job.search, Budget(None, 12), course=Course(seed=job.given.seed))
+    row |= {"instructions": len(space.start.order), "device": "simulator"} | counts(outcome)
+    return [row, *edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)]
+
+
+def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[list[dict[str, Any]], bytes]:
+    """Search from the evaluator's cubin; put what was found into `row`; return the other rows, and the cubin of an accepted schedule."""
+    task = evaluator.task
+    space = domains.space(task, "cubin")
+    budget = Budget(max(LEAST, job.until - time.monotonic()))
+    outcome = optimize(task, space, evaluator, job.search, budget, course=Course(seed=job.given.seed))
+    if outcome.failure is not None:
+        raise outcome.failure
+    about = evaluator.child.about
+    row |= {"instructions": len(space.start.order), "device": about.get("device", ""), "original_us": about.get("us", 0.0), "noise": evaluator.noise}
+    row |= counts(outcome) | {"starts_s": evaluator.child.starts}
+    image, best = b"", outcome.best
+    if best is not None and best.candidate.actions:
+        row |= {"actions": [str(action) for action in best.candidate.actions], "searched": best.speedup}
+        keep(job, best)
+        try:
+            final = evaluator.confirm(best.candidate, stress=0.05)
+            row["final"] = asdict(final)
+            image = script.read(best.candidate.source.text, kernel_of(task)).cubin.data
+        except WarpwrightError as error:  # the search's rows are worth keeping
+            row["final_failed"] = str(error)
+    return [*edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)], image
+
+
+def keep(job: Job, best: Record) -> None:
     """Write the best schedule's text."""
-    folder = out / "schedules"
+    folder = job.out / "schedules"
     folder.mkdir(exist_ok=True)
-    (folder / f"{name}.json").write_text(best.candidate.source.text)
-
-
-def error_against_float64(evaluator: CubinEvaluator, harness: Path) -> float:
-    """Return the original's relative error at the harness's small size; raise RuntimeError where it is not what it should compute."""
-    names = runpy.run_path(str(harness))
-    job = Job(**{**vars(evaluator.job), "function": "small", "sets": 1})
-    with tempfile.TemporaryDirectory() as folder:
-        child = Child(job, Path(folder))
-        said = child.ask({"do": "arrays", "folder": folder, "seed": 5}, 30.0)
-        child.end()
-        arrays = [as_float64(Path(folder, f"{place}.raw").read_bytes(), kind) for place, kind in enumerate(said["kinds"])]
-    inputs = [array for array, role in zip(arrays, said["roles"], strict=True) if role == "given"]
-    [output] = [(array, kind) for array, role, kind in zip(arrays, said["roles"], said["kinds"], strict=True) if role == "output"]
-    wanted = np.asarray(names["expected"](*inputs)).reshape(-1)
-    error = float(np.sqrt(np.mean((output[0] - wanted) ** 2) / np.mean(wanted**2)))
-    if not error < TOLERANCE[output[1]]:
-        raise RuntimeError(f"expected the kernel within {TOLERANCE[output[1]]} of float64, saw {error}")
-    return error
-
-
-def as_float64(data: bytes, kind: str) -> np.ndarray:
-    """Return raw numbers as float64."""
-    return np.frombuffer(data, {"f32": np.float32, "f16": np.float16, "i32": np.int32}[kind]).astype(np.float64)
-
-
-def counts(outcome: Outcome) -> dict[str, Any]:
-    """Return how many candidates came to what."""
-    statuses: dict[str, int] = defaultdict(int)
-    for record in outcome.records:
-        statuses[record.status] += 1
-    found = outcome.best.speedup if outcome.best else 0.0
-    reached = [count for count in (30, 100, 300, 1000, 3000) if count <= outcome.proposals]
-    curve = [(count, round(best_of(outcome.records[: count + 1]), 5)) for count in reached]
-    counted = {"curve": curve, "proposals": outcome.proposals, "statuses": dict(statuses), "best": found}
-    return counted | {"search_s": outcome.seconds, "stopped": outcome.stopped}
-
-
-def best_of(records: Sequence[Record]) -> float:
-    """Return the greatest speed-up so far of what is proven faster; 1.0 where nothing is."""
-    faster = (record.speedup for record in records if record.measurement is not None and record.measurement.verdict == "FASTER")
-    return max(faster, default=1.0)
-
-
-def edit_rows(name: str, outcome: Outcome) -> list[dict[str, Any]]:
-    """Return for each kind of last edit how often it was tried, how often it failed, and what it gained over the recipe before it."""
-    speedups = {record.candidate.actions: record.speedup for record in outcome.records}
-    kinds: dict[str, list[Record]] = defaultdict(list)
-    for record in outcome.records:
-        if record.candidate.actions:
-            kinds[record.candidate.actions[-1].technique].append(record)
-    return [{"row": "edits", "kernel": name, "kind": kind, **summary(records, speedups)} for kind, records in sorted(kinds.items())]
-
-
-def summary(records: Sequence[Record], speedups: Mapping[Any, float]) -> dict[str, Any]:
-    """Return the gains of some records over the recipes that they extend."""
-    gains = [record.speedup / before for record in records if record.speedup and (before := speedups.get(record.candidate.actions[:-1], 0.0))]
-    wrong = sum(record.status != "ok" for record in records)
-    best, median = (max(gains), statistics.median(gains)) if gains else (0.0, 0.0)
-    return {"tried": len(records), "failed": wrong, "best_gain": best, "median_gain": median}
-
-
-def failed_rows(name: str, outcome: Outcome) -> list[dict[str, Any]]:
-    """Return the candidates that were not ok: on the GPU each shows a rule that the model misses."""
-    rows = []
-    for record in outcome.records:
-        if record.status != "ok":
-            actions = [str(action) for action in record.candidate.actions]
-            rows.append({"row": "failed", "kernel": name, "status": record.status, "detail": record.detail[:200], "actions": actions})
-    return rows
-
-
-def line(row: Mapping[str, Any]) -> str:
-    """Return a kernel's row in one line."""
-    if "error" in row:
-        return f"{row['kernel']:18} {row['error'][:120]}"
-    head = f"{row['kernel']:18} {row['instructions']:5} instructions, {row['proposals']:4} proposals, {row['statuses']}"
-    if "final" not in row:
-        return f"{head}, best {row['best']:.4f}"
-    final = row["final"]
-    low, high = final["interval"]
-    gain = f"{final['speedup']:.4f} [{low:.4f}, {high:.4f}], A/A {final['same']:.4f}"
-    return f"{head}, {gain}, {final['launches']} launches, {final['differ']} differ"
+    (folder / f"{job.kernel}_{job.search}.json").write_text(best.candidate.source.text)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 
     python -m benchmarks.timing.speed --device cuda --out $OUT
     python -m benchmarks.timing.speed --device cpu --out /tmp/speed --parts warm
+    python -m benchmarks.timing.speed --device cuda --out $OUT --parts warm,rate --limit 85 --rate-seconds 20 --compile-threads 8
 
 Cold is the command `warpwright audit` with its default baselines, everything in it, with an archive and a cache folder of its own; "cold, caches" is
 the same once more, when what compilers and probes have kept on the disk is there. Warm is a resident evaluator that has answered a program of each
-kind before; its programs differ from one another, and none is answered from an archive. Rows go to OUT/rows.jsonl as they are known.
+kind before; its programs differ from one another, and none is answered from an archive. Rows go to OUT/rows.jsonl as they are known; those of a
+server say which steps took how long. `--limit` is for everything: what is late is cancelled and a row says so, and what comes last is left out.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -66,8 +69,15 @@ class ModelNew(torch.nn.Module):
 ANSWERS = {"right": "torch.softmax(y, dim=1)", "wrong": "torch.softmax(y.half(), dim=1).float()"}
 """The right one takes all rows at once where the task takes them part by part: another program with the same rounding, on every device."""
 
-SIZES = {"cpu": {"rows": 256, "columns": 1024, "part": 16}, "cuda": {"rows": 4096, "columns": 4096, "part": 256}}
+SIZES = {"cpu": {"rows": 256, "columns": 1024, "part": 16}, "cuda": {"rows": 2048, "columns": 4096, "part": 512}}
+"""On a GPU 32 MiB in four parts: each part is a kernel of its own to torch.compile, and each is tuned for seconds."""
+
 SLICE = 0.05
+LEAST_SECONDS = 1.0
+"""Nothing is begun with less time left."""
+
+STEP = re.compile(r"(\d{4}-\S+T\S+) \d+ (.+)")
+"""Of a lane's log: when something was begun, and what."""
 
 
 class Watch:
@@ -110,13 +120,20 @@ class Watch:
 class Bench:
     """Writes a row for each answer, and at the end one for each kind."""
 
-    def __init__(self, device: str, out: Path, folder: Path, seconds: float) -> None:
-        self.device, self.out, self.folder, self.seconds = device, out, folder, seconds
+    def __init__(self, device: str, out: Path, folder: Path, seconds: float, baselines: str, limit: float) -> None:
+        self.device, self.out, self.folder, self.seconds, self.baselines = device, out, folder, seconds, baselines
+        self.end = time.monotonic() + limit
         self.sizes = SIZES[device.partition(":")[0]]
         self.task = folder / "task.py"
         self.task.write_text(TASK.format(**self.sizes))
         self.taken: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._number = 0
+        self._log_read = 0
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit."""
+        return self.end - time.monotonic()
 
     def write(self, row: dict[str, Any]) -> None:
         """Append a row."""
@@ -131,20 +148,37 @@ class Bench:
 
     def noted(self, state: str, kind: str, step: Callable[[], dict[str, Any]]) -> None:
         """Time a step and write what it came to."""
+        if self.left < LEAST_SECONDS:
+            self.write({"state": state, "program": kind, "left out": "no time"})
+            return
         began = time.monotonic()
         try:
             with Watch() as watch:
                 said = step()
         except Exception:
-            self.write({"state": state, "program": kind, "error": traceback.format_exc()[-600:]})
+            seconds = round(time.monotonic() - began, 2)
+            self.write({"state": state, "program": kind, "seconds": seconds, "error": traceback.format_exc()[-600:], "steps": self.steps()})
             return
         interval = (said.get("speedup") or {}).get("interval")
         row = {
             "state": state, "program": kind, "seconds": round(time.monotonic() - began, 2), **watch.row, "status": said["status"],
-            "verdict": said.get("verdict"), "interval": interval, "reason": str(said.get("reason", ""))[:120],
+            "verdict": said.get("verdict"), "interval": interval, "reason": str(said.get("reason", ""))[:120], "baselines": said.get("baselines"), "steps": self.steps(),
         }  # fmt: skip
         self.write(row)
         self.taken.setdefault((state, kind), []).append(row)
+
+    def steps(self) -> dict[str, float]:
+        """Return the seconds of each step that a lane has noted since this was asked last; nothing of a command."""
+        log, now = self.folder / "server" / "lanes.log", datetime.now(UTC)
+        if not log.exists():
+            return {}
+        text = log.read_text(errors="replace")
+        lines, self._log_read = text[self._log_read :].splitlines(), len(text)
+        begun = [(datetime.fromisoformat(match[1]), match[2]) for match in map(STEP.fullmatch, lines) if match]
+        taken: dict[str, float] = {}
+        for (at, what), until in zip(begun, [*(at for at, _ in begun[1:]), now], strict=True):
+            taken[what] = round(taken.get(what, 0.0) + (until - at).total_seconds(), 2)
+        return taken
 
     def audit(self, kind: str) -> dict[str, Any]:
         """Run the command on a program; return the line that it prints."""
@@ -153,7 +187,9 @@ class Bench:
         command = [sys.executable, "-m", "warpwright.cli", "audit", str(file), "--task", str(self.task), "--target", self.device.partition(":")[0]]
         archive = self.folder / f"archive{self._number}.db"
         environment = {**os.environ, "WARPWRIGHT_CACHE": str(self.folder / "cache")}
-        done = subprocess.run([*command, "--json", "--archive", str(archive)], capture_output=True, text=True, timeout=400, env=environment)
+        command += ["--baselines", self.baselines] if self.baselines else []
+        command += ["--json", "--archive", str(archive)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=min(400.0, self.left), env=environment)
         lines = done.stdout.splitlines()
         if not lines:
             raise RuntimeError(done.stderr[-500:])
@@ -162,11 +198,15 @@ class Bench:
 
     def warm(self, session: Session, kind: str) -> dict[str, Any]:
         """Ask the resident evaluator for a program."""
-        return session.evaluate(self.task, self.program(kind), device=self.device, seconds=self.seconds, deadline=300)
+        chosen = {"baselines": self.baselines.split(",")} if self.baselines else {}
+        return session.evaluate(
+            self.task, self.program(kind), device=self.device, seconds=self.seconds, deadline=min(300.0, self.left), **chosen
+        )  # fmt: skip
 
     def summarise(self) -> None:
-        """Write the rows of the table."""
-        for (state, kind), rows in self.taken.items():
+        """Write the rows of the table, and forget what they are made of."""
+        taken, self.taken = self.taken, {}
+        for (state, kind), rows in taken.items():
             seconds = [row["seconds"] for row in rows]
             self.write(
                 {
@@ -187,28 +227,41 @@ def main() -> None:
     given.add_argument("--runs", type=int, default=4, help="warm answers of each kind")
     given.add_argument("--seconds", type=float, default=5.0, help="of timing, at most, for a warm answer")
     given.add_argument("--rate-seconds", type=float, default=60.0)
+    given.add_argument("--limit", type=float, default=1e9, help="seconds in all")
+    given.add_argument("--baselines", default="", help="names, joined by commas (all that the device has)")
+    given.add_argument("--compile-threads", default="", help="processes that torch.compile uses for the baselines (one)")
     chosen = given.parse_args()
     out, parts = Path(chosen.out), chosen.parts.split(",")
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as name:
-        bench = Bench(chosen.device, out, Path(name), chosen.seconds)
+    if chosen.compile_threads:
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = chosen.compile_threads
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        bench = Bench(chosen.device, out, Path(name), chosen.seconds, chosen.baselines, chosen.limit)
         facts = device_facts(chosen.device)
-        bench.write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **facts})
+        options = {"baselines": chosen.baselines or "all", "compile threads": chosen.compile_threads or "1", "sizes": str(bench.sizes)}
+        bench.write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **options, **facts})
         if "cold" in parts:
             for state in ("cold", "cold, caches"):
                 for kind in ("wrong", "right"):
                     bench.noted(state, kind, lambda kind=kind: bench.audit(kind))  # type: ignore[misc]
         if {"warm", "rate"} & set(parts):
-            os.environ["WARPWRIGHT_CACHE"] = str(Path(name, "cache of the server"))
+            os.environ["WARPWRIGHT_CACHE"] = str(Path(name, "server-cache"))
             with Service(Path(name, "server")) as service:
-                session = service.session()
-                for kind in ("wrong", "right"):
-                    bench.noted("first of a server", kind, lambda kind=kind: bench.warm(session, kind))  # type: ignore[misc]
-                for kind in ("wrong", "right") * chosen.runs if "warm" in parts else ():
-                    bench.noted("warm", kind, lambda kind=kind: bench.warm(session, kind))  # type: ignore[misc]
-                if "rate" in parts:
-                    _rate(bench, session, chosen.rate_seconds)
+                try:
+                    _warm(bench, service.session(), parts, chosen.runs, chosen.rate_seconds)
+                finally:
+                    bench.summarise()  # before the server is closed, which may take longer than there is time
         bench.summarise()
+
+
+def _warm(bench: Bench, session: Session, parts: list[str], runs: int, rate_seconds: float) -> None:
+    """Ask a resident evaluator: the first of each kind, then those that are counted."""
+    for kind in ("wrong", "right"):
+        bench.noted("first of a server", kind, lambda kind=kind: bench.warm(session, kind))  # type: ignore[misc]
+    for kind in ("wrong", "right") * runs if "warm" in parts else ():
+        bench.noted("warm", kind, lambda kind=kind: bench.warm(session, kind))  # type: ignore[misc]
+    if "rate" in parts and bench.left > LEAST_SECONDS:
+        _rate(bench, session, min(rate_seconds, bench.left))
 
 
 def _rate(bench: Bench, session: Session, seconds: float) -> None:

@@ -1,10 +1,11 @@
 """Is an honest program ever refused? Every program of tests/honest, several times, each time by a judge with another secret; nothing is timed.
 
     python -m benchmarks.verifier.repeated --times 5 --out /tmp/repeated
-    python -m benchmarks.verifier.repeated --times 5 --device cuda:0 --out $OUT --limit 600
+    python -m benchmarks.verifier.repeated --times 1 --device cuda:0 --jobs 10 --limit 80 --out $OUT
 
 Programs are built and verified in real workers, as an audit does before it times. A refusal is a row with the secret, the check and the reason;
-`--secret` gives the one to look at again. `benchmarks.verifier.draws` asks the judge's arithmetic alone, hundreds of times as often.
+`--secret` gives the one to look at again. `--jobs`: several tasks at once, each in a process that writes its rows by itself.
+`benchmarks.verifier.draws` asks the judge's arithmetic alone, hundreds of times as often.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +38,11 @@ from warpwright.workers.limits import Limits  # noqa: E402
 LIMITS = Limits(build_seconds=240, call_seconds=60, memory_bytes=3 << 30, processes=192)
 
 
+def limits_on(device: str) -> Limits:
+    """Return the limits of a candidate: on a GPU CUDA's libraries count as its memory."""
+    return LIMITS if device == "cpu" else replace(LIMITS, build_seconds=60, call_seconds=20, memory_bytes=24 << 30, processes=256)
+
+
 def chosen(only: str, device: str) -> list[corpus.Program]:
     """Return the honest programs that this machine can run."""
     missing = {"timing"} | (set() if device != "cpu" else {"cuda"}) | (set() if shutil.which("c++") else {"compiler"})
@@ -45,40 +54,90 @@ def judged(program: corpus.Program, device: str, judge: verify.Judge) -> dict[st
     began = time.monotonic()
     row: dict[str, Any] = {"program": program.name, "task": program.task, "secret": judge.secret}
     try:
-        _, verdict = verify.audit(corpus.task(program.task), program.source, device, LIMITS, judge)
+        _, verdict = verify.audit(corpus.task(program.task), program.source, device, limits_on(device), judge)
     except Exception:
         return {**row, "status": "error", "reason": traceback.format_exc()[-800:]}
     row |= {"status": verdict.status, "check": verdict.check, "case": verdict.case, "seconds": round(time.monotonic() - began, 2)}
     return row if verdict.ok else {**row, "reason": verdict.reason[:600]}
 
 
-def rows_of(programs: list[corpus.Program], secrets: list[int], device: str, end: float) -> Iterator[dict[str, Any]]:
-    """Yield a row for each verification: one judge serves all programs of a task with one secret."""
-    for task in dict.fromkeys(program.task for program in programs):
-        for secret in secrets:
-            if time.monotonic() > end:
-                return
-            judge = None
-            try:
-                for program in [one for one in programs if one.task == task]:
-                    if judge is None or not judge.worker.alive:
-                        judge = verify.Judge(corpus.task(task), device, secret=secret)
-                    yield judged(program, device, judge)
-            finally:
-                if judge is not None:
-                    judge.close()
+Judged = Callable[[corpus.Program, str, verify.Judge], dict[str, Any]]
+
+
+def rows_of(task: str, programs: list[corpus.Program], secrets: list[int], device: str, end: float, ask: Judged = judged) -> Iterator[dict[str, Any]]:
+    """Yield a row for each verification of a task's programs: one judge serves all of them with one secret. `end`: by `time.time()`."""
+    for secret in secrets:
+        judge = None
+        try:
+            for program in programs:
+                if time.time() > end:
+                    return
+                if judge is None or not judge.worker.alive:
+                    judge = verify.Judge(corpus.task(task), device, secret=secret)
+                yield ask(program, device, judge)
+        except Exception:  # the task's own processes: the other tasks are judged all the same
+            yield {"task": task, "secret": secret, "status": "error", "reason": traceback.format_exc()[-800:]}
+        finally:
+            if judge is not None:
+                judge.close()
+
+
+def write(out: Path, row: dict[str, Any]) -> None:
+    """Append a row; a line is written at once, so that several processes may."""
+    with (out / "rows.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def of_task(task: str, programs: list[corpus.Program], secrets: list[int], device: str, end: float, out: Path, ask: Judged) -> list[dict[str, Any]]:
+    """Write and return the rows of a task."""
+    rows = []
+    for row in rows_of(task, programs, secrets, device, end, ask):
+        write(out, row)
+        rows.append(row)
+    return rows
+
+
+MOST_TOGETHER = 10
+"""Programs of a task that one process judges where there are several."""
+
+
+def in_parallel(
+    programs: list[corpus.Program], secrets: list[int], device: str, end: float, out: Path, jobs: int, ask: Judged = judged
+) -> list[dict[str, Any]]:
+    """Return the rows of all tasks, written as they are known; tasks of many programs begin first."""
+    of: dict[str, list[corpus.Program]] = {}
+    for program in programs:
+        of.setdefault(program.task, []).append(program)
+    together = len(programs) if jobs == 1 else MOST_TOGETHER
+    groups = [(task, own[at : at + together]) for task, own in of.items() for at in range(0, len(own), together)]
+    ordered = sorted(groups, key=lambda item: -len(item[1]))
+    if jobs == 1:
+        return [row for task, own in ordered for row in of_task(task, own, secrets, device, end, out, ask)]
+    rows: list[dict[str, Any]] = []
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        asked = [pool.submit(of_task, task, own, secrets, device, end, out, ask) for task, own in ordered]
+        for done in as_completed(asked):
+            rows += done.result()
+    return rows
 
 
 def summary(programs: list[corpus.Program], rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table: one a program that was refused, and the sum."""
     for program in programs:
-        own = [row for row in rows if row["program"] == program.name]
+        own = [row for row in rows if row.get("program") == program.name]
         bad = [row for row in own if row["status"] != "ok"]
         if bad:
             said = "; ".join(sorted({f"{row['status']} {row.get('check', '')}".strip() for row in bad}))
             yield {"table": "refused", "program": program.name, "task": program.task, "times": len(own), "refused": len(bad), "as": said}
     refused = sum(row["status"] != "ok" for row in rows)
-    yield {"table": "sum", "programs": len({row["program"] for row in rows}), "verifications": len(rows), "refused": refused}
+    judged_programs = {row["program"] for row in rows if "program" in row}
+    yield {"table": "sum", "programs": len(judged_programs), "verifications": len(rows), "refused": refused}
+
+
+def conditions(device: str, jobs: int) -> dict[str, Any]:
+    """Return the first row."""
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"part": "conditions", "when": when, "load": os.getloadavg()[0], "jobs": jobs, **device_facts(device)}
 
 
 def main() -> int:
@@ -89,23 +148,17 @@ def main() -> int:
     parser.add_argument("--only", default="", help="programs whose name holds this")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no judge is started")
+    parser.add_argument("--jobs", type=int, default=1, help="tasks at once")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-
-    def write(row: dict[str, Any]) -> None:
-        with (given.out / "rows.jsonl").open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(json.dumps(row), flush=True)
-
-    write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **device_facts(given.device)})
+    write(given.out, conditions(given.device, given.jobs))
     secrets = [given.secret] if given.secret is not None else [random.getrandbits(60) for _ in range(given.times)]
-    programs, rows = chosen(given.only, given.device), []
-    for row in rows_of(programs, secrets, given.device, time.monotonic() + given.limit):
-        rows.append(row)
-        write(row)
+    programs = chosen(given.only, given.device)
+    rows = in_parallel(programs, secrets, given.device, time.time() + given.limit, given.out, given.jobs)
     for row in summary(programs, rows):
-        write(row)
+        write(given.out, row)
+        print(json.dumps(row), flush=True)
     return int(any(row["status"] != "ok" for row in rows))
 
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from benchmarks.cwc import cifar, cifar_rows
-from benchmarks.cwc.cifar_parts import HOUR, PARTS
+from benchmarks.cwc.cifar_parts import HOUR, PARTS, Suite
+from warpwright.domains.unlearnable.verification.training import side_by_side
 
 
 @pytest.fixture(autouse=True)
@@ -29,14 +30,14 @@ def run(out: Path, *arguments: str) -> list[dict[str, object]]:
 def test_parts_leave_rows_resume_and_survive_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = run(tmp_path, "--parts", "images,plain,fine-tuning")
     trained = {(row["preset"], row["on"]) for row in rows if row["table"] == "trainings"}
-    assert trained == {("clean", "clean"), ("gentle", "protected"), ("paper", "protected"), ("recoverable", "protected")}
+    assert trained == {("clean", "clean"), ("gentle", "protected"), ("paper", "protected")}
     [failure] = [row for row in rows if row["table"] == "failures"]
     assert failure["part"] == "fine-tuning" and "--weights" in str(failure["error"])
     assert {row["preset"] for row in rows if row["table"] == "images"} == {"gentle", "paper", "recoverable"}
     assert "| CIFAR-10 | paper | plain | protected | small |" in (tmp_path / "README.md").read_text()
     capsys.readouterr()
     again = run(tmp_path, "--parts", "plain")
-    assert "4 trainings, 0 to do here" in capsys.readouterr().out
+    assert "3 trainings, 0 to do here" in capsys.readouterr().out
     assert [row for row in again if row["table"] == "trainings"] == [row for row in rows if row["table"] == "trainings"]
     run(tmp_path, "--parts", "plain", "--seconds", "-1")
     assert "no time left" in capsys.readouterr().out
@@ -46,7 +47,29 @@ def test_processes_divide_the_trainings(tmp_path: Path) -> None:
     run(tmp_path, "--parts", "plain", "--share", "0/2")
     rows = run(tmp_path, "--parts", "plain", "--share", "1/2")
     stores = [path.read_text().count('"key"') for path in sorted(tmp_path.glob("store-*.jsonl"))]
-    assert stores == [2, 2] and len([row for row in rows if row["table"] == "trainings"]) == 4
+    assert stores == [2, 1] and len([row for row in rows if row["table"] == "trainings"]) == 3
+
+
+def test_trainings_are_as_short_as_the_seconds_ask_for_and_begin_only_where_they_would_end(tmp_path: Path) -> None:
+    cifar.main(["--dry", "--out", str(tmp_path), "--parts", "images", "--seconds", "-1"])
+    packs = ["--train", str(tmp_path / "dry_train.pack"), "--test", str(tmp_path / "dry_test.pack"), "--devices", "cpu", "--out", str(tmp_path)]
+
+    def planned(*arguments: str) -> tuple[int, float]:
+        options = cifar.parser().parse_args([*packs, "--parts", "plain", *arguments])
+        options.device = "cpu"
+        suite = Suite(options)
+        part = cifar._fitting(suite, "plain")
+        return part.epochs, sum(suite.seconds(entry.kind.recipe, {}) for entry in part.entries(suite))
+
+    whole, seconds = planned()
+    assert whole == 18 and planned("--epochs", "plain=5")[0] == 5 and planned("--fit", "1e-9")[0] == cifar.FEWEST
+    assert planned("--seeds", "plain=1")[1] == pytest.approx(seconds / 3)
+    fewer, less = planned("--fit", str(0.6 * seconds))
+    assert fewer == 10 and less <= 0.6 * seconds and planned("--fit", str(2 * seconds))[0] == 18
+    jobs = [side_by_side.Job(str(i), lambda: pytest.fail("is not run"), 0, seconds) for i, seconds in enumerate((3.0, 4.0, 1.0))]
+    assert [len(cifar._in_time(jobs, seconds)) for seconds in (2.0, 7.5, 8.0)] == [0, 2, 3]
+    with pytest.raises(SystemExit):
+        cifar.parser().parse_args(["--out", "x", "--epochs", "none=3"])
 
 
 @pytest.mark.slow

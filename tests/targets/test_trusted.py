@@ -43,6 +43,21 @@ def test_only_trusted_workers_beside_other_users_share_compile_caches(
     assert all(value.startswith("/work-folder") for name, value in found.items() if name in ("HOME", "TMPDIR", "CUDA_CACHE_PATH"))
 
 
+def test_a_cache_whose_path_has_a_space_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.compile gives its C++ compiler paths without quotes: no baseline would be built."""
+    monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path / "my cache"))
+    for name in sandbox.SHARED_CACHES:
+        monkeypatch.delenv(name, raising=False)
+    found = sandbox._environment("/work-folder", trusted=True, apart=True)
+    assert all(found[name].startswith("/work-folder") for name in sandbox.SHARED_CACHES)
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_only_trusted_workers_compile_in_several_processes(is_trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(sandbox.COMPILE_THREADS, "8")
+    assert sandbox._environment("/work-folder", is_trusted, True).get(sandbox.COMPILE_THREADS) == ("8" if is_trusted else None)
+
+
 def of_speeds(single: float, stream: float, both: bool) -> Any:
     """Compare a program of these speed-ups over eager, on simulated clocks, as a task's trusted processes do."""
     machine, inputs = Machine(Random(1)), count()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpwright.domains.unlearnable.data.contact import contact_sheet
-from warpwright.domains.unlearnable.verification.countermeasures import COUNTERMEASURES
+from warpwright.domains.unlearnable.verification.experiments import ABOUT
 from warpwright.domains.unlearnable.verification.findings import LIMITS, Findings, Row
 from warpwright.reports import page as pages
 from warpwright.reports import plots
@@ -20,10 +20,12 @@ _SHOWN = (("plain", "clean"), ("plain", "protected"), ("universal filter", "cont
 
 def page(found: Findings, samples: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]]) -> str:
     """Return the page; `samples` are clean/protected pairs `[C, H, W]` for the contact sheet."""
+    mixed = _mixed(found)
     parts = [
         f'<p class="{"" if found.headline.valid else "bad"}"><b>{escape(found.headline.text)}</b></p>',
         pages.section("Controls", _controls(found)),
         pages.section("Counter-measures", _attacks(found)),
+        *([pages.section("Sets of which a part is protected", mixed)] if mixed else []),
         pages.section("Accuracy on clean test images, epoch by epoch", _curves(found)),
         pages.section("Clean and protected", _sheet(samples)),
         pages.section("Image quality", _quality(found)),
@@ -59,13 +61,22 @@ def _attacks(found: Findings) -> str:
         if row.on == "protected" and row.name != "plain":
             cost = found.mean(row.name, "clean")
             lost = "" if cost is None or base is None else f"{base - cost:+.1f}"
-            about = COUNTERMEASURES[row.name].about if row.name in COUNTERMEASURES else "filters estimated and divided out"
-            rows.append([escape(row.name), *_cells(row), lost, escape(about)])
+            rows.append([escape(row.name), *_cells(row), lost, escape(ABOUT.get(row.name, ""))])
     if not rows:
         return "<p>None was run.</p>"
     heads = ["counter-measure", "#clean test %", "#spread", "#train %", "#seeds that learned", "#its cost on clean data", "what it is"]
     worst = next((i for i, row in enumerate(rows) if row[0] == escape(found.headline.attack)), -1)
     return pages.table(heads, rows, ours=worst)
+
+
+def _mixed(found: Findings) -> str:
+    """Return the sets of which a part is protected, beside what their clean part gives alone."""
+    rows = []
+    for row in found.rows:
+        alone = found.row(f"{row.name}, clean part", "clean")
+        if row.on == "mixed" and alone is not None:
+            rows.append([escape(row.name), *_cells(row), _cells(alone)[0]])
+    return pages.table(["set", "#clean test %", "#spread", "#train %", "#seeds that learned", "#its clean part alone %"], rows) if rows else ""
 
 
 def _curves(found: Findings) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.errors import UsageError
-from warpwright.search import anneal, bandit, beam, evolve, greedy, ladder, random
+from warpwright.search import anneal, bandit, beam, evolve, greedy, ladder, random, screen
 from warpwright.search.moves import Proposer, Recipe, Search
 
 SEARCHES: dict[str, Search] = {
@@ -14,6 +14,7 @@ SEARCHES: dict[str, Search] = {
     "anneal": anneal.search,
     "bandit": bandit.search,
     "random": random.search,
+    "screen": screen.search,
 }
 
 

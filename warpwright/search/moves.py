@@ -31,8 +31,8 @@ _REMEMBERED = 256
 class Moves:
     """Replays recipes of one space and remembers the IRs they gave."""
 
-    def __init__(self, space: Space[Any]) -> None:
-        self.space = space
+    def __init__(self, space: Space[Any], longest: int = LONGEST) -> None:
+        self.space, self.longest = space, longest
         self._irs: dict[Recipe, Any] = {(): space.start}
         self.known: dict[Recipe, float] = {}
         """Speed-ups of the recipes that were proposed by `ask`."""
@@ -48,7 +48,7 @@ class Moves:
 
     def actions(self, recipe: Recipe) -> list[Action]:
         """Return the actions that are legal after `recipe`, in the space's order; none after the longest recipe."""
-        return self.space.actions(self.ir(recipe)) if len(recipe) < LONGEST else []
+        return self.space.actions(self.ir(recipe)) if len(recipe) < self.longest else []
 
     def estimate(self, recipe: Recipe) -> float:
         """Return the space's estimate of the recipe's program, in seconds; 0 where it has none, or the recipe is not legal."""
@@ -59,7 +59,7 @@ class Moves:
         recipe: Recipe = ()
         for action in wanted:
             longer = (*recipe, action)
-            if len(longer) <= LONGEST and self.legal(longer):
+            if len(longer) <= self.longest and self.legal(longer):
                 recipe = longer
         return recipe
 
@@ -100,7 +100,7 @@ class Moves:
     def drawn(self, random: Random, recipe: Recipe) -> Recipe | None:
         """Return `recipe` with one legal action more, as the space draws it; None where it draws none, or after the longest recipe."""
         assert self.space.draw is not None
-        action = self.space.draw(self.ir(recipe), random) if len(recipe) < LONGEST else None
+        action = self.space.draw(self.ir(recipe), random) if len(recipe) < self.longest else None
         return None if action is None else (*recipe, action)
 
     def neighbours(self, random: Random, recipe: Recipe) -> Iterator[Recipe]:
@@ -133,7 +133,7 @@ class Moves:
         """
         fitting = (technique for technique in self.space.techniques if technique.traits.legality in classes)
         techniques = [technique for technique in fitting if enabling or not technique.traits.enabling]
-        while len(recipe) < LONGEST:
+        while len(recipe) < self.longest:
             here = self.ir(recipe)
             sites = (action for technique in techniques for action in technique.sites(here))
             step = next((action for action in sites if self.legal((*recipe, action))), None)

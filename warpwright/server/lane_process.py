@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from warpwright import domains, run, targets
@@ -54,7 +55,7 @@ class Lane:
     def evaluator(self) -> Evaluator:
         """The one of the task; a new one after `reset`."""
         if self._evaluator is None:
-            measuring = replace(run.measuring(self.settings), resident=True)
+            measuring = replace(run.measuring(self.settings, tell=noted), resident=True)
             self._evaluator = self._stack.enter_context(targets.evaluator(self.task, self.settings.device, measuring))
         return self._evaluator
 
@@ -139,6 +140,12 @@ class Lane:
         except Exception as error:  # of a domain or a target: it is no reason to end
             self.reset()
             return {"error": error_of("failed", f"{type(error).__name__}: {error}"[:2000])}
+
+
+def noted(what: str) -> None:
+    """Write what is being done to the log of the lanes, with the time."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    print(f"{now} {os.getpid()} {what}", file=sys.stderr, flush=True)
 
 
 def apart(first: Record, second: Record) -> Measurement | None:

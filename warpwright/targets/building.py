@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from warpwright.base import BASELINE, Candidate, Scalar, Source, Task, Verdict
-from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedFailed, TrustedProgram, Workbench, trust
+from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedFailed, TrustedProgram, Workbench, WorkCount, trust
 from warpwright.timing import measure, rates, roofline
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
@@ -26,7 +26,7 @@ AGAINST_MALICE = frozenset({"background", "patched", "inspection", "forbidden", 
 
 TRIES = 3
 
-COMPILED = "torch.compile"
+COMPILED = "torch.compile("
 """In a program's text: its build takes from seconds to minutes, where another's takes milliseconds."""
 
 COMPILE_SHARE, AUTOTUNE_SHARE = 0.4, 0.3
@@ -38,9 +38,9 @@ AUTOTUNE_TAKES = 1.5
 LEAST_SECONDS, COLD_SECONDS = 4.0, 8.0
 """No compilation is begun with less; the latter where this machine has not compiled the program before. A softmax took 3.6 and 8.3 s of CPU time."""
 
-COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.15
+COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.08
 """Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
-timing the baselines beside one another."""
+timing the baselines beside one another in a regime: what a candidate is compared with is timed again."""
 
 
 def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "single", both: bool = False) -> Trusted:
@@ -60,19 +60,25 @@ def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "sing
     return Trusted(judge, baselines, regime=regime, both=both, unscored="" if certificate.scored else certificate.reason)
 
 
+def add_quick_baselines(bench: Workbench, trusted: Trusted) -> None:
+    """Build and verify those baselines that take no compilation; `add_baselines` does the rest. Raises as `start` does."""
+    if not trusted.unscored:
+        _build_baselines(bench, trusted, quick=True)
+
+
 def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: random.Random) -> None:
     """Build and verify the baselines, and time them for at most `seconds`. They take far longer than a wrong program takes to be found out.
 
     A task whose original does not pass gives no score. Raises as `start` does.
     """
-    counting = _Counting(bench)  # the work is counted in another process meanwhile
+    counting = trusted.counting or Counting(bench)  # the work is counted in another process meanwhile
     _build_baselines(bench, trusted)
     if not trusted.unscored:
         _time_baselines(bench, trusted, counting, seconds, rng)
     trusted.ready = True
 
 
-class _Counting(threading.Thread):
+class Counting(threading.Thread):
     """Counts the task's work in another process; a run that ends early does not wait for it."""
 
     def __init__(self, bench: Workbench) -> None:
@@ -96,36 +102,50 @@ class _Counting(threading.Thread):
         return self.work or rates.Work(0, 0, note="not counted: no time was left within the budget")
 
 
-def _build_baselines(bench: Workbench, trusted: Trusted) -> None:
-    """Build and verify every baseline in one worker. One that ends the worker is left out, and the others are built anew.
+def _build_baselines(bench: Workbench, trusted: Trusted, quick: bool = False) -> None:
+    """Build and verify every baseline in one worker, or those alone that are built at once. One that ends the worker is left out, and the others
+    are built anew.
 
     Before a deadline they come in the order of promise: what builds at once, then what is compiled, then what tries kernels out.
     """
-    fatal: set[str] = set()
     ordered = sorted(trusted.baselines.items(), key=lambda item: _slowness(item[1].candidate.source) if bench.deadline is not None else 0)
-    while trusted.worker is None or not trusted.worker.alive:
-        worker = trusted.worker = Worker("baseline", bench.place, bench.limits)
-        for name, baseline in ordered:
-            if name in fatal or baseline.left_out:
-                continue
-            seconds, why = _time_for(bench, trusted, baseline)
-            if why:
-                baseline.left_out = why
-                continue
-            worker.limits = replace(bench.limits.filled(), build_seconds=seconds, call_seconds=min(seconds, bench.limits.call_seconds))
-            bench.tell(f"baseline {name}")
-            worker.until = time.monotonic() + seconds if bench.deadline is not None else math.inf
-            _build_baseline(bench, trusted.judge, worker, name, baseline)
-            worker.limits, worker.until = bench.limits.filled(), math.inf
-            if not worker.alive:
-                fatal.add(name)
-                baseline.program = None
-                if seconds < bench.limits.build_seconds and baseline.verdict is not None and baseline.verdict.status == "timeout":
-                    baseline.left_out = f"it was not ready within {seconds:.0f} s, the share of the budget that was left for it"
-                break
+    wanted = [item for item in ordered if not quick or not _slowness(item[1].candidate.source)]
+    while True:
+        worker = trusted.baseline_worker(bench)
+        waiting = [item for item in wanted if item[0] not in trusted.tried and item[0] not in trusted.fatal and not item[1].left_out]
+        if not waiting:
+            break
+        _build_one(bench, trusted, worker, *waiting[0])
     original = trusted.baselines.get(ORIGINAL)
     if original is not None and not original.right:
         trusted.unscored = f"the original does not pass as a candidate: {original.verdict.reason if original.verdict else ''}"
+
+
+def _build_one(bench: Workbench, trusted: Trusted, worker: Worker, name: str, baseline: Baseline) -> None:
+    """Build and verify a baseline if there is time for it."""
+    slow = bool(_slowness(baseline.candidate.source))
+    if slow and trusted.compiling is not None:
+        trusted.compiling.wait(COMPILE_SHARE * bench.left)
+    seconds, why = _time_for(bench, trusted, baseline)
+    if why:
+        baseline.left_out = why
+        return
+    worker.limits = replace(bench.limits.filled(), build_seconds=seconds, call_seconds=min(seconds, bench.limits.call_seconds))
+    bench.tell(f"baseline {name}")
+    worker.until = time.monotonic() + seconds if bench.deadline is not None else math.inf
+    trusted.tried.add(name)
+    _build_baseline(bench, trusted.judge, worker, name, baseline)
+    worker.limits, worker.until = bench.limits.filled(), math.inf
+    if not worker.alive:
+        trusted.fatal.add(name)
+        baseline.program = None
+        if seconds < bench.limits.build_seconds and baseline.verdict is not None and baseline.verdict.status == "timeout":
+            baseline.left_out = f"it was not ready within {seconds:.0f} s, the share of the budget that was left for it"
+
+
+def compiled(bench: Workbench, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return those that torch.compile makes without trying kernels out, and that this machine has not compiled before."""
+    return [one for one in candidates if _slowness(one.source) == 1 and not (bench.folder / "builds" / one.key).exists()]
 
 
 def _slowness(source: Source) -> int:
@@ -155,6 +175,7 @@ def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name:
     if not rejected:
         baseline.build = replace(baseline.build, seconds=_longest_build(bench, baseline.candidate, baseline.build.seconds))
     baseline.program = None if rejected else TrustedProgram(judge, worker, name)
+    bench.tell(f"verifying baseline {name}")
     with bench.beside_others():
         baseline.verdict = rejected or _verdict_of(bench, judge, worker, name, baseline)
         trust(worker.release_memory)
@@ -198,13 +219,14 @@ def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str)
     return verdict
 
 
-def _time_baselines(bench: Workbench, trusted: Trusted, counting: _Counting, seconds: float, rng: random.Random) -> None:
+def _time_baselines(bench: Workbench, trusted: Trusted, counting: WorkCount, seconds: float, rng: random.Random) -> None:
     """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
     assert trusted.worker is not None
+    bench.tell("the roofline")
     first, seconds, work = trusted.eligible[0], min(BASELINE_SECONDS, seconds, BASELINES_SHARE * bench.left), counting.result()
-    bench.tell("timing the baselines")
     with bench.lock.exclusive():
         trusted.floor, trusted.roof = _roof(bench, work)
+        bench.tell("timing the baselines")
         trusted.overhead = timed.call_overhead(trusted.worker)
         trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
         _time_streams(bench, trusted, first, seconds, rng)

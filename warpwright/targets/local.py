@@ -23,6 +23,7 @@ from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measur
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Measuring
 from warpwright.targets import pair
+from warpwright.targets.ahead import Ahead, begin
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.building import add_baselines, start
 from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
@@ -44,7 +45,8 @@ TIMING_SHARE = 0.5
 
 
 class LocalEvaluator:
-    """Evaluates candidates of one task on one device. It starts no process before the first evaluation; close it, or use it with `with`."""
+    """Evaluates candidates of one task on one device. It starts no process before the first evaluation, or before `with` where
+    it is told to (`Measuring.ahead`); close it, or use it with `with`."""
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class LocalEvaluator:
         self._trusted: Trusted | None = None
         self._sources: Mapping[str, Source] | None = None
         self._spare: Worker | None = None
+        self._ahead: Ahead | None = None
 
     # --- the Evaluator protocol -------------------------------------------------------------------------------------------------------
 
@@ -108,6 +111,9 @@ class LocalEvaluator:
 
     def close(self) -> None:
         """End every process."""
+        if self._ahead is not None:
+            self._ahead.abandon()
+            self._ahead = None
         if self._spare is not None:
             self._spare.close()
             self._spare = None
@@ -116,6 +122,8 @@ class LocalEvaluator:
             self._trusted = None
 
     def __enter__(self) -> LocalEvaluator:
+        if self._measuring.ahead:
+            self._ahead = begin(self._bench, self.baselines(), self._regime, self._both)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -137,9 +145,21 @@ class LocalEvaluator:
             self.close()
         if self._trusted is None:
             self._bench.tell("the original, in float64")
-            both = regimes.always_both(self._measuring.regime, self.device)
-            self._trusted = trust(lambda: start(self._bench, self.baselines(), self._regime, both))
+            self._trusted = self._begun() or trust(lambda: start(self._bench, self.baselines(), self._regime, self._both))
         return self._trusted
+
+    def _begun(self) -> Trusted | None:
+        """Return the processes that were begun while the program was read, if any were and they live."""
+        ahead, self._ahead = self._ahead, None
+        trusted = ahead.result() if ahead is not None else None
+        if trusted is None or trusted.alive:
+            return trusted
+        trusted.close()
+        return None
+
+    @property
+    def _both(self) -> bool:
+        return regimes.always_both(self._measuring.regime, self.device)
 
     def _ready(self) -> Trusted:
         """Return the trusted processes with the baselines built and timed, unless the task gives no score."""

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from warpwright.base import Build, Candidate, Measurement, Scalar, Source, Task, Timing, Verdict
 from warpwright.deadline import Deadline
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Tell, silent
-from warpwright.timing import measure, regimes
+from warpwright.timing import measure, rates, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
 from warpwright.workers.device_yield import yielding
@@ -111,6 +111,22 @@ class Baseline:
         return f"{'not eligible' if self.program is not None else 'not built'}: {self.verdict.reason}"
 
 
+class WorkCount(Protocol):
+    """A count of the task's work that goes on beside."""
+
+    def result(self) -> rates.Work:
+        """Wait for it; what no time was left for is not counted."""
+        ...
+
+
+class Compiling(Protocol):
+    """A compilation that goes on beside, and fills the cache that the baselines' worker uses."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is over, at most so long."""
+        ...
+
+
 @dataclass
 class Trusted:
     """The trusted processes of the task, and what was learned from them."""
@@ -119,6 +135,13 @@ class Trusted:
     baselines: dict[str, Baseline]
     worker: Worker | None = None
     """That of the baselines, once they are built."""
+    tried: set[str] = field(default_factory=set)
+    """The baselines that this worker has built, or failed to."""
+    fatal: set[str] = field(default_factory=set)
+    """Those that ended a worker."""
+    counting: WorkCount | None = None
+    """Begun beside the reading of the program."""
+    compiling: Compiling | None = None
     ready: bool = False
     """Are the baselines built, verified and timed?"""
     unscored: str = ""
@@ -136,6 +159,12 @@ class Trusted:
     """Why a regime is not timed."""
     by_regime: dict[str, Mapping[str, Timing]] = field(default_factory=dict)
     """The baselines, timed beside one another, in each regime."""
+
+    def baseline_worker(self, bench: Workbench) -> Worker:
+        """Return the worker that holds the baselines; a new one holds none."""
+        if self.worker is None or not self.worker.alive:
+            self.worker, self.tried = Worker("baseline", bench.place, bench.limits), set()
+        return self.worker
 
     @property
     def complete(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakSet
 
 from warpwright.base import Case, Errors, Task, to_json
-from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerProtocol, WorkerTimeout
+from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
 from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
 from warpwright.workers.limits import Limits
@@ -35,6 +35,10 @@ FIRST = ("huge", "heavy_tail", "spikes", "edited", "negated", "near_one", "offse
 MOST_TRIMS = 4
 """Times that memory is given back for one program: each costs the next call of every program its allocations, which a program that holds much
 memory could wish upon the baselines."""
+
+
+READING = ("compare", "compare_inputs", "compare_state", "unchanged", "digest")
+"""What is asked of a judge that has to open memory of the worker's."""
 
 
 class JudgeFailed(WarpwrightError):
@@ -117,6 +121,8 @@ class Judge:
         kind, message = str(reply.get("kind")), str(reply.get("message"))
         if kind == "WorkerProtocol":
             raise WorkerProtocol(message)
+        if kind == "IpcError" and op in READING and "error" not in self._request("probe", None, {}):
+            raise WorkerError(f"the memory of its answer cannot be opened: {message}", "its device is in error, or it has let go of its output")
         if kind == "TaskError":
             raise TaskError(message)
         raise JudgeFailed(f"the judge failed at {op!r}: {reply['error']}")

@@ -12,6 +12,8 @@ from warpwright.verifier.checks import ADVICE, CHECKS
 from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.sandbox import CallRaised, Worker
 
+DEVICE_ADVICE = "compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1, names the kernel"
+
 
 class Rejected(Exception):
     """Ends a verification: holds the verdict."""
@@ -52,9 +54,15 @@ def as_rejections(case: str = "") -> Iterator[None]:
 
 
 def good(reply: dict[str, Any], check: str) -> dict[str, Any]:
-    """Return a reply that holds no error; reject for `check` otherwise, or for want of memory where that was the error."""
+    """Return a reply that holds no error; reject for `check` otherwise.
+
+    Or for want of memory where that was the error. Or, where kernels of an earlier call have left the device in error, because that call failed: it
+    has answered before its error came up, in whatever was asked next.
+    """
     if "error" in reply:
         reason = str(reply["error"])
+        if reply.get("device") and check != "build" and "OutOfMemoryError" not in reason:
+            raise Rejected(rejection("raised", f"after a call the device was in error: {reply['device']}\n{DEVICE_ADVICE}"))
         raise Rejected(rejection("resources" if "OutOfMemoryError" in reason else check, reason))
     return reply
 

@@ -20,7 +20,8 @@ class Limits:
 
     build_seconds: float = 300.0
     warm_up_seconds: float = 20.0
-    """For a candidate's first calls; one whose text names a compiler has `build_seconds` for the very first."""
+    """For a candidate's first calls. One whose text names a compiler has `build_seconds`, as long as no stretch of this length goes by without a sign
+    that a compiler works: fresh pages of memory, its own or its children's. A hang has none, be it a sleep, a loop or a kernel without end."""
     call_seconds: float = 60.0
     memory_bytes: int = 0
     """0: seven tenths of the machine's."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from warpwright.errors import WorkerRan, WorkerTimeout
 from warpwright.workers import device_yield
 from warpwright.workers.freezer import Freezer
-from warpwright.workers.procfs import cpu_clock, descendants, state_of, thread_seconds, threads_of
+from warpwright.workers.procfs import cpu_clock, descendants, page_faults, state_of, thread_seconds, threads_of
 
 SETTLE_SECONDS = 0.1
 CALM_SECONDS = 0.03  # OpenMP's threads wait busily for up to 12 ms
@@ -162,6 +162,10 @@ class Process:
             return thread_seconds(folder) - before
         except OSError:
             return 0.0
+
+    def work_done(self) -> int:
+        """Return how often the worker and its descendants have asked for a page of memory, as a compiler does all the time."""
+        return sum(page_faults(pid) for pid in {self.pid, *descendants(self._guard_pid)})
 
     def cpu_clock(self) -> float:
         """Return the CPU time of the worker's process, ended threads included, in seconds; nanoseconds are counted."""

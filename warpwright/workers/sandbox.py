@@ -15,6 +15,7 @@ import shutil
 import signal
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from importlib import metadata
@@ -37,6 +38,7 @@ REPLY_BYTES = 64 << 20
 LENGTH = struct.Struct("=I")
 OWED_SECONDS = 1e-3  # the same, whether a worker that was stopped from outside has stopped itself once more
 START_SECONDS = 30.0  # for a process to be forked, and bubblewrap with it: 0.1 s, seconds on a machine with five times as much to do as it can
+WORKING_FAULTS = 20.0  # page faults a second; a compiler takes hundreds to thousands, whoever waits, spins or launches kernels takes none
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 
@@ -58,12 +60,14 @@ class Worker(Process):
         self.until = math.inf
         """No answer is awaited after this (`time.monotonic()`), however long the process was stopped."""
         server = the_fork_server()
-        server.count += 1
-        self.folder, self.exchange = (os.path.join(base, f"{role}-{server.count}") for base in (server.folder, server.exchange))
+        number = next(server.numbers)
+        self.thread = threading.get_ident()
+        """Of who made it."""
+        self.folder, self.exchange = (os.path.join(base, f"{role}-{number}") for base in (server.folder, server.exchange))
         untrusted = role == "candidate"
         limited = untrusted and limits.isolation != "none"
         user = FIRST_USER + int.from_bytes(os.urandom(8)) % USERS if limited and limits.isolation == "auto" and server.can_change_user else None
-        self.scratch = os.path.join(server.exchange, f"read-{server.count}")
+        self.scratch = os.path.join(server.exchange, f"read-{number}")
         """Where the parent puts what it read out of the worker's memory."""
         for folder, mode in ((self.folder, 0o755), (self.exchange, 0o700 if role == "judge" and device == "cpu" else 0o755), (self.scratch, 0o700)):
             os.mkdir(folder, mode)
@@ -132,12 +136,12 @@ class Worker(Process):
         self._end_turn()
         return reply
 
-    def go(self, timeout: float | None = None, spin: float = 0.0) -> float:
+    def go(self, timeout: float | None = None, spin: float = 0.0, idle: float = math.inf) -> float:
         """Make the turn that was prepared; return its seconds by this process's clock. Raises CallRaised if a call did.
 
         The clock runs from before the process is let go until it has answered and stopped itself, or been made to: what it answered is read
         out of the stopped process. `spin`: seconds for which to wait busily for the answer: asleep, this process would be woken 20 to 100 us
-        after it on a virtual machine.
+        after it on a virtual machine. `idle`: seconds without a sign of a compiler at work (`work_done`) after which nothing more is awaited.
         """
         nonce = os.urandom(8)
         token, wanted = b"g" + nonce, b"d" + nonce
@@ -151,9 +155,12 @@ class Worker(Process):
         slow = device_yield.held() or self.freezer.owes
         while spin and not slow and not poll.poll(0) and time.perf_counter_ns() - start < spin * 1e9:
             pass
-        ready = self._wait(poll, time.monotonic() + limit) if slow else bool(poll.poll(limit * 1000))
+        if idle < limit:
+            ready = self._wait_while_it_works(poll, time.monotonic() + limit, idle)
+        else:
+            ready = self._wait(poll, time.monotonic() + limit) if slow else bool(poll.poll(limit * 1000))
         if not ready:
-            raise self._timed_out("a call", limit)
+            raise self._timed_out("a call", min(limit, idle))
         answer = self._read_some()
         end = time.perf_counter_ns()
         if answer == b"e" + nonce:
@@ -267,6 +274,16 @@ class Worker(Process):
                 return True
             self.freezer.pay()
             if time.monotonic() >= min(deadline, self.until):
+                return False
+
+    def _wait_while_it_works(self, poll: select.poll, deadline: float, idle: float) -> bool:
+        """Wait as `_wait` does, in stretches of `idle` seconds; the first without a sign of work is the last."""
+        while True:
+            away, before = self.away, self.work_done()
+            if self._wait(poll, min(deadline, time.monotonic() + idle)):
+                return True
+            deadline += self.away - away
+            if time.monotonic() >= deadline or 0 <= self.work_done() - before < WORKING_FAULTS * idle:  # less than 0: a child of its has ended
                 return False
 
     def _read_some(self) -> bytes:
@@ -395,7 +412,26 @@ class CallRaised(WorkerError):
     """The program raised in a call; the message holds its last lines. The worker itself still answers."""
 
 
+OWN_PLACES = {
+    "HOME": ".", "TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton",
+    "TORCH_EXTENSIONS_DIR": "extensions", "CUDA_CACHE_PATH": "cuda", "XDG_CACHE_HOME": "cache", "MPLCONFIGDIR": "cache",
+}  # fmt: skip
+
+COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
+"""1 in a candidate, whose processes would be taken for ones that it leaves behind (`ForkServer`)."""
+
 SHARED_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+def trusted_caches(apart: bool) -> dict[str, str]:
+    """Return the variables of the compile caches that trusted workers share; `apart`: candidates have users of their own."""
+    given = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if os.environ.get(name)}
+    if not apart:
+        return given
+    kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
+    if " " in str(kept):  # torch.compile does not quote the paths that it gives to the C++ compiler
+        return given
+    return {name: str(kept / OWN_PLACES[name]) for name in SHARED_CACHES} | given
 
 
 def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
@@ -404,15 +440,10 @@ def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
     A trusted worker uses the compile caches that this process was given, or, where candidates have users of their own (`apart`), those of the
     package: compiling a baseline anew takes 15 s, up to minutes. An untrusted one never does, because it could leave a slow or a wrong program there.
     """
-    inside = {
-        "HOME": ".", "TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton",
-        "TORCH_EXTENSIONS_DIR": "extensions", "CUDA_CACHE_PATH": "cuda", "XDG_CACHE_HOME": "cache", "MPLCONFIGDIR": "cache",
-    }  # fmt: skip
-    own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in inside.items()}
-    given = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if trusted and os.environ.get(name)}
-    if trusted and apart:
-        kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
-        given = {name: str(kept / inside[name]) for name in SHARED_CACHES} | given
+    own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in OWN_PLACES.items()}
+    given = trusted_caches(apart) if trusted else {}
+    if trusted and COMPILE_THREADS in os.environ:
+        given[COMPILE_THREADS] = os.environ[COMPILE_THREADS]
     name = {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for one, and a dropped user has no entry in passwd
     if not trusted:  # the package's own cache cannot be written by another user, or below a root that cannot be written
         given["WARPWRIGHT_CACHE"] = os.path.join(folder, "cache", "warpwright")

@@ -24,9 +24,9 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from warpwright.workers import bubblewrap, isolation, leftovers, vector_math
+from warpwright.workers import bubblewrap, fork_server, isolation, leftovers, vector_math
 from warpwright.workers.inside import integrity
-from warpwright.workers.procfs import descendants, resident_bytes
+from warpwright.workers.procfs import descendants, resident_bytes, threads_of
 
 MAINS = {
     "judge": "warpwright.verifier.judge.judge_worker",
@@ -48,6 +48,7 @@ def main() -> None:
     torch.set_grad_enabled(True)
     for name in sorted(set(MAINS.values())):
         importlib.import_module(name)
+    _preload(os.environ.pop(fork_server.PRELOAD, ""))
     vector_math.choose_code()
     integrity.prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -70,6 +71,21 @@ def main() -> None:
             _guard(json.loads(message), *descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _preload(names: str) -> None:
+    """Import the modules of a task's program, which each of its workers would take seconds for. Where that starts a thread or CUDA, which do not
+    survive a fork, this process begins anew without them."""
+    import torch
+
+    if not names:
+        return
+    before = len(threads_of(os.getpid()))
+    for name in names.split(","):
+        with contextlib.suppress(Exception):  # whoever needs it is told why
+            importlib.import_module(name)
+    if len(threads_of(os.getpid())) > before or torch.cuda.is_initialized():
+        os.execv(sys.executable, [sys.executable, "-m", "warpwright.workers.zygote", *sys.argv[1:]])
 
 
 def _clear_away(folders: list[str]) -> NoReturn:

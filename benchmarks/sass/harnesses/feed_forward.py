@@ -1,4 +1,4 @@
-"""feed_forward.cu: 2048 rows, 2048 inputs, 4096 outputs."""
+"""feed_forward.cu: 2048 rows, 1024 inputs, 4096 outputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from warpwright.domains.sass.harness import Launch, given, output
 
 
-def launch(rows: int = 2048, columns: int = 4096, depth: int = 2048) -> Launch:
+def launch(rows: int = 2048, columns: int = 4096, depth: int = 1024) -> Launch:
     weights = given("f16", depth * columns, 0.1)
     arrays = (given("f16", rows * depth), weights, weights, output("f16", rows * columns))
     return Launch("feed_forward", (columns // 64, rows // 64, 1), (128, 1, 1), (*arrays, columns, depth))

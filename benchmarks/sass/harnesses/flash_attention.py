@@ -1,4 +1,4 @@
-"""flash_attention.cu: 32 heads, 4096 positions, width 64."""
+"""flash_attention.cu: 8 heads, 4096 positions, width 64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpwright.domains.sass.harness import Launch, given, output
 WIDTH = 64
 
 
-def launch(heads: int = 32, length: int = 4096) -> Launch:
+def launch(heads: int = 8, length: int = 4096) -> Launch:
     count = heads * length * WIDTH
     arrays = (given("f16", count), given("f16", count), given("f16", count), output("f16", count))
     return Launch("flash_attention", (length // 64, heads, 1), (128, 1, 1), (*arrays, length, math.log2(math.e) / math.sqrt(WIDTH)))

@@ -1,4 +1,4 @@
-"""stencil.cu on 512 x 512 x 192 points."""
+"""stencil.cu on 512 x 512 x 64 points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warpwright.domains.sass.harness import Launch, given, output
 WEIGHTS = (-8.541666, 1.6, -0.2, 0.02539683, -0.001785714)
 
 
-def launch(x: int = 512, y: int = 512, z: int = 192) -> Launch:
+def launch(x: int = 512, y: int = 512, z: int = 64) -> Launch:
     return Launch("stencil", (x // 32, y // 16, 1), (32, 16, 1), (given("f32", (x + 8) * (y + 8) * (z + 8)), output("f32", x * y * z), x, y, z))
 
 

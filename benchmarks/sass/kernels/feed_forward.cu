@@ -28,6 +28,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     copy(a_tile[0], A, K), copy(g_tile[0], G, N), copy(u_tile[0], U, N);
     __pipeline_commit();
     int stage = 0;
+#ifdef UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
+#endif
     for (int k = 0; k < K; k += DEPTH, stage ^= 1) {
         __pipeline_wait_prior(0);
         __syncthreads();

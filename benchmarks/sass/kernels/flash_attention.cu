@@ -46,6 +46,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int d = 0; d < WIDTH / 16; d++) load<false>(q[d], &k_tile[1][row + (lane & 15)][d * 16 + (lane >> 4) * 8]);
     float out[WIDTH / 8][4] = {}, most[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
     int stage = 0;
+#ifdef UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
+#endif
     for (int start = 0; start < length; start += KEYS, stage ^= 1) {
         __pipeline_wait_prior(0);
         __syncthreads();

@@ -38,6 +38,10 @@ __device__ __forceinline__ void multiply(Sums& sums, __half* shared, const __hal
     for (int stage = 0; stage < STAGES - 1; stage++) copy(a_tiles + stage * A_STAGE, b_tiles + stage * B_STAGE, A, B, stage * DEPTH, N, K);
     const int tiles = K / DEPTH;
     int stage = 0, filled = STAGES - 1;
+#ifdef UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
+#endif
     for (int tile = 0; tile < tiles; tile++) {
         __pipeline_wait_prior(STAGES - 2);
         __syncthreads();

@@ -13,6 +13,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         sum += v[i].x + v[i].y + v[i].z + v[i].w;
         square += v[i].x * v[i].x + v[i].y * v[i].y + v[i].z * v[i].z + v[i].w * v[i].w;
     }
+#ifdef UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
+#endif
     for (int lanes = 16; lanes; lanes >>= 1) {
         sum += __shfl_xor_sync(~0u, sum, lanes);
         square += __shfl_xor_sync(~0u, square, lanes);

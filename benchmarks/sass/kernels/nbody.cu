@@ -9,7 +9,12 @@ extern "C" __global__ void __launch_bounds__(TILE) nbody(const float4* __restric
     for (int start = 0; start < n; start += TILE) {
         tile[threadIdx.x] = bodies[start + threadIdx.x];
         __syncthreads();
-#pragma unroll 16
+#ifdef UNROLL
+        constexpr int TIMES = UNROLL;
+#else
+        constexpr int TIMES = 16;
+#endif
+#pragma unroll TIMES
         for (int j = 0; j < TILE; j++) {
             const float4 other = tile[j];
             const float dx = other.x - me.x, dy = other.y - me.y, dz = other.z - me.z;

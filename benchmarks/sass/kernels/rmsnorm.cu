@@ -17,6 +17,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) rmsnorm(const __half* __re
             square += two.x * two.x + two.y * two.y;
         }
     }
+#ifdef UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
+#endif
     for (int lanes = 16; lanes; lanes >>= 1) square += __shfl_xor_sync(~0u, square, lanes);
     if ((threadIdx.x & 31) == 0) squares[threadIdx.x >> 5] = square;
     __syncthreads();

@@ -11,6 +11,10 @@ extern "C" __global__ void __launch_bounds__(256, 2) sgemm(const float* __restri
     float sum[8][8] = {};
     float4 a_loaded = *(const float4*)a_next, b_loaded = *(const float4*)b_next;
     int stage = 0;
+#ifdef UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
+#endif
     for (int k = 0; k < K; k += DEPTH, stage ^= 1) {
         a_tile[stage][a_column][a_row] = a_loaded.x, a_tile[stage][a_column + 1][a_row] = a_loaded.y;
         a_tile[stage][a_column + 2][a_row] = a_loaded.z, a_tile[stage][a_column + 3][a_row] = a_loaded.w;

@@ -11,6 +11,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax(const float* __res
         v[i] = x[threadIdx.x + i * THREADS];
         maximum = fmaxf(maximum, fmaxf(fmaxf(v[i].x, v[i].y), fmaxf(v[i].z, v[i].w)));
     }
+#ifdef UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
+#endif
     for (int lanes = 16; lanes; lanes >>= 1) maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, lanes));
     if ((threadIdx.x & 31) == 0) most[threadIdx.x >> 5] = maximum;
     __syncthreads();
@@ -23,6 +27,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax(const float* __res
         v[i].x = __expf(v[i].x - maximum), v[i].y = __expf(v[i].y - maximum), v[i].z = __expf(v[i].z - maximum), v[i].w = __expf(v[i].w - maximum);
         sum += v[i].x + v[i].y + v[i].z + v[i].w;
     }
+#ifdef UNROLL
+#pragma unroll TIMES
+#endif
     for (int lanes = 16; lanes; lanes >>= 1) sum += __shfl_xor_sync(~0u, sum, lanes);
     if ((threadIdx.x & 31) == 0) sums[threadIdx.x >> 5] = sum;
     __syncthreads();

@@ -10,6 +10,10 @@ extern "C" __global__ void __launch_bounds__(X * Y) stencil(const float* __restr
     float column[2 * RADIUS + 1];
 #pragma unroll
     for (int k = 0; k < 2 * RADIUS; k++) column[k] = in[here + k * layer];
+#ifdef UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
+#endif
     for (int z = 0; z < nz; z++) {
         column[2 * RADIUS] = in[here + (size_t)(z + 2 * RADIUS) * layer];
         const float* middle = in + (size_t)(z + RADIUS) * layer;

@@ -3,7 +3,7 @@
 //
 // It lets the tests run the launcher, its arguments and the kernels' index arithmetic as they are. What it refuses, a GPU would refuse: a call before
 // cuInit, a call without a current context (CUDA_ERROR_INVALID_CONTEXT), a word at an address that is not a multiple of its width, memory of no
-// allocation. A touch of device memory by the host prints what was touched and a backtrace, and ends the process. KERNELS is the path of kernels.cu.
+// allocation. With FAKE_CUDA_OPEN the host may touch all memory, as an MPI library that knows GPUs does by the driver. A touch of device memory by the host prints what was touched and a backtrace, and ends the process. KERNELS is the path of kernels.cu.
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -32,8 +32,6 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 struct Index { unsigned x; };
 static thread_local Index blockIdx, threadIdx, blockDim;
 static void __syncthreads() {}
-static void __threadfence_system() {}
-static unsigned atomicAdd(unsigned* where, unsigned value) { unsigned before = *where; *where += value; return before; }
 
 #include KERNELS
 
@@ -45,6 +43,7 @@ constexpr int device_count = 2, host = 1, device = 2; // as CUmemorytype
 struct Memory { std::size_t size, mapped; int kind, device; };
 std::map<std::uintptr_t, Memory> memories;
 std::mutex guard;
+const bool open_to_all = std::getenv("FAKE_CUDA_OPEN") != nullptr;
 int contexts[device_count];
 bool retained[device_count];
 std::atomic<bool> initialised{false};
@@ -75,6 +74,7 @@ public:
 
 private:
     void protect(int how) {
+        if (open_to_all) return;
         for (const auto& [address, memory] : memories)
             if (memory.kind == device && (which_ < 0 || memory.device == which_)) mprotect(reinterpret_cast<void*>(address), memory.mapped, how);
     }
@@ -112,7 +112,7 @@ int allocate(std::uintptr_t* result, std::size_t bytes, int kind) {
     if (const int code = ready()) return code;
     if (!bytes) return invalid_value;
     const std::size_t mapped = (bytes + 4095) / 4096 * 4096;
-    void* memory = mmap(nullptr, mapped, kind == device ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = mmap(nullptr, mapped, kind == device && !open_to_all ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return out_of_memory;
     const std::lock_guard lock(guard);
     *result = reinterpret_cast<std::uintptr_t>(memory);
@@ -209,6 +209,8 @@ API int cuPointerGetAttributes(unsigned count, const int* wanted, void** results
         case 1: *static_cast<void**>(results[i]) = memory ? &contexts[memory->second.device] : nullptr; break;
         case 2: *static_cast<unsigned*>(results[i]) = memory ? static_cast<unsigned>(memory->second.kind) : 0; break;
         case 3: *static_cast<std::uintptr_t*>(results[i]) = memory ? address : 0; break;
+        case 11: *static_cast<std::uintptr_t*>(results[i]) = memory ? memory->first : 0; break;
+        case 12: *static_cast<std::size_t*>(results[i]) = memory ? memory->second.size : 0; break;
         case 8: *static_cast<unsigned char*>(results[i]) = 0; break;
         case 9: *static_cast<int*>(results[i]) = memory ? memory->second.device : -2; break;
         default: return invalid_value;

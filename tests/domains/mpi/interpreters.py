@@ -51,7 +51,7 @@ def fake_driver(kernels: Path) -> str:
 def environment(fake: str | None = None, **more: str) -> dict[str, str]:
     """Return the environment of a child that runs MPI, maybe as root, with this checkout."""
     root = {f"{name}_ALLOW_RUN_AS_ROOT{suffix}": "1" for name in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")}
-    result = {**os.environ, **root, "WARPWRIGHT_MPI_GPU": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), **more}
+    result = {**os.environ, **root, "WARPWRIGHT_MPI_WAIT": "flag", "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), **more}
     return result if fake is None else {**result, "FAKE_CUDA": fake}
 
 

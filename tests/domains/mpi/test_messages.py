@@ -34,6 +34,11 @@ def test_objects_on_a_gpu(python: str, fake_cuda: str) -> None:
     assert exchanged(python, 20, fake_cuda)["launches"] > 5
 
 
+def test_objects_on_a_gpu_stay_there_for_a_library_that_takes_them(python: str, fake_cuda: str) -> None:
+    chosen = {"FAKE_CUDA_OPEN": "1", "WARPWRIGHT_MPI_DEVICE": "64"}
+    assert exchanged(python, 20, fake_cuda, **chosen)["launches"] > 5
+
+
 def test_eight_threads_at_once(python: str) -> None:
     command = [*launcher(python, 2), python, str(HERE / "threads.py")]
     process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment())

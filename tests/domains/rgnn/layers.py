@@ -60,11 +60,20 @@ def graph(nodes: int = 20, count: int = 90, relations: int = 4, seed: int = 0, h
     return Index(index[0], index[1], kind, nodes, nodes, relations)
 
 
-def inputs_of(name: str, index: Index, dtype: torch.dtype = torch.float64, seed: int = 0) -> dict[str, torch.Tensor]:
+def inputs_of(name: str, index: Index, dtype: torch.dtype = torch.float64, seed: int = 0, wide: bool = False) -> dict[str, torch.Tensor]:
     """Return random inputs of a layer, which want gradients."""
     random = torch.Generator().manual_seed(seed)
     found = {}
-    for key, (domain, shape) in LAYERS[name][1].items():
+    for key, (domain, shape) in (widened(name) if wide else LAYERS[name][1]).items():
         rows = () if domain is ONE else (index.rows[domain],)
-        found[key] = torch.randn(*rows, *shape, generator=random, dtype=torch.float64).to(dtype).requires_grad_()
+        scale = shape[0] ** -0.5 if wide and shape else 1.0
+        found[key] = (scale * torch.randn(*rows, *shape, generator=random, dtype=torch.float64)).to(dtype).requires_grad_()
     return found
+
+
+WIDTHS = {D: 130, 5: 200}
+
+
+def widened(name: str) -> dict[str, tuple[Domain, Shape]]:
+    """Return the inputs of a layer whose rows are wider than a kernel holds whole."""
+    return {key: (domain, tuple(WIDTHS[size] for size in shape)) for key, (domain, shape) in LAYERS[name][1].items()}

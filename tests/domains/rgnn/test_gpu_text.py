@@ -19,16 +19,17 @@ KERNELS = ("rgcn", "rgcn_sum", "rgat_single", "rgat_within", "hgt_single")
 INTERPRETED = """
 import sys
 import torch
-from domains.rgnn.layers import LAYERS, graph, inputs_of
+from domains.rgnn.layers import LAYERS, graph, inputs_of, widened
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.plan import Options, run
 
-name = sys.argv[1]
-for hub, count, scatter in ((0, 90, 1.5), (150, 200, 0.5), (0, 90, 6.0)):
+name, large = sys.argv[1], sys.argv[2] == "wide"
+for hub, count, scatter in ((0, 90, 1.5),) if large else ((0, 90, 1.5), (150, 200, 0.5), (0, 90, 6.0)):
     index = graph(20, count, 4, hub=hub)
     layer, specs = LAYERS[name]
-    wide, narrow = inputs_of(name, index), inputs_of(name, index, torch.float32)
+    specs = widened(name) if large else specs
+    wide, narrow = inputs_of(name, index, wide=large), inputs_of(name, index, torch.float32, wide=large)
     (wanted,) = interpret(trace(layer, specs), index, wide)
     seen = run(layer, index, {key: (specs[key][0], x) for key, x in narrow.items()}, Options(emitter="gpu", scatter=scatter))
     weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
@@ -45,9 +46,10 @@ QUICK = ("rgcn", "rgat_within")
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs the extra triton")
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in KERNELS])
-def test_kernels_compute_the_definition(name: str) -> None:
+@pytest.mark.parametrize("width", ["narrow", pytest.param("wide", marks=pytest.mark.slow)])
+def test_kernels_compute_the_definition(name: str, width: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", INTERPRETED, name], env=environment, capture_output=True, text=True, timeout=250)
+    done = subprocess.run([sys.executable, "-c", INTERPRETED, name, width], env=environment, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

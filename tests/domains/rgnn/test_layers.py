@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from domains.rgnn.layers import edges
 
 from warpwright.domains.rgnn import operator
+from warpwright.domains.rgnn.emit.triton_text import Tuning
 from warpwright.domains.rgnn.index import _KEPT
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.synth import SPECS, adversarial, synthetic
@@ -171,6 +172,37 @@ def test_a_compiled_model_has_one_graph_and_agrees(heads: int) -> None:
     assert list(_KEPT) == built  # the operator is given the very edge tensors of the call, so the graph's index is found
 
 
+def test_options_are_text_and_parse_back() -> None:
+    options = Options(scatter=0.5, emitter="eager", tuning=Tuning(32, 4, 2))
+    assert Options.parse(options.text) == options and options.text != Options().text
+
+
+def test_what_a_compiled_model_keeps_of_a_layer_are_strings_and_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    original = operator._name
+
+    def name(*constants: Any) -> str:
+        seen.extend(constants)
+        return original(*constants)
+
+    monkeypatch.setattr(operator, "_name", torch.compiler.assume_constant_result(name))
+    index, relation = edges()
+    model = torch.nn.ModuleList([RGATConv(IN, IN, R, negative_slope=slope) for slope in (0.2, 0.1)])
+    model[1].options = Options(scatter=0.5)
+
+    def both(x: torch.Tensor, index: torch.Tensor, relation: torch.Tensor) -> torch.Tensor:
+        return model[1](model[0](x, index, relation).relu(), index, relation)
+
+    x = torch.randn(N, IN)
+    torch.testing.assert_close(torch.compile(both, backend="aot_eager", fullgraph=True)(x, index, relation), both(x, index, relation))
+    stack = list(seen)
+    while stack:  # a dataclass is refused by torch 2.11, though not by later releases
+        part = stack.pop()
+        assert isinstance(part, (str, int, float, bool, tuple)), part
+        stack += part if isinstance(part, tuple) else ()
+    assert seen
+
+
 def test_a_compiled_hgt_has_one_graph_and_agrees() -> None:
     kinds = [("a", "x", "b"), ("b", "y", "a")]
     layer = HGTConv(4, 4, (["a", "b"], kinds)).double()
@@ -183,7 +215,7 @@ def test_a_compiled_hgt_has_one_graph_and_agrees() -> None:
 def test_the_operator_keeps_its_contract() -> None:
     index, relation = edges()
     tensors = [torch.randn(N, IN, dtype=torch.float64, requires_grad=True), torch.randn(R, IN, OUT, dtype=torch.float64, requires_grad=True)]
-    name = operator._name("rgcn", ("x", "weight"), ("NODE", "ETYPE"), Options())
+    name = operator._name("rgcn", ("x", "weight"), ("NODE", "ETYPE"), Options().text)
     torch.library.opcheck(operator.relational, (tensors, [index, relation], [N, N, R], "typed", name))
 
 

@@ -18,7 +18,7 @@ from warpwright.space import Measuring
 PROPOSALS = 25
 
 
-@pytest.mark.parametrize("search", ["random", "greedy", "anneal", "evolve", "ladder"])
+@pytest.mark.parametrize("search", ["random", "greedy", "anneal", "evolve", "ladder", "screen"])
 def test_each_search_finds_a_faster_schedule_in_the_simulator(search: str, tmp_path: Path) -> None:
     task = domains.describe(task_path("rmsnorm_90", tmp_path))
     space = domains.space(task, "cubin")

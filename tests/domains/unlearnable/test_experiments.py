@@ -19,6 +19,7 @@ from warpwright.domains.unlearnable.verification.training.recipe import Outcome,
 from warpwright.domains.unlearnable.verification.training.side_by_side import Progress
 from warpwright.domains.unlearnable.verification.verify import Settings, runs, verify
 from warpwright.errors import UsageError
+from warpwright.reports import page_unlearnable
 
 
 def bench(weights: Path | None = None) -> Bench:
@@ -62,6 +63,19 @@ def test_fine_tuning_begins_with_the_weights_that_it_is_given(tmp_path: Path) ->
         list(experiments.kinds(bench(), ("fine-tuning",)))
 
 
+def test_the_best_epoch_is_told_where_stopping_early_would_have_paid() -> None:
+    sets, settings = data(64), Settings(epochs=3, seeds=2, attacks="none")
+    planned = list(runs(sets, settings))
+    tests = {"clean": 20.0, "own": 90.0, "perm": 9.0}
+
+    def notes(*curves: tuple[float, ...]) -> str:
+        store = {run.key: Outcome(tests, 95.0, run.seed, tuple((90.0, one) for one in curves[run.seed])) for run in planned}
+        return "\n".join(verify(sets, settings, store=store).notes())
+
+    assert "after epoch 2" in notes((30.0, 50.0, 20.0), (30.0, 40.0, 20.0)) and "has 45.0 %" in notes((30.0, 50.0, 20.0), (30.0, 40.0, 20.0))
+    assert "Stopped" not in notes((10.0, 23.0, 20.0), (10.0, 22.0, 20.0))
+
+
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(UsageError, match="fractions"):
         list(experiments.kinds(bench(), ("none",)))
@@ -89,7 +103,10 @@ def test_a_mixed_set_is_no_attack() -> None:
     settings = Settings(epochs=1, seeds=1, attacks="none", experiments=("fractions",))
     planned = list(runs(sets, settings))
     store = {run.key: Outcome({"clean": 90.0 if run.on != "protected" else 20.0, "own": 90.0, "perm": 9.0}, 95.0, 0) for run in planned}
-    assert verify(sets, settings, store=store).headline.worst == 20.0
+    found = verify(sets, settings, store=store)
+    assert found.headline.worst == 20.0
+    page = page_unlearnable.page(found, [])
+    assert "40% protected</td>" in page and "its clean part alone" in page and "divided out" not in page
 
 
 def test_settings_reach_the_recipe() -> None:

@@ -12,7 +12,7 @@ import torch
 
 from warpwright.domains.unlearnable.verification import nets
 from warpwright.domains.unlearnable.verification.store import OutcomeStore
-from warpwright.domains.unlearnable.verification.training import augmentation, cost, side_by_side
+from warpwright.domains.unlearnable.verification.training import augmentation, cost, regularisers, side_by_side
 from warpwright.domains.unlearnable.verification.training.recipe import Outcome, Plan, Recipe
 from warpwright.domains.unlearnable.verification.training.sgd import Sgd, schedule
 from warpwright.domains.unlearnable.verification.training.side_by_side import Job, Progress
@@ -109,12 +109,36 @@ def test_the_cost_of_networks_and_adversaries() -> None:
         {"objective": "contrast"},
         {"precision": "bfloat16"},
         {"schedule": "steps", "clip": 1.0},
+        {"smoothing": 0.5, "mixing": "mixup"},
+        {"mixing": "cutmix", "orthogonal": 1e-3},
     ],
     ids=str,
 )
 def test_every_way_to_train_learns_two_easy_classes(change: dict[str, object]) -> None:
     outcome = train(plan(replace(RECIPE, epochs=6, **change)), 0)  # type: ignore[arg-type]
     assert outcome.test["clean"] >= 80 and outcome.seconds > 0 and outcome.how == "eager"
+
+
+def test_mixed_images_are_shares_of_an_image_and_the_next() -> None:
+    x = torch.rand(4, 3, 8, 10)
+    for seed in range(20):
+        mixed, share = regularisers.mix("mixup", x, torch.Generator().manual_seed(seed))
+        assert torch.allclose(mixed, share * x + (1 - share) * x[[3, 0, 1, 2]]) and 0 <= float(share) <= 1
+        mixed, share = regularisers.mix("cutmix", x, torch.Generator().manual_seed(seed))
+        own = (mixed == x).all(1)
+        assert torch.allclose(own.float().mean((1, 2)), share.expand(4)) and bool(((mixed == x) | (mixed == x[[3, 0, 1, 2]])).all())
+    with pytest.raises(UsageError, match="cutmix"):
+        regularisers.mix("none of them", x, torch.Generator())
+
+
+def test_orthonormal_filters_are_not_alike() -> None:
+    net = torch.nn.Sequential(torch.nn.Conv2d(2, 5, 3), torch.nn.Conv2d(1, 30, 3), torch.nn.Linear(4, 4))
+    assert float(regularisers.alikeness(net).detach()) > 1
+    for layer in (net[0], net[1]):
+        torch.nn.init.orthogonal_(layer.weight)  # type: ignore[arg-type]
+    assert float(regularisers.alikeness(net).detach()) == pytest.approx(0, abs=1e-8)
+    net[0].weight.data[1] = net[0].weight.data[0]  # type: ignore[index, union-attr]
+    assert float(regularisers.alikeness(net).detach()) == pytest.approx(2, abs=1e-5)
 
 
 def test_only_the_last_layer_of_a_frozen_net_changes() -> None:
@@ -176,6 +200,24 @@ def test_the_store_keeps_what_is_finished_and_skips_a_cut_line(tmp_path: Path) -
         OutcomeStore(file, "another set")
     with pytest.raises(UsageError, match="only grows"):
         del again["a"]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("change", [{}, {"adversarial": 4.0, "steps": 2}, {"objective": "contrast"}, {"schedule": "steps", "clip": 1.0}], ids=str)
+def test_a_recorded_step_is_the_eager_step(change: dict[str, object]) -> None:
+    """In float32 they differ by rounding; with crops or rates of their own they would differ by as much as the weights move."""
+
+    def weights(stepping: str) -> tuple[torch.Tensor, torch.Tensor]:
+        recipe = replace(RECIPE, device="cuda", precision="float32", stepping=stepping, epochs=6, **change)  # type: ignore[arg-type]
+        training = Training(plan(recipe, 96), 0)
+        start = torch.cat([one.detach().flatten().clone() for one in training.parameters])
+        training.advance(5)
+        torch.cuda.synchronize()
+        return start, torch.cat([one.detach().flatten() for one in training.parameters])
+
+    start, expected = weights("eager")
+    _, found = weights("graph")
+    assert float((found - expected).norm()) < 0.05 * float((expected - start).norm())
 
 
 def test_wrong_recipes_are_refused() -> None:

@@ -79,8 +79,9 @@ def _total(lines: Sequence[str]) -> str:
 
 def _library_beside(program: Path) -> Path:
     for folder in (program.parent, program.resolve().parent):
-        for found in sorted((folder.parent / "lib").glob("libmpi.so.*")):  # libmpi.so may be a linker script
-            return found
+        for pattern in ("libmpi.so.*", "*-linux-gnu/libmpi.so.*"):  # Debian's folder; libmpi.so may be a linker script
+            for found in sorted((folder.parent / "lib").glob(pattern)):
+                return found
     raise UsageError(f"expected an MPI library beside {program}, saw none", "name it: --library PATH/libmpi.so")
 
 

@@ -33,7 +33,7 @@ _TOLD_EVERY = 5.0
 _SHEET_PAIRS = 20
 
 _NETS = ("small", "resnet18", "vgg16", "wrn34-10", "densenet121")
-_EXPERIMENTS = ("adversarial", "architectures", "fractions", "fine-tuning", "dat", "self-supervised", "countermeasures")
+_EXPERIMENTS = ("adversarial", "architectures", "fractions", "fine-tuning", "dat", "tricks", "self-supervised", "countermeasures")
 """Names of verification/nets and verification/experiments.py, written here too so that --help need not import torch; a test compares them."""
 
 _PROBED = 4000

@@ -99,7 +99,8 @@ def bind(core: ctypes.CDLL) -> ctypes.CDLL:
         "group_run": (ctypes.c_int, [pointer, ctypes.c_int, pointer]),
         "place": (ctypes.c_int, [pointer, place]),
         "ready": (ctypes.c_int, [ctypes.c_int]),
-        "configure": (ctypes.c_int, [ctypes.c_int, ctypes.c_int, pointer]),
+        "configure": (ctypes.c_int, [ctypes.c_int, ctypes.c_int, pointer, count]),
+        "waiting": (ctypes.c_int, [ctypes.c_int]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(core, f"warpwright_{name}")

@@ -12,7 +12,7 @@ from warpwright.domains.mpi.errors import DeviceError
 from warpwright.domains.mpi.views import View, view
 from warpwright.errors import UsageError
 
-_ADVICE = "set WARPWRIGHT_MPI_GPU=1 (docs/mpi.md), and look at the addresses and the free memory"
+_ADVICE = "unset WARPWRIGHT_MPI_GPU (docs/mpi.md), and look at the addresses and the free memory"
 
 
 class HaloPlan:

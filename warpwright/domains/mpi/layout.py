@@ -15,7 +15,7 @@ from warpwright.errors import UsageError
 
 _REFUSED = (
     "expected memory of one GPU that CUDA is in use on, saw addresses that the driver refused",
-    "set WARPWRIGHT_MPI_GPU=1 (docs/mpi.md), and look at the addresses and the free memory",
+    "unset WARPWRIGHT_MPI_GPU (docs/mpi.md), and look at the addresses and the free memory",
 )
 
 

@@ -1,7 +1,7 @@
 """The index structures of a graph, on its device: edges sorted by relation and destination, unique pairs, and maps between the domains.
 
 Building reads the device once (the two numbers of pairs); nothing afterwards waits for it. Everything but the sort by relation and destination is
-made when it is first asked for and kept. `of` keeps indices by the identity and version of the edge tensors.
+made when it is first asked for and kept. On a GPU edges are sorted by counting where there are few keys (sorting/counting.py). `of` keeps indices by the identity and version of the edge tensors.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from warpwright.domains.rgnn.sorting import counting
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.errors import UsageError
 
@@ -50,20 +51,36 @@ class Index:
         self.starts: dict[Domain, torch.Tensor] = {}
         self.kept: dict[Any, Any] = {}
         """What `keep` keeps."""
-        key, self.perm = torch.sort(etype.long() * max(targets, 1) + dst.long(), stable=True)
-        self.maps[Domain.EDGE, Domain.SRC] = src[self.perm].int()
-        self.maps[Domain.EDGE, Domain.DST] = dst[self.perm].int()
-        self.maps[Domain.EDGE, Domain.ETYPE] = etype[self.perm].int()
-        by_source, order = torch.sort(self.maps[Domain.EDGE, Domain.ETYPE].long() * max(sources, 1) + self.maps[Domain.EDGE, Domain.SRC], stable=True)
+        launch = counting.launcher(self.device) if counting.fits(self.edges, sources + targets, relations) else None
+        pairs = self._sort(src, dst, etype) if launch is None else self._take(counting.sort(launch, src, dst, etype, sources, targets, relations))
+        self.rows = {
+            Domain.ONE: 1, Domain.ETYPE: relations, Domain.TSRC: types, Domain.TDST: types, Domain.NTYPE: types, Domain.SRC: sources,
+            Domain.DST: targets, Domain.NODE: sources, Domain.EDGE: self.edges, Domain.PAIR_DST: pairs[0], Domain.PAIR_SRC: pairs[1],
+        }  # fmt: skip
+
+    def _sort(self, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tensor) -> tuple[int, int]:
+        """Fill the maps of edges by torch's sorts; return the numbers of pairs."""
+        key, perm = torch.sort(etype.long() * max(self.targets, 1) + dst.long(), stable=True)
+        for domain, ends in ((Domain.SRC, src), (Domain.DST, dst), (Domain.ETYPE, etype)):
+            self.maps[Domain.EDGE, domain] = ends[perm].int()
+        by_source = self.maps[Domain.EDGE, Domain.ETYPE].long() * max(self.sources, 1) + self.maps[Domain.EDGE, Domain.SRC]
+        by_source, order = torch.sort(by_source, stable=True)
         self.orders[Domain.PAIR_SRC] = order.int()
         to_dst, to_src = _ranks(key), _ranks(by_source)
         counts = torch.stack([to_dst[-1:].sum(), to_src[-1:].sum()]).tolist() if self.edges else [-1, -1]
-        self.rows = {
-            Domain.ONE: 1, Domain.ETYPE: relations, Domain.TSRC: types, Domain.TDST: types, Domain.NTYPE: types, Domain.SRC: sources,
-            Domain.DST: targets, Domain.NODE: sources, Domain.EDGE: self.edges, Domain.PAIR_DST: counts[0] + 1, Domain.PAIR_SRC: counts[1] + 1,
-        }  # fmt: skip
         self.maps[Domain.EDGE, Domain.PAIR_DST] = to_dst.int()
         self.maps[Domain.EDGE, Domain.PAIR_SRC] = torch.empty_like(to_src, dtype=torch.int32).index_copy_(0, order, to_src.int())
+        return counts[0] + 1, counts[1] + 1
+
+    def _take(self, found: counting.Sorted) -> tuple[int, int]:
+        """Fill the maps of edges and pairs from what counting gave; return the numbers of pairs."""
+        of_edges = {Domain.SRC: found.src, Domain.DST: found.dst, Domain.ETYPE: found.etype, Domain.PAIR_DST: found.to_dst, Domain.PAIR_SRC: found.to_src}
+        self.maps |= {(Domain.EDGE, domain): numbers for domain, numbers in of_edges.items()}
+        self.orders[Domain.PAIR_SRC] = found.order
+        for pairs, side in ((Domain.PAIR_DST, found.of_dst), (Domain.PAIR_SRC, found.of_src)):
+            self.starts[pairs] = side.start
+            self.maps[pairs, ROWS[pairs][0]], self.maps[pairs, Domain.ETYPE] = side.node, side.etype
+        return found.of_dst.node.numel(), found.of_src.node.numel()
 
     def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return what is kept beside the graph under `key`, such as tiles or sparse matrices; it is made when it is first asked for."""

@@ -68,8 +68,9 @@ def made(spec: Spec) -> Layer:
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _name(layer: Spec, names: tuple[str, ...], domains: tuple[str, ...], options: Options) -> str:
-    found = (made(layer), names, tuple(Domain[domain] for domain in domains), options)
+def _name(layer: Spec, names: tuple[str, ...], domains: tuple[str, ...], options: str) -> str:
+    """Return the name of a layer with the options of this text; all arguments are strings and numbers, which torch.compile can keep."""
+    found = (made(layer), names, tuple(Domain[domain] for domain in domains), Options.parse(options))
     for name, known in _KNOWN.items():
         if known == found:
             return name
@@ -81,7 +82,7 @@ def apply(layer: Spec, edges: Edges, tensors: Tensors, options: Options, donated
     """Return the layer's result: by the operator while torch.compile traces, else as `plan.run`."""
     if not torch.compiler.is_compiling():
         return run(made(layer), edges.index(), tensors, options, donated)
-    name = _name(layer, tuple(tensors), tuple(domain.name for domain, _ in tensors.values()), options)
+    name = _name(layer, tuple(tensors), tuple(domain.name for domain, _ in tensors.values()), options.text)
     result: torch.Tensor = relational([x for _, x in tensors.values()], list(edges.tensors), list(edges.sizes), edges.form, name)
     return result
 

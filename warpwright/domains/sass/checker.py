@@ -180,20 +180,7 @@ class Checker:
         state = (snapshots.get(start) or entry).copy()
         found: list[Violation] = []
         earlier = set(order[places.start : start])
-
-        def report(violation: Violation) -> None:
-            if (violation.rule, violation.index) not in self.accepted:
-                found.append(violation)
-
-        def flight(instruction: Instruction, state: State) -> None:
-            for operation in state.in_flight() - self.flights.get(instruction.index, frozenset()):
-                overtook = operation > instruction.index and operation in earlier
-                if operation != instruction.index and not overtook:
-                    fact = next(iter(state.facts[OPERATION + operation]))
-                    cover = state.facts[OPERATION + operation][fact]
-                    found.append(Violation("FLIGHT", instruction.index, OPERATION + operation, fact, cover))
-
-        watch = Watch(report, self.distances.needed, None, flight)
+        watch = self.watch(found, earlier)
         instructions = self.kernel.instructions
         for place in range(start, places.stop):
             if place % SNAPSHOT == 0 and place > places.start:
@@ -207,6 +194,51 @@ class Checker:
                 return _Done(found[0], state, snapshots)
             earlier.add(instruction.index)
         return _Done(None, state, snapshots)
+
+    def watch(self, found: list[Violation], earlier: set[int]) -> Watch:
+        """Return a watch that puts what is not a false alarm into `found`; `earlier`: the instructions of the block that were issued."""
+
+        def report(violation: Violation) -> None:
+            if (violation.rule, violation.index) not in self.accepted:
+                found.append(violation)
+
+        def flight(instruction: Instruction, state: State) -> None:
+            for operation in state.in_flight() - self.flights.get(instruction.index, frozenset()):
+                overtook = operation > instruction.index and operation in earlier
+                if operation != instruction.index and not overtook:
+                    fact = next(iter(state.facts[OPERATION + operation]))
+                    cover = state.facts[OPERATION + operation][fact]
+                    found.append(Violation("FLIGHT", instruction.index, OPERATION + operation, fact, cover))
+
+        return Watch(report, self.distances.needed, None, flight)
+
+    def before(self, number: int) -> Mapping[int, frozenset[int]]:
+        """Return what must come before each instruction of a block."""
+        if number not in self._before:
+            self._before[number] = self._links(number)
+        return self._before[number]
+
+    def _links(self, number: int) -> Mapping[int, frozenset[int]]:
+        inside = [self.kernel.instructions[index] for index in self.kernel.blocks[number]]
+        fixed = {instruction.index for instruction in inside if not self.movable(instruction.index) or self._of_products(instruction)}
+        links: dict[int, frozenset[int]] = {}
+        for place, second in enumerate(inside):
+            ordered = second.index in fixed
+            found = (one.index for one in inside[:place] if ordered or one.index in fixed or not independent(one, second))
+            links[second.index] = frozenset(found)
+        return links
+
+    def _of_products(self, instruction: Instruction) -> bool:
+        """Does it belong to the matrix products of a warp group, which nothing that touches their registers passes?"""
+        return instruction.base == "WARPGROUP" or bool(instruction.kind == "fence" and instruction.is_gmma)
+
+    @cached_property
+    def _before(self) -> dict[int, Mapping[int, frozenset[int]]]:
+        return {}
+
+    def entry(self, schedule: Schedule, block: int) -> State:
+        """Return a copy of the state at the entry of a block."""
+        return self._entry(schedule.assumed, block).copy()
 
     def _nearest(self, schedule: Schedule, block: int, entry: State) -> _Passed | None:
         """Return the block's schedule that passed from the same entry and differs in the shortest stretch."""

@@ -22,7 +22,15 @@ __device__ __forceinline__ unsigned short bfloat_of(float x) {
     return (unsigned short)(bits + 0x7fff + (bits >> 16 & 1) >> 16);
 }
 
-// kind: 0 f32, 1 f16, 2 bf16, 3 i32 (from 0 on, below scale)
+__device__ __forceinline__ unsigned char e4m3_of(float x) {
+    unsigned short bits = 0;
+#if __CUDA_ARCH__ >= 890
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %1;" : "=h"(bits) : "f"(x));
+#endif
+    return (unsigned char)bits;
+}
+
+// kind: 0 f32, 1 f16, 2 bf16, 3 i32 (from 0 on, below scale), 4 e4m3 (from sm_89 on)
 extern "C" __global__ void fill(void* to, unsigned long long count, unsigned seed, float scale, float offset, int kind) {
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x; i < count; i += step) {
@@ -31,6 +39,7 @@ extern "C" __global__ void fill(void* to, unsigned long long count, unsigned see
         if (kind == 1) ((unsigned short*)to)[i] = half_of(value);
         if (kind == 2) ((unsigned short*)to)[i] = bfloat_of(value);
         if (kind == 3) ((int*)to)[i] = (int)(mix((unsigned)i + seed * 0x9e3779b9u) % (unsigned)fmaxf(scale, 1.0f));
+        if (kind == 4) ((unsigned char*)to)[i] = e4m3_of(value);
     }
 }
 

@@ -35,7 +35,7 @@ def exchange(checker: Checker, schedule: Schedule, place: int) -> Schedule | Non
     """Exchange the instruction at `place` and its successor; their control words go with them, or their stalls stay, whichever is legal."""
     if not checker.exchangeable(schedule, place):
         return None
-    travelled = _without_stale_reuse(schedule.exchanged(place), place, place + 1)
+    travelled = without_stale_reuse(schedule.exchanged(place), place, place + 1)
     for candidate in (travelled, _with_stalls_of(travelled, schedule, (place, place + 1))):
         legal = checker.accept(candidate, schedule.kernel.block_of[place])
         if legal is not None:
@@ -54,7 +54,7 @@ def move(checker: Checker, schedule: Schedule, place: int, distance: int) -> Sch
     number, length = schedule.kernel.block_of[place], len(steps) - 1
     while length:
         low, high = sorted((place, place + sign * length))
-        candidate = _without_stale_reuse(steps[length], low, high)
+        candidate = without_stale_reuse(steps[length], low, high)
         legal = checker.accept(candidate, number) or repaired(checker, candidate, number)
         if legal is not None:
             return legal
@@ -73,7 +73,7 @@ def shuffle(checker: Checker, schedule: Schedule, places: Iterable[int]) -> Sche
             low, high = touched.get(number, (place, place))
             touched[number] = min(low, place), max(high, place)
     for number, (low, high) in touched.items():
-        changed = _without_stale_reuse(changed, low, high + 1)
+        changed = without_stale_reuse(changed, low, high + 1)
         legal = checker.accept(changed, number) or repaired(checker, changed, number)
         if legal is None:
             return None
@@ -90,7 +90,7 @@ def _with_stalls_of(schedule: Schedule, before: Schedule, places: Iterable[int])
     return schedule.with_words(changes)
 
 
-def _without_stale_reuse(schedule: Schedule, low: int, high: int) -> Schedule:
+def without_stale_reuse(schedule: Schedule, low: int, high: int) -> Schedule:
     """Drop the reuse flags around some places whose operand is not read again, through the same slot, before it is written."""
     block, changes = block_of(schedule, low), {}
     for place in range(max(block.start, low - _REUSE_REACH), min(block.stop, high + 1)):
@@ -202,15 +202,6 @@ def drift(checker: Checker, schedule: Schedule, number: int, bases: tuple[str, .
     indices = [schedule.order[place] for place in block if schedule.at(place).base in bases]
     for index in indices if distance < 0 else reversed(indices):
         changed = move(checker, changed, changed.place_of(index), distance) or changed
-    return changed if changed is not schedule else None
-
-
-def tighten(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
-    """Shorten every stall of a block as far as the distances allow."""
-    changed = schedule
-    for place in schedule.kernel.blocks[number]:
-        while (shorter := stall(checker, changed, place, -1)) is not None:
-            changed = shorter
     return changed if changed is not schedule else None
 
 

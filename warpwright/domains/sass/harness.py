@@ -22,7 +22,7 @@ from warpwright.errors import TaskError
 Role = Literal["given", "output", "updated"]
 Shape = tuple[int, int, int]
 
-SIZES: Mapping[str, int] = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4}
+SIZES: Mapping[str, int] = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "e4m3": 1}
 """Bytes of an element, by kind. i32 holds numbers from 0 on below `scale`."""
 
 KINDS = tuple(SIZES)

@@ -141,6 +141,12 @@ SILENT = Watch()
 
 def step(state: State, instruction: Instruction, word: int, watch: Watch = SILENT) -> None:
     """Issue one instruction."""
+    examine(state, instruction, word, watch)
+    issue(state, instruction, word)
+
+
+def examine(state: State, instruction: Instruction, word: int, watch: Watch) -> None:
+    """Let an instruction wait for what it waits for, and tell `watch` what comes too early; it may be asked again with more waits, or later."""
     _wait(state, instruction, word, watch)
     if watch.flight and instruction.kind in ("fence", "memory"):
         watch.flight(instruction, state)
@@ -148,8 +154,6 @@ def step(state: State, instruction: Instruction, word: int, watch: Watch = SILEN
         _check_facts(state, instruction, watch.report)
     if watch.learn or watch.needed:
         _check_distances(state, instruction, watch)
-    _issue(state, instruction, word)
-    state.now += max(1, control.stall(word))
 
 
 def _wait(state: State, instruction: Instruction, word: int, watch: Watch) -> None:
@@ -212,8 +216,8 @@ def _compare(key: Key, cycles: int, index: int, register: int, watch: Watch) -> 
         watch.report(Violation("DISTANCE", index, register, None, 0, key, cycles, least))
 
 
-def _issue(state: State, instruction: Instruction, word: int) -> None:
-    """Note what the instruction leaves in flight."""
+def issue(state: State, instruction: Instruction, word: int) -> None:
+    """Note what the instruction leaves in flight, and let its stall pass."""
     if instruction.is_gmma:
         state.gmma |= frozenset(register for register in instruction.defs | instruction.uses if register < 256)
     elif instruction.waits_for_gmma:
@@ -228,6 +232,7 @@ def _issue(state: State, instruction: Instruction, word: int) -> None:
         _execute(state, instruction)
     for register in instruction.late_reads:
         state.ages.setdefault(register, {})["<" + instruction.latency_class] = state.now
+    state.now += max(1, control.stall(word))
 
 
 def _launch(state: State, instruction: Instruction, write: int, cover: int) -> None:

@@ -1,16 +1,18 @@
 """The legal actions on a schedule: single edits at instructions (i17), and edits of whole blocks (b3).
 
-    exchange(i17)                         a; b  ->  b; a
-    move(i17, by=-8)                      an instruction, eight places up
-    shuffle(b3, seed=5, count=16)         sixteen exchanges at once, then repaired
-    stall(i17, by=-1)                     one cycle less until the next instruction
-    hold(i17, count=8)                    hold <-> yield, in a run of eight
-    board(i17, to=3)                      another scoreboard for a load
-    reuse_off(i17)                        without the operand cache
-    drift(b3, loads="shared", by=-64)     every load as early (late) as it goes
-    tighten(b3)                           every stall as short as it goes
-    pattern(b3, hold="float-9of16")       yields by a pattern
-    reuse_block(b3)                       a block without the operand cache
+exchange(i17)                         a; b  ->  b; a
+move(i17, by=-8)                      an instruction, eight places up
+shuffle(b3, seed=5, count=16)         sixteen exchanges at once, then repaired
+stall(i17, by=-1)                     one cycle less until the next instruction
+hold(i17, count=8)                    hold <-> yield, in a run of eight
+board(i17, to=3)                      another scoreboard for a load
+reuse_off(i17)                        without the operand cache
+drift(b3, loads="shared", by=-64)     every load as early (late) as it goes
+tighten(b3)                           every stall as short as it goes
+relist(b3, push=0.3, jitter=2, seed=5, least=0)   a block listed anew, critical paths first; least: with the shortest stalls
+lift(i17, by=-8)                      an instruction with all that it depends on
+pattern(b3, hold="float-9of16")       yields by a pattern
+reuse_block(b3)                       a block without the operand cache
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from itertools import accumulate
 from random import Random
 
 from warpwright.base import Action, Scalar
-from warpwright.domains.sass import control, edits
+from warpwright.domains.sass import control, edits, relisting
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.kernel import Schedule
 from warpwright.errors import NotApplicable
@@ -37,6 +39,7 @@ LOOP_WEIGHT = 12
 REACHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 SHUFFLES = (4, 16, 48)
 RUNS = (1, 4, 8, 16, 32)
+PUSHES, JITTERS = (0.03, 0.1, 0.3, 1.0, 3.0), (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 PATTERNS = ("never", "always", "float-alternate", "float-never", "float-9of16")
 DRAWS = 60
 REMEMBERED = 4096
@@ -53,11 +56,12 @@ class Memory:
     def get(self, schedule: Schedule, action: Action, make: Make) -> Schedule | None:
         """Return what an edit gives, made once."""
         key = (schedule.key, action)
-        if key not in self.made:
-            while len(self.made) >= REMEMBERED:
-                del self.made[next(iter(self.made))]
-            self.made[key] = make(schedule, action)
-        return self.made[key]
+        if key in self.made:
+            self.made[key] = self.made.pop(key)  # the newest: a recipe's first actions are asked for again and again
+            return self.made[key]
+        while len(self.made) >= REMEMBERED:
+            del self.made[next(iter(self.made))]
+        return self.made.setdefault(key, make(schedule, action))
 
 
 @dataclass(frozen=True)
@@ -119,8 +123,9 @@ def hot_blocks(checker: Checker) -> list[int]:
 def techniques(checker: Checker) -> tuple[Edit, ...]:
     """Return all kinds of edits of a kernel."""
     memory = Memory()
-    single = (_exchange(checker), _move(checker), _shuffle(checker), _stall(checker), _hold(), _board(checker), _reuse_off())
-    whole = (_drift(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
+    orders = (_exchange(checker), _move(checker), _lift(checker), _shuffle(checker))
+    single = (*orders, _stall(checker), _hold(), _board(checker), _reuse_off())
+    whole = (_drift(checker), _relist(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
     first = Traits("S", tried_first=True)
     plain = Traits("S")
     made = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
@@ -153,6 +158,21 @@ def _move(checker: Checker) -> Kind:
         return _at("move", schedule, place, by=rng.choice((-1, 1)) * rng.choice(REACHES))
 
     return "move", make, every, draw, 4
+
+
+def _lift(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return relisting.lift(checker, schedule, schedule.place_of(_index(action)), _int(action, "by"))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        for place in range(len(schedule.order)):
+            if schedule.at(place).memory:
+                yield from (_at("lift", schedule, place, by=by) for by in (-16, 16))
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        return _at("lift", schedule, place, by=rng.choice((-1, 1)) * rng.choice(REACHES))
+
+    return "lift", make, every, draw, 3
 
 
 def _shuffle(checker: Checker) -> Kind:
@@ -231,9 +251,28 @@ def _drift(checker: Checker) -> Kind:
     return "drift", make, every, draw, 1
 
 
+def _relist(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        push, jitter = float(_param(action, "push")), float(_param(action, "jitter"))
+        return relisting.relist(checker, schedule, _number(action), push, jitter, _int(action, "seed"), bool(_int(action, "least")))
+
+    def at(number: int, push: float, jitter: float, seed: int, least: int) -> Action:
+        return Action("relist", f"b{number}", (("push", push), ("jitter", jitter), ("seed", seed), ("least", least)))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        for number in hot_blocks(checker)[:2]:
+            yield from (at(number, push, 0.0, 0, least) for push in PUSHES for least in (0, 1))
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        push, jitter = rng.choice((0.0, *PUSHES)), rng.choice(JITTERS)
+        return at(checker.kernel.block_of[place], push, jitter, rng.randrange(1 << 20), rng.choice((0, 0, 1)))
+
+    return "relist", make, every, draw, 4
+
+
 def _tighten(checker: Checker) -> Kind:
     def make(schedule: Schedule, action: Action) -> Schedule | None:
-        return edits.tighten(checker, schedule, _number(action))
+        return relisting.settle(checker, schedule, _number(action), least=True)
 
     def every(schedule: Schedule) -> Iterator[Action]:
         return (Action("tighten", f"b{number}") for number in hot_blocks(checker))

@@ -3,9 +3,10 @@
 It imports no package but the harness's, so that it starts in a fraction of a second; any error of the driver ends it, and with it the context.
 
     python child.py JOB      JOB is a JSON file: driver, device, original, helpers, harness, sets
-    {"do": "evaluate", "image": path, "seeds": [..], "rounds": [12, 60], "worth": 1.001}
+    {"do": "begin"}      first of all: is the original the same each time, and how long does it take?
+    {"do": "evaluate", "image": path, "seeds": [..], "rounds": [2, 6, 24], "worth": 1.001, "fresh": [..]}     `fresh` before the last rounds
     {"do": "epochs", "image": path, "epochs": 12, "pairs": 25}     both loaded anew for each epoch; a median for each
-    {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}
+    {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}     as many launches for each seed, seeds as time allows
     {"do": "arrays", "folder": path, "seed": 1}      the original's arrays after a launch, a file each
 
 Times are the device's own: CUDA events around enough launches to last 100 us, original and candidate as ABBA, on two sets of inputs in turn.
@@ -40,6 +41,8 @@ MOST_LAUNCHES = 64
 
 CLEARED = 8
 """Counters of 8 bytes that the kernels of device.cu add to."""
+
+HELPER_SHAPE = tuple(ctypes.c_uint(value) for value in (1024, 1, 1, 256, 1, 1, 0))
 
 LARGE_SHARED = 48 * 1024
 FUNCTION_SHARED = 8
@@ -148,6 +151,8 @@ class Session:
         self.counters = driver.allocate(8 * CLEARED)
         self.original = driver.function(driver.module(original), self.launch.kernel, self.launch.shared)
         self.sets = [self._allocate_all() for _ in range(job["sets"])]
+        self.held: dict[int, tuple[int, int]] = {}
+        """Set -> the seed of its inputs and their digest, while the original's outputs on them are still there."""
         self.events = [driver.event() for _ in range(2 * 2 * 512 + 1)]
         self.shape = [ctypes.c_uint(value) for value in (*self.launch.grid, *self.launch.block, self.launch.shared)]
         self.start = driver.library.cuLaunchKernel
@@ -191,11 +196,10 @@ class Session:
         self._helper(self.fill, values)
 
     def _helper(self, function: ctypes.c_void_p, values: list[tuple[int, int | float]]) -> None:
-        self._start(function, (1024, 1, 1), (256, 1, 1), 0, packed(values))
+        self._start(function, packed(values))
 
-    def _start(self, function: ctypes.c_void_p, grid: Sequence[int], block: Sequence[int], shared: int, arguments: Any) -> None:
-        shape = [ctypes.c_uint(value) for value in (*grid, *block, shared)]
-        self.driver.call("cuLaunchKernel", function, *shape, None, arguments, None)
+    def _start(self, function: ctypes.c_void_p, arguments: Any) -> None:
+        self.driver.call("cuLaunchKernel", function, *HELPER_SHAPE, None, arguments, None)
 
     # --- launches --------------------------------------------------------------------------------------------------------------------
 
@@ -214,24 +218,43 @@ class Session:
             raise DriverFailed(code, "cuLaunchKernel")
 
     def differing(self, candidate: ctypes.c_void_p, number: int, seed: int, launches: int = 1) -> int:
-        """Return how many words the candidate writes otherwise than the original on new inputs, over some launches; guards and inputs count too."""
-        self.inputs(number, seed)
+        """Return how many words the candidate writes otherwise than the original on the inputs of a seed, over some launches.
+
+        Guards and inputs count too. Inputs that a set holds already are not made again, nor is the original run on them again.
+        """
+        kept = self.held.get(number, (-1, 0))
+        if kept[0] != seed:
+            kept = (seed, self._prepare(number, seed))
+        self.held.pop(number, None)
         self.driver.set_words(self.counters, 0, 2 * CLEARED)
         written = [(b, pair) for b, pair in zip(self.launch.buffers, self.sets[number], strict=True) if b.role != "given"]
-        read_only = [(b, pair[0]) for b, pair in zip(self.launch.buffers, self.sets[number], strict=True) if b.role == "given"]
-        self._digests(read_only, 1)
-        self.run(self.original, self.arguments(number, 0))
         arguments = self.arguments(number, 1)
+        each = [packed([(8, mine), (8, theirs), (8, _padded(buffer.bytes) // 4), (8, self.counters)]) for buffer, (mine, theirs) in written]
         for _ in range(launches):
-            if launches > 1:
-                self._renew(number, seed)
+            self._renew(number, seed)
             self.run(candidate, arguments)
-            for buffer, (mine, theirs) in written:
-                self._helper(self.compare, [(8, mine), (8, theirs), (8, _padded(buffer.bytes) // 4), (8, self.counters)])
-        self._digests(read_only, 2)
+            for compared in each:
+                self._start(self.compare, compared)
+        self._digests(number)
+        differ, after = self._counted()
+        broken = differ + (after != kept[1]) + self._guards_broken(number)
+        if not broken:
+            self.held[number] = kept
+        return broken
+
+    def _prepare(self, number: int, seed: int) -> int:
+        """Make inputs, run the original on them; return the digest of what it must not write."""
+        self.inputs(number, seed)
+        self.driver.set_words(self.counters, 0, 2 * CLEARED)
+        self._digests(number)
+        self.run(self.original, self.arguments(number, 0))
+        return self._counted()[1]
+
+    def _counted(self) -> tuple[int, int]:
+        """Wait for the device; return the words that differed, and the digest."""
         self.driver.wait()
-        differ, before, after = struct.unpack_from("<3Q", self.driver.read(self.counters, 8 * CLEARED))
-        return differ + (before != after) + self._guards_broken(number)
+        differ, digest = struct.unpack_from("<2Q", self.driver.read(self.counters, 8 * CLEARED))
+        return differ, digest
 
     def _renew(self, number: int, seed: int) -> None:
         """Poison the candidate's outputs again, and restore what it updates."""
@@ -241,9 +264,11 @@ class Session:
             elif buffer.role == "updated":
                 self._fill(theirs, buffer, (seed * 7919 + place * 104729) & 0x7FFFFFFF)
 
-    def _digests(self, arrays: list[tuple[Buffer, int]], counter: int) -> None:
-        for buffer, address in arrays:
-            self._helper(self.digest, [(8, address), (8, _padded(buffer.bytes) // 4), (8, self.counters + 8 * counter)])
+    def _digests(self, number: int) -> None:
+        """Add a digest of what a set's launches only read to the second counter."""
+        for buffer, (address, _) in zip(self.launch.buffers, self.sets[number], strict=True):
+            if buffer.role == "given":
+                self._helper(self.digest, [(8, address), (8, _padded(buffer.bytes) // 4), (8, self.counters + 8)])
 
     def _guards_broken(self, number: int) -> int:
         broken = 0
@@ -288,20 +313,26 @@ class Session:
         self.inner = max(1, min(MOST_LAUNCHES, math.ceil(LEAST_US / max(us, 0.1))))
         return {"us": us, "inner": self.inner, "differ": differ, "device": self.driver.name, "kernel": self.launch.kernel}
 
-    def evaluate(self, image: str, seeds: Sequence[int], rounds: Sequence[int], worth: float) -> dict[str, Any]:
-        """Compare a candidate with the original, then time it: the first number of rounds, and the next while it may still be worth it."""
+    def evaluate(self, image: str, seeds: Sequence[int], rounds: Sequence[int], worth: float, fresh: Sequence[int] = ()) -> dict[str, Any]:
+        """Compare a candidate with the original, then time it: the first number of rounds, and the next while it may still be worth it.
+
+        What reaches the last rounds is compared on the inputs of `fresh` before them.
+        """
         module = self.driver.module(Path(image).read_bytes())
         candidate = self.driver.function(module, self.launch.kernel, self.launch.shared)
         differ = [self.differing(candidate, place % len(self.sets), seed) for place, seed in enumerate(seeds)]
         said: dict[str, Any] = {"differ": differ, "original_us": [], "candidate_us": []}
-        if not any(differ):
-            for count in rounds:
-                original, timed = self.pairs(candidate, count, self.inner)
-                said["original_us"] += original
-                said["candidate_us"] += timed
-                ratios = sorted(a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True))
-                if ratios[-(len(ratios) // 6) - 1] < worth:
-                    break
+        for stage, count in enumerate(rounds):
+            if stage and stage == len(rounds) - 1:
+                differ += [self.differing(candidate, len(self.sets) - 1, seed) for seed in fresh]  # the first set keeps its inputs
+            if any(differ):
+                break
+            original, timed = self.pairs(candidate, count, self.inner)
+            said["original_us"] += original
+            said["candidate_us"] += timed
+            ratios = sorted(a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True))
+            if ratios[-(len(ratios) // 6) - 1] < worth:
+                break
         self.driver.call("cuModuleUnload", module)
         return said
 
@@ -339,6 +370,7 @@ class Session:
 
     def arrays(self, folder: str, seed: int) -> dict[str, Any]:
         """Run the original once on new inputs and write its arrays, raw, into a folder."""
+        self.held.pop(0, None)
         self.inputs(0, seed)
         self.run(self.original, self.arguments(0, 0))
         self.driver.wait()
@@ -361,11 +393,11 @@ def serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> int:
     """Answer requests until the input ends; return the exit code."""
     try:
         session = Session(job)
-        say({"ok": True, **session.begin()})
+        say({"ok": True})
     except Exception as error:
         say({"ok": False, "error": f"{type(error).__name__}: {error}", "code": getattr(error, "code", -1)})
         return 2
-    names = ("evaluate", "epochs", "stress", "arrays")
+    names = ("begin", "evaluate", "epochs", "stress", "arrays")
     verbs: dict[str, Callable[..., dict[str, Any]]] = {name: getattr(session, name) for name in names}
     for line in sys.stdin:
         request = json.loads(line)

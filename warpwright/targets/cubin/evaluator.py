@@ -22,8 +22,8 @@ from warpwright.space import Measuring
 from warpwright.targets.cubin.process import Child, Job
 from warpwright.templates.driver import machine_code
 
-QUICK, LONGER = 6, 24
-"""Pairs ABBA: of every candidate; of one that may be faster, besides."""
+ROUNDS = (2, 6, 24)
+"""Pairs ABBA: of every candidate; of one that may be worth it, besides; of one that may be the best, besides."""
 
 NEAR_BEST = 0.998
 """A candidate that is surely slower than this share of the best so far is timed no longer."""
@@ -31,7 +31,14 @@ NEAR_BEST = 0.998
 EPOCHS, EPOCH_PAIRS = 12, 25
 """Of the final measurement."""
 
-SEEDS, FINAL_SEEDS = 2, 20
+SEEDS, FINAL_SEEDS = 1, 20
+"""Inputs that every candidate is compared on, and that a schedule is compared on in the end."""
+
+FRESH = 2
+"""Inputs besides, new for each candidate, of one that may be the best."""
+
+KEPT = 32
+"""Candidates that are compared on the same inputs, which need not be made anew for each."""
 BASELINE_NAME = "original"
 STRESS_SECONDS = 2.0
 
@@ -74,6 +81,7 @@ class CubinEvaluator:
         self.job = Job(Path(task.path), Path(harness), helpers, driver, _index(device))
         self.child = Child(self.job, folder)
         self.seed = 1000 + measuring.seed
+        self.asked = 0
         self.versions: Mapping[str, str] = {"sass": "1", "domain": "sass"}
         self.best = 1.0
         """The greatest speed-up so far."""
@@ -96,7 +104,7 @@ class CubinEvaluator:
         began = time.monotonic()
         [candidate] = self.baselines()
         about = self.child.start()
-        images = [self._timed(self._write(self.kernel.original.cubin.data), (QUICK, LONGER), math.inf) for _ in range(3)]
+        images = [self._timed(self._write(self.kernel.original.cubin.data), (sum(ROUNDS),), 0.0) for _ in range(3)]
         logs = [abs(math.log(statistics.median(_ratios(said)))) for said in images]
         self.noise = max(logs)
         conditions = {"us": about["us"], "launches_between_events": about["inner"], "noise": self.noise, "gpu": about["device"]}
@@ -128,21 +136,23 @@ class CubinEvaluator:
 
     def _evaluated(self, candidate: Candidate) -> Record:
         image = self._write(self.schedule(candidate).cubin.data)
-        said = self._timed(image, (QUICK, LONGER), max(math.exp(self.noise), NEAR_BEST * self.best))
+        said = self._timed(image, ROUNDS, max(1.0, NEAR_BEST * self.best))
         if any(said["differ"]):
             other = sum(map(bool, said["differ"]))
             reason = f"expected the original's bits, saw {sum(said['differ'])} other words on {other} of {len(said['differ'])} inputs"
             return Record(self.task, candidate, self.device, "wrong", Verdict(False, "wrong", reason, check="bitwise"), detail=reason)
-        verdict = Verdict(True, "ok", f"bit by bit as the original on {SEEDS} inputs")
+        verdict = Verdict(True, "ok", f"bit by bit as the original on {len(said['differ'])} inputs")
         measurement = self._measurement(said, {"noise": self.noise})
-        if measurement.verdict == "FASTER" and len(said["original_us"]) > QUICK:
+        if measurement.verdict == "FASTER" and len(said["original_us"]) == sum(ROUNDS):
             self.best = max(self.best, measurement.speedup)
         return Record(self.task, candidate, self.device, "ok", verdict, measurement)
 
     def _timed(self, image: Path, rounds: Sequence[int], worth: float) -> Mapping[str, Any]:
-        self.seed += SEEDS
-        seeds = list(range(self.seed - SEEDS, self.seed))
-        return self.child.ask({"do": "evaluate", "image": str(image), "seeds": seeds, "rounds": rounds, "worth": worth if worth < math.inf else 0.0})
+        self.asked += 1
+        kept = self.seed + self.asked // KEPT
+        fresh = [1_000_000 * (place + 1) + self.seed + self.asked for place in range(FRESH)]
+        request = {"do": "evaluate", "image": str(image), "seeds": [kept] * SEEDS, "rounds": rounds, "worth": worth, "fresh": fresh}
+        return self.child.ask(request)
 
     def _write(self, image: bytes) -> Path:
         path = Path(self.folder.name) / f"{hashlib.sha256(image).hexdigest()[:8]}.cubin"
@@ -163,17 +173,43 @@ class CubinEvaluator:
         image, same = self._write(self.schedule(candidate).cubin.data), self._write(self.kernel.original.cubin.data)
         fresh = list(range(7_000_000, 7_000_000 + seeds))
         checked = self.child.ask({"do": "evaluate", "image": str(image), "seeds": fresh, "rounds": [], "worth": 0.0}, 60.0)
+        timed, again = (self._in_epochs(path, pairs) for path in (image, same))
         launches = max(10, min(1000, int(1e6 * stress / 4 / self.child.about["us"])))
-        stressed = self.child.ask({"do": "stress", "image": str(image), "seeds": [11, 12, 13, 14], "launches": launches, "seconds": stress}, 60.0)
-        timed, again = (
-            self.child.ask({"do": "epochs", "image": str(path), "epochs": EPOCHS, "pairs": pairs}, 60.0) for path in (image, same)
-        )
+        request = {"do": "stress", "image": str(image), "seeds": [11, 12, 13, 14], "launches": launches, "seconds": stress}
+        stressed = self.child.ask(request, 60.0, alone=False)
         self.child.end()
         speedup, low, high = interval(_ratios(timed), 0.99)
         same_speedup, same_low, same_high = interval(_ratios(again), 0.99)
         times = statistics.median(timed["original_us"]), statistics.median(timed["candidate_us"])
         differ = sum(checked["differ"]) + sum(stressed["differ"])
         return Final(speedup, (low, high), same_speedup, (same_low, same_high), *times, stressed["launches"] + seeds, differ)
+
+    def against(self, image: bytes, pairs: int = EPOCH_PAIRS) -> tuple[Interval, int]:
+        """Return the speed-up of another cubin of the kernel (other flags of the compiler, say) with its 99 % interval, and its other words."""
+        path = self._write(image)
+        checked = self.child.ask({"do": "evaluate", "image": str(path), "seeds": [1, 2], "rounds": [], "worth": 0.0})
+        return interval(_ratios(self._in_epochs(path, pairs)), 0.99), sum(checked["differ"])
+
+    def glance(self, image: bytes, worth: float) -> tuple[float, int]:
+        """Return the speed-up of another cubin of the kernel, timed for as long as it may be above `worth`, and its other words."""
+        said = self._timed(self._write(image), ROUNDS, worth)
+        return (0.0 if any(said["differ"]) else statistics.median(_ratios(said))), sum(said["differ"])
+
+    def launches(self, image: bytes, seconds: float, function: str = "small", each: int = 5000) -> tuple[int, int]:
+        """Compare every launch of `seconds` with the original, `each` for one set of inputs, at the size of the harness's `function`.
+
+        Returns the launches and the words that differed.
+        """
+        with tempfile.TemporaryDirectory(dir=self.folder.name) as folder:
+            child = Child(replace(self.job, function=function), Path(folder))
+            seeds = list(range(9_000_000, 9_000_000 + 10_000))
+            request = {"do": "stress", "image": str(self._write(image)), "seeds": seeds, "launches": each, "seconds": seconds}
+            said = child.ask(request, seconds + 60.0, alone=False)
+            child.end()
+        return said["launches"], sum(said["differ"])
+
+    def _in_epochs(self, path: Path, pairs: int) -> Mapping[str, Any]:
+        return self.child.ask({"do": "epochs", "image": str(path), "epochs": EPOCHS, "pairs": pairs}, 60.0)
 
 
 def _index(device: str) -> int:

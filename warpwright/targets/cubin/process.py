@@ -1,4 +1,7 @@
-"""The parent's handle of the child process: starts it, asks it with a time limit, and replaces it when a candidate has broken it."""
+"""The parent's handle of the child process: starts it, asks it with a time limit, and replaces it when a candidate has broken it.
+
+While a child starts or answers, its GPU is held alone: searches of several kernels may share it, each proposing while another measures.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.errors import TaskError, WorkerDied, WorkerTimeout
+from warpwright.timing.device_lock import DeviceLock
 
 START_SECONDS, ANSWER_SECONDS = 60.0, 8.0
 
@@ -39,6 +43,7 @@ class Child:
 
     def __init__(self, job: Job, folder: Path) -> None:
         self.job, self.folder = job, folder
+        self.lock = DeviceLock(f"cuda:{job.device}")
         self.process: subprocess.Popen[bytes] | None = None
         self.buffer = b""
         self.about: Mapping[str, Any] = {}
@@ -58,8 +63,12 @@ class Child:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=_environment())
         self.buffer = b""
         try:
-            said = self._answer(START_SECONDS)
-        except (WorkerDied, WorkerTimeout) as error:
+            said = self._answer(START_SECONDS)  # its context is made beside others' measurements; it launches nothing yet
+            if said["ok"]:
+                with self.lock.exclusive():
+                    self._send({"do": "begin"})
+                    said = self._answer(START_SECONDS)
+        except (BrokenPipeError, WorkerDied, WorkerTimeout) as error:
             errors.seek(0)
             self.end()
             last = errors.read()[-500:].decode(errors="replace")
@@ -76,13 +85,21 @@ class Child:
         self.about = said
         return said
 
-    def ask(self, request: Mapping[str, Any], seconds: float = ANSWER_SECONDS) -> Mapping[str, Any]:
-        """Return the child's answer; raise WorkerDied or WorkerTimeout, after which the next question starts a new child."""
+    def ask(self, request: Mapping[str, Any], seconds: float = ANSWER_SECONDS, alone: bool = True) -> Mapping[str, Any]:
+        """Return the child's answer; raise WorkerDied or WorkerTimeout, after which the next question starts a new child.
+
+        `alone`: nobody else uses the GPU meanwhile; what is not timed needs no such thing.
+        """
         self.start()
-        assert self.process is not None and self.process.stdin is not None
+        if alone:
+            with self.lock.exclusive():
+                return self._ask(request, seconds)
+        with self.lock.shared():
+            return self._ask(request, seconds)
+
+    def _ask(self, request: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
         try:
-            self.process.stdin.write((json.dumps(request) + "\n").encode())
-            self.process.stdin.flush()
+            self._send(request)
             said = self._answer(seconds)
         except (BrokenPipeError, WorkerDied, WorkerTimeout) as error:
             self.kill()
@@ -96,6 +113,11 @@ class Child:
             self.kill()
             raise WorkerDied(f"the candidate broke the context: {said['error']}")
         return said
+
+    def _send(self, request: Mapping[str, Any]) -> None:
+        assert self.process is not None and self.process.stdin is not None
+        self.process.stdin.write((json.dumps(request) + "\n").encode())
+        self.process.stdin.flush()
 
     def _answer(self, seconds: float) -> Mapping[str, Any]:
         assert self.process is not None and self.process.stdout is not None

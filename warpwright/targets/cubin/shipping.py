@@ -1,9 +1,9 @@
 """What a search of machine code leaves: the cubin to ship, the original beside it, the schedule's text and the evidence.
 
-    optimized.cubin   the faster schedule; the original's bytes where the final measurement does not bear the search out
-    original.cubin    as it was given: the way back
-    schedule.json     what differs (`warpwright sass apply` makes the cubin of it)
-    evidence.json     the final measurement, in a process of its own, and what it was made on
+optimized.cubin   the faster schedule; the original's bytes where the final measurement does not bear the search out
+original.cubin    as it was given: the way back
+schedule.json     what differs (`warpwright sass apply` makes the cubin of it)
+evidence.json     the final measurement, in a process of its own, and what it was made on
 """
 
 from __future__ import annotations

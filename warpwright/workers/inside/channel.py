@@ -48,13 +48,14 @@ def _told(error: BaseException, lines: int) -> str:
 
 def serve_requests(
     request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None,
-    patience: Callable[[], float] = lambda: 0.0, stops: bool = False,
+    patience: Callable[[], float] = lambda: 0.0, stops: bool = False, broken: Callable[[], str] = lambda: "",
 ) -> None:  # fmt: skip
     """Answer requests until the parent closes the pipe. `call` is the timed call: nine bytes in; nine, a length and what it returns out.
 
     `patience`: seconds for which to wait busily for the next request, asked after each answer. `stops`: the process stops itself, all its threads,
-    when it has answered; the parent lets it run for its next turn. What an operation raises goes back as {"error", "kind"}; only SystemExit inside
-    an operation is an error like any other.
+    when it has answered; the parent lets it run for its next turn. What an operation raises goes back as {"error", "kind", "device"}; only SystemExit
+    inside an operation is an error like any other. `broken` says what the device is in error for, or "": that is the fault of an earlier call, whose
+    kernels failed, and no operation on the device works any more.
     """
     read, write, dumps, loads, pack = os.read, os.write, json.dumps, json.loads, struct.pack  # kept: a candidate may replace the modules' attributes
     raise_signal, stop = signal.raise_signal, signal.SIGSTOP
@@ -97,14 +98,16 @@ def serve_requests(
         if op == "error":
             reply: dict[str, Any] = {"error": failure}
         else:
-            reply = _answer(operations, op, request)
+            reply = _answer(operations, op, request, broken)
         send(dumps({**reply, "nonce": nonce_text}).encode() + b"\n")
 
 
-def _answer(operations: Mapping[str, Operation], op: str, request: dict[str, Any]) -> dict[str, Any]:
+def _answer(
+    operations: Mapping[str, Operation], op: str, request: dict[str, Any], broken: Callable[[], str] = lambda: ""
+) -> dict[str, Any]:
     try:
         return operations[op](**request) or {}
     except BaseException as error:
         text = short_traceback(error)
         message = error.message if isinstance(error, WarpwrightError) else text.splitlines()[0] if text else ""
-        return {"error": text, "kind": type(error).__name__, "message": message}
+        return {"error": text, "kind": type(error).__name__, "message": message, "device": broken()}

@@ -58,7 +58,8 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
             "release_memory", "trim", "line_up", "switch_mode",
         )
     }
-    serve_requests(request_fd, reply_fd, operations, runner.call, lambda: runner.patience, stops=bool(order.get("stops")))
+    stops = bool(order.get("stops"))
+    serve_requests(request_fd, reply_fd, operations, runner.call, lambda: runner.patience, stops, lambda: device_failure(runner.synchronize))
 
 
 class Runner:
@@ -356,8 +357,9 @@ class Runner:
         return {}
 
     def census(self) -> dict[str, Any]:
-        """Report what the watch found."""
+        """Report what the watch found. Where the device is in error nothing is: settings and generators cannot be read then."""
         assert self.watch is not None
+        self.synchronize()
         found = self.watch.report()
         if self.watch_random:
             found["global_flags"] += self.watch.changed_generators()
@@ -414,6 +416,15 @@ def _synchronizer(device: str) -> Callable[[], None]:
     torch.empty(1, device=device)
     wait = torch._C._cuda_synchronize
     return lambda: wait()
+
+
+def device_failure(synchronize: Callable[[], None]) -> str:
+    """Return what the device is in error for, or "": an error of a kernel stays, and every later use of the device raises it again."""
+    try:
+        synchronize()
+    except Exception as error:
+        return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return ""
 
 
 PAIR = b"(" + struct.pack("=I", 2)

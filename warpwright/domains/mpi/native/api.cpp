@@ -112,11 +112,13 @@ WARPWRIGHT_API int warpwright_copy_group(Bytes count, const Layout* const* layou
     gpu::Driver* cuda = gpu::driver();
     if (!cuda || gpu::avoided()) return 1;
     std::vector<gpu::Piece> pieces;
+    pieces.reserve(static_cast<std::size_t>(count));
+    gpu::Places places(*cuda);
     int device = -1;
     for (Bytes i = 0; i < count; ++i) {
         if (!layouts[i]->node) continue;
         char* strided = static_cast<char*>(bases[i]) + layouts[i]->offset;
-        const auto here = gpu::place_of(*cuda, strided), there = gpu::place_of(*cuda, packed[i]);
+        const auto here = places.of(strided), there = places.of(packed[i]);
         if (here.where != gpu::Where::device || there.where == gpu::Where::pageable || there.where == gpu::Where::foreign) return 1;
         if (device >= 0 && device != here.device) return 1;
         if (there.where == gpu::Where::device && there.device != here.device) return 1;
@@ -185,9 +187,10 @@ WARPWRIGHT_API int warpwright_group_run(const Group* group, int unpack, void* st
     }
     gpu::Driver* cuda = gpu::driver();
     if (!cuda || gpu::avoided()) return 1;
+    gpu::Places places(*cuda);
     for (const auto& [layout, base, packed] : group->members) { // the arrays may have gone since
         if (!layout.node) continue;
-        const gpu::Place place = gpu::place_of(*cuda, base + layout.offset);
+        const gpu::Place place = places.of(base + layout.offset);
         if (place.where != gpu::Where::device || place.device != group->device) return 1;
     }
     gpu::Use use(*cuda, group->device);
@@ -230,14 +233,25 @@ WARPWRIGHT_API int warpwright_ready(int device) {
     return gpu::Use(*cuda, device) ? 3 : 2;
 }
 
-// How the end of a kernel is learned, for measurements: 0 stream, 1 flag, 2 write; and on which stream, 1 being the legacy default one.
-WARPWRIGHT_API int warpwright_configure(int device, int how, void* stream) {
+// For measurements: how the end of a kernel is learned (0 stream, 1 flag, 2 write), on which stream, 1 being the legacy default one, and from how many
+// words on a thread moves four.
+WARPWRIGHT_API int warpwright_configure(int device, int how, void* stream, Bytes many_words) {
     using namespace warpwright::mpi;
     gpu::Driver* cuda = gpu::driver();
     if (!cuda || gpu::avoided()) return 1;
     gpu::Use use(*cuda, device);
     if (!use) return 1;
-    gpu::waiting() = static_cast<gpu::Waiting>(how);
+    use->waiting = static_cast<gpu::Waiting>(how);
     use->stream = stream;
+    use->many_words = many_words;
     return 0;
+}
+
+// How the end of a kernel is learned on a device (as above); -1 where it is of no use.
+WARPWRIGHT_API int warpwright_waiting(int device) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return -1;
+    gpu::Use use(*cuda, device);
+    return use ? static_cast<int>(use->waiting) : -1;
 }

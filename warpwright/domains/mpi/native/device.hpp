@@ -1,6 +1,8 @@
 // The GPU side: the kernels loaded, launches and waiting. Whatever fails answers false, and the caller leaves the work to the MPI library.
 #pragma once
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -15,19 +17,10 @@
 
 namespace warpwright::mpi::gpu {
 
+// How the end of a kernel is learned: stream (cuStreamSynchronize), flag (its last block stores to host memory), write (a stream memory operation
+// behind it stores to host memory). Either store follows all that the kernel has stored.
 enum class Waiting { stream, flag, write };
-
-// WARPWRIGHT_MPI_WAIT: how the end of a kernel is learned: stream (cuStreamSynchronize), flag (its last block stores to host memory), write
-// (a stream memory operation stores to host memory).
-inline Waiting& waiting() {
-    static Waiting how = [] {
-        const char* value = std::getenv("WARPWRIGHT_MPI_WAIT");
-        if (value && !std::strcmp(value, "stream")) return Waiting::stream;
-        if (value && !std::strcmp(value, "write")) return Waiting::write;
-        return Waiting::flag;
-    }();
-    return how;
-}
+constexpr const char* waiting_names[] = {"stream", "flag", "write"};
 
 // A buffer that grows, one user at a time.
 struct Scratch {
@@ -41,7 +34,7 @@ struct Scratch {
 struct Uploaded {
     NodeRef node; // kept, so that the address stays this node's
     Pointer memory = 0;
-    std::size_t at[4] = {};
+    std::size_t at[5] = {};
 };
 
 struct Device {
@@ -49,6 +42,8 @@ struct Device {
     Opaque nest[5][deepest_nest][2] = {}; // [log2 of the width][depth - 1][1 or 4 words a thread]
     Opaque tree[5] = {}, group = nullptr;
     Opaque stream = reinterpret_cast<Opaque>(1); // CU_STREAM_LEGACY: ordered with what the program launched on its default stream
+    Waiting waiting = Waiting::stream;
+    Bytes many_words = Bytes(1) << 20; // from here on a thread moves four words: enough blocks for every multiprocessor remain
     volatile u32* flag = nullptr;
     Pointer arrived = 0;
     u32 ticket = 0;
@@ -58,6 +53,8 @@ struct Device {
     std::atomic<bool> tried{false};
     bool usable = false;
 };
+
+inline void choose_waiting(Driver& cuda, Device& device);
 
 inline bool set_up(Driver& cuda, Device& device, int ordinal) {
     int major = 0, minor = 0;
@@ -77,6 +74,7 @@ inline bool set_up(Driver& cuda, Device& device, int ordinal) {
     if (cuda.allocate_host(&flag, 64, 3)) return false; // portable, mapped
     device.flag = static_cast<volatile u32*>(flag);
     *device.flag = 0;
+    choose_waiting(cuda, device);
     return true;
 }
 
@@ -109,8 +107,7 @@ private:
 
 inline u32 log2_of(u32 width) { return static_cast<u32>(std::countr_zero(width)); }
 
-// From here on a thread moves four words: enough blocks for every multiprocessor remain.
-constexpr Bytes many_words = Bytes(1) << 20;
+constexpr u32 most_announcing = 4096; // blocks: for more the last one's store is no sooner than the stream's own end
 
 struct Launch {
     Driver& cuda;
@@ -122,7 +119,7 @@ struct Launch {
 
     void announce(u32 blocks, bool last) {
         done = {};
-        if (last && waited && waiting() == Waiting::flag) done = {reinterpret_cast<void*>(device.arrived), const_cast<u32*>(device.flag), ++device.ticket, blocks};
+        if (last && waited && device.waiting == Waiting::flag && blocks <= most_announcing) done = {reinterpret_cast<void*>(device.arrived), const_cast<u32*>(device.flag), ++device.ticket, blocks};
     }
 
     bool start(Opaque kernel, u32 blocks, void** arguments) {
@@ -130,7 +127,7 @@ struct Launch {
     }
 
     bool nest(RequestArguments& request, bool last) {
-        const bool many = request.words >= many_words;
+        const bool many = request.words >= device.many_words;
         const u32 each = threads * (many ? 4 : 1), blocks = (request.words + each - 1) / each;
         announce(blocks, last);
         void* arguments[] = {&request.strided, &request.packed, &request.words, &unpack, &request.nest, &done};
@@ -156,18 +153,43 @@ struct Launch {
     // The flag must not be waited for where a launch failed: then the stream itself is.
     bool finish(bool good) {
         if (!waited) return good;
-        if (good && waiting() == Waiting::flag && done.flag) {
-            return flagged(done.ticket);
-        }
-        if (good && waiting() == Waiting::write) {
+        if (good && done.flag) return flagged(done.ticket);
+        if (good && device.waiting == Waiting::write) {
             const u32 ticket = ++device.ticket;
-            if (cuda.write(stream, reinterpret_cast<Pointer>(device.flag), ticket, 0) == 0) {
-                return flagged(ticket);
-            }
+            if (cuda.write(stream, reinterpret_cast<Pointer>(device.flag), ticket, 0) == 0) return flagged(ticket);
         }
         return cuda.wait(stream) == 0 && good;
     }
 };
+
+// WARPWRIGHT_MPI_WAIT (stream, flag or write), or the way that is fastest here: the least of a few packs of 16 KiB, the ways in turns.
+inline void choose_waiting(Driver& cuda, Device& device) {
+    if (const char* value = std::getenv("WARPWRIGHT_MPI_WAIT")) {
+        for (int way = 0; way < 3; ++way)
+            if (!std::strcmp(value, waiting_names[way])) device.waiting = static_cast<Waiting>(way);
+        return;
+    }
+    constexpr Bytes size = 1 << 14;
+    constexpr int rounds = 12; // the first two are not counted
+    Pointer memory = 0;
+    if (cuda.allocate(&memory, 3 * size)) return;
+    const NodeRef node = strided_node(size / 64, 128, dense_node(64));
+    double least[3] = {1e9, 1e9, 1e9};
+    char* base = reinterpret_cast<char*>(memory);
+    for (int round = 0; round < rounds; ++round) {
+        for (int way = 0; way < 3; ++way) {
+            device.waiting = static_cast<Waiting>(way);
+            const auto start = std::chrono::steady_clock::now();
+            Launch launch{cuda, device, 0, device.stream};
+            RequestArguments request = request_of(*node, base, base + 2 * size);
+            const bool good = launch.finish(launch.nest(request, true));
+            const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+            if (good && round >= 2) least[way] = std::min(least[way], taken.count());
+        }
+    }
+    device.waiting = static_cast<Waiting>(std::min_element(least, least + 3) - least);
+    cuda.release(memory);
+}
 
 // What a stream of bytes needs: nests in groups, trees one by one. `parts` are cut so that each has less than `most_words`.
 struct Piece {
@@ -226,6 +248,7 @@ inline const Uploaded* uploaded(Driver& cuda, Device& device, const NodeRef& nod
     append(1, tables.starts.data(), tables.starts.size() * sizeof(u32));
     append(2, tables.offsets.data(), tables.offsets.size() * sizeof(Bytes));
     append(3, tables.children.data(), tables.children.size() * sizeof(u32));
+    append(4, tables.hints.data(), tables.hints.size() * sizeof(u32));
     if (cuda.allocate(&result.memory, bytes.size())) return nullptr;
     if (cuda.copy(result.memory, reinterpret_cast<Pointer>(bytes.data()), bytes.size(), stream) || cuda.wait(stream)) {
         cuda.release(result.memory);
@@ -238,8 +261,8 @@ inline bool launch_tree(Launch& launch, const Piece& piece, bool last) {
     const u32 width = word_width(*piece.node, piece.strided, piece.packed);
     const Uploaded* tables = uploaded(launch.cuda, launch.device, piece.owned, width, launch.stream);
     if (!tables) return false;
-    Pointer tree[4];
-    for (int i = 0; i < 4; ++i) tree[i] = tables->memory + tables->at[i];
+    Pointer tree[5];
+    for (int i = 0; i < 5; ++i) tree[i] = tables->memory + tables->at[i];
     u32 words = static_cast<u32>(piece.node->bytes / width);
     const u32 blocks = (words + threads - 1) / threads;
     char *strided = piece.strided, *packed = piece.packed;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 namespace warpwright::mpi::gpu {
@@ -64,11 +65,11 @@ inline unsigned long long libraries_loaded() {
     return loads;
 }
 
-// WARPWRIGHT_MPI_GPU=1: programs that use CUDA are served. Off by default as long as no GPU has run this to its end.
+// WARPWRIGHT_MPI_GPU=off: programs that use CUDA are left to the library.
 inline bool wanted() {
     static const bool set = [] {
         const char* value = std::getenv("WARPWRIGHT_MPI_GPU");
-        return value && !std::strcmp(value, "1");
+        return !value || std::strcmp(value, "off");
     }();
     return set;
 }
@@ -133,19 +134,20 @@ struct Said {
     int device = -1;
     Opaque context = nullptr;
     Pointer on_device = 0;
+    Pointer start = 0;    // of the allocation
+    std::size_t size = 0;
 };
 
-inline Said said_of(Driver& cuda, const void* pointer) {
+inline Said said_of(Driver& cuda, const void* pointer, bool ranges = false) {
     Said said;
-    const int wanted[] = {2, 8, 9, 1, 3}; // memory type, is managed, device ordinal, context, address on the device
-    void* results[] = {&said.kind, &said.managed, &said.device, &said.context, &said.on_device};
-    said.code = cuda.pointer_attributes(5, wanted, results, reinterpret_cast<Pointer>(pointer));
+    const int wanted[] = {2, 8, 9, 1, 3, 11, 12}; // memory type, is managed, device ordinal, context, address on the device, start and size of the range
+    void* results[] = {&said.kind, &said.managed, &said.device, &said.context, &said.on_device, &said.start, &said.size};
+    said.code = cuda.pointer_attributes(ranges ? 7 : 5, wanted, results, reinterpret_cast<Pointer>(pointer));
     return said;
 }
 
-inline Place place_of(Driver& cuda, const void* pointer) {
+inline Place place_of(Driver& cuda, const void* pointer, const Said& said) {
     constexpr int not_initialised = 3, deinitialised = 4, host = 1, device = 2;
-    const Said said = said_of(cuda, pointer);
     if (said.code == not_initialised || said.code == deinitialised) return {}; // nobody has memory of a GPU
     if (said.code) return {Where::foreign, 0};
     if (said.kind == 0) return {};
@@ -155,6 +157,34 @@ inline Place place_of(Driver& cuda, const void* pointer) {
     if (said.context && said.context != primary_context(cuda, said.device)) return {Where::foreign, said.device};
     return {Where::device, said.device};
 }
+
+inline Place place_of(Driver& cuda, const void* pointer) { return place_of(cuda, pointer, said_of(cuda, pointer)); }
+
+// The places of many addresses in one call: one question for each allocation of a GPU's context. Not to be kept, since memory may be freed after it.
+class Places {
+public:
+    explicit Places(Driver& cuda) : cuda_(cuda) {}
+
+    Place of(const void* pointer) {
+        const auto address = reinterpret_cast<Pointer>(pointer);
+        for (const Range& range : ranges_)
+            if (address - range.start < range.size) return range.place;
+        const Said said = said_of(cuda_, pointer, true);
+        const Place place = place_of(cuda_, pointer, said);
+        if (!said.code && said.context && place.where == Where::device) ranges_[next_++ % std::size(ranges_)] = {said.start, said.size, place};
+        return place;
+    }
+
+private:
+    struct Range {
+        Pointer start = 0;
+        std::size_t size = 0;
+        Place place{};
+    };
+    Driver& cuda_;
+    Range ranges_[8];
+    std::size_t next_ = 0;
+};
 
 // A device's primary context, current in this thread for the life of this object: the thread may have none, or another.
 class Current {

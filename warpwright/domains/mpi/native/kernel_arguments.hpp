@@ -53,7 +53,7 @@ struct DoneArguments {
 };
 
 struct TreeNodeArguments {
-    u32 kind, first, count, unused = 0;
+    u32 kind, first, hint, chunk;
     Divisor each;
     Bytes step;
 };
@@ -63,19 +63,12 @@ struct TreeTables {
     std::vector<u32> starts;
     std::vector<Bytes> offsets;
     std::vector<u32> children;
+    std::vector<u32> hints;
 };
 
-// Every address of a word is a multiple of the result: the largest power of two, at most 16, that divides all of what this gathers.
-inline Bytes gathered(const Node& node) {
-    if (node.kind == Kind::dense) return node.bytes;
-    if (node.kind == Kind::strided) return node.step | gathered(*node.child);
-    Bytes all = 0;
-    for (const Part& part : node.parts) all |= part.offset | gathered(*part.node);
-    return all;
-}
-
+// Every address of a word is a multiple of the result: the largest power of two, at most 16, that divides every length, step, offset and address.
 inline u32 word_width(const Node& node, const void* strided, const void* packed) {
-    const Bytes all = gathered(node) | reinterpret_cast<Bytes>(strided) | reinterpret_cast<Bytes>(packed) | 16;
+    const Bytes all = node.gathered | reinterpret_cast<Bytes>(strided) | reinterpret_cast<Bytes>(packed) | 16;
     return static_cast<u32>(all & -all);
 }
 
@@ -93,6 +86,20 @@ inline RequestArguments request_of(const Node& node, char* strided, char* packed
     return request;
 }
 
+// About two chunks a part, so that a search that begins at its chunk's hint takes a step or two, and the table stays small beside the others. The
+// last hint, one beyond the chunks, is the last part.
+inline void add_hints(const Node& node, Bytes width, TreeNodeArguments& arguments, std::vector<u32>& hints) {
+    const Bytes words = node.bytes / width, parts = static_cast<Bytes>(node.parts.size());
+    arguments.chunk = static_cast<u32>(std::bit_width(static_cast<std::uint64_t>(words / (2 * parts) | 1)) - 1);
+    arguments.hint = static_cast<u32>(hints.size());
+    u32 part = 0;
+    for (Bytes word = 0; word < words; word += Bytes(1) << arguments.chunk) {
+        while (part + 1 < node.parts.size() && node.starts[part + 1] <= word * width) ++part;
+        hints.push_back(part);
+    }
+    hints.push_back(static_cast<u32>(parts - 1));
+}
+
 // The tables of a tree in words of `width` bytes.
 inline u32 add_tree(const Node& node, Bytes width, TreeTables& tables) {
     const auto here = static_cast<u32>(tables.nodes.size());
@@ -106,16 +113,22 @@ inline u32 add_tree(const Node& node, Bytes width, TreeTables& tables) {
         tables.nodes[here].first = child;
         return here;
     }
-    bool equal = true;
-    for (const Part& part : node.parts) equal = equal && part.node->bytes == node.parts[0].node->bytes;
+    bool equal = true, dense = true;
+    for (const Part& part : node.parts) {
+        equal = equal && part.node->bytes == node.parts[0].node->bytes;
+        dense = dense && part.node->kind == Kind::dense;
+    }
     const auto first = static_cast<u32>(tables.starts.size());
     const auto count = static_cast<u32>(node.parts.size());
-    tables.nodes.push_back({equal ? 2u : 3u, first, count, 0, equal ? Divisor(node.parts[0].node->bytes / width) : Divisor(), 0});
+    const u32 kind = (equal ? 2u : 3u) + (dense ? 2u : 0u);
+    tables.nodes.push_back({kind, first, 0, 0, equal ? Divisor(node.parts[0].node->bytes / width) : Divisor(), 0});
+    if (!equal) add_hints(node, width, tables.nodes[here], tables.hints);
     tables.children.resize(first + count);
     for (u32 i = 0; i < count; ++i) {
         tables.starts.push_back(static_cast<u32>(node.starts[i] / width));
         tables.offsets.push_back(node.parts[i].offset);
     }
+    if (dense) return here;
     const Node* last = nullptr; // parts of an indexed type share one node
     for (u32 i = 0; i < count; ++i) {
         const Node* child = node.parts[i].node.get();

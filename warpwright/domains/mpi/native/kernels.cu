@@ -5,7 +5,8 @@
 //     group        up to 26 nests of any width in one launch: the faces of a halo, the parts of a Concat
 //     tree_W       any layout: a table of nodes, a search where the parts differ in length
 //
-// Divisions by run-time constants are a multiplication and a shift, exact below 2^31: the caller splits what has more words.
+// Divisions by run-time constants are a multiplication and a shift, exact below 2^31: the caller splits what has more words. What all threads of a
+// block read alike (arguments, the first node of a tree) costs one load; what differs between threads is searched in as few steps as tables allow.
 
 #ifndef GRID_CONSTANT
 #define GRID_CONSTANT __grid_constant__
@@ -37,7 +38,8 @@ struct Done { // how the host learns of the end: the last block of `blocks` stor
     u32 ticket, blocks;
 };
 
-__device__ __forceinline__ u32 quotient(u32 x, Divisor divisor) { return (u32)(((u64)x * divisor.factor) >> divisor.shift); }
+// (2x * factor >> 32) >> (shift - 31): the upper half of a product, without 64-bit shifts.
+__device__ __forceinline__ u32 quotient(u32 x, Divisor divisor) { return (u32)(((u64)(x << 1) * divisor.factor) >> 32) >> (divisor.shift - 31); }
 
 __device__ __forceinline__ i64 place(const Nest& nest, int depth, int width, u32 word) {
     u32 index = quotient(word, nest.block);
@@ -73,15 +75,29 @@ __device__ __forceinline__ void move_words(char* strided, char* packed, u32 word
     }
 }
 
+#ifdef __CUDA_ARCH__
+// A block's arrival releases what its threads have stored (after a barrier) to the GPU, and acquires what earlier blocks released; the last one's
+// store to the flag releases all of it to the host. A system-wide fence in every block would cost a microsecond.
+__device__ __forceinline__ u32 arrive(u32* arrived) {
+    u32 before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(__cvta_generic_to_global(arrived)) : "memory");
+    return before;
+}
+__device__ __forceinline__ void publish(volatile u32* flag, u32 ticket) { asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(flag), "r"(ticket) : "memory"); }
+#else
+inline u32 arrive(u32* arrived) { return (*arrived)++; }
+inline void publish(volatile u32* flag, u32 ticket) { *flag = ticket; }
+#endif
+
 __device__ __forceinline__ void finish(Done done) {
     if (!done.flag) return;
     __syncthreads();
     if (threadIdx.x) return;
-    __threadfence_system();
-    if (atomicAdd(done.arrived, 1u) + 1 != done.blocks) return;
-    *done.arrived = 0;
-    __threadfence_system();
-    *done.flag = done.ticket;
+    if (done.blocks > 1) {
+        if (arrive(done.arrived) + 1 != done.blocks) return;
+        *done.arrived = 0;
+    }
+    publish(done.flag, done.ticket);
 }
 
 #define NEST(W, WORD, D, K) \
@@ -105,28 +121,39 @@ struct Group {
     Request request[GROUP];
 };
 
+// Levels above a nest's own have a step of 0 and a count of 1: code for two levels and for four serves all.
+template <class Word>
+__device__ __forceinline__ void serve_words(const Request& request, u32 block, int unpack) {
+    if (request.depth <= 2) move_words<Word, 4>(request.strided, request.packed, request.words, request.nest, 2, block, unpack);
+    else move_words<Word, 4>(request.strided, request.packed, request.words, request.nest, 4, block, unpack);
+}
+
 __device__ __forceinline__ void serve(const Request& request, u32 block, int unpack) {
     switch (request.width) {
-        case 1: return move_words<unsigned char, 4>(request.strided, request.packed, request.words, request.nest, request.depth, block, unpack);
-        case 2: return move_words<unsigned short, 4>(request.strided, request.packed, request.words, request.nest, request.depth, block, unpack);
-        case 4: return move_words<u32, 4>(request.strided, request.packed, request.words, request.nest, request.depth, block, unpack);
-        case 8: return move_words<uint2, 4>(request.strided, request.packed, request.words, request.nest, request.depth, block, unpack);
-        default: return move_words<uint4, 4>(request.strided, request.packed, request.words, request.nest, request.depth, block, unpack);
+        case 1: return serve_words<unsigned char>(request, block, unpack);
+        case 2: return serve_words<unsigned short>(request, block, unpack);
+        case 4: return serve_words<u32>(request, block, unpack);
+        case 8: return serve_words<uint2>(request, block, unpack);
+        default: return serve_words<uint4>(request, block, unpack);
     }
 }
 
 extern "C" __global__ void group(const GRID_CONSTANT Group group, int unpack, Done done) {
-    u32 r = 0;
-    while (r + 1 < group.count && blockIdx.x >= group.first[r + 1]) ++r;
-    serve(group.request[r], blockIdx.x - group.first[r], unpack);
+    u32 low = 0, high = group.count; // the last request that begins at or before this block
+    while (high - low > 1) {
+        u32 middle = (low + high) / 2;
+        if (group.first[middle] <= blockIdx.x) low = middle;
+        else high = middle;
+    }
+    serve(group.request[low], blockIdx.x - group.first[low], unpack);
     finish(done);
 }
 
 struct TreeNode {
-    u32 kind;  // 0 Dense, 1 Strided, 2 Concat of parts of one length, 3 Concat
+    u32 kind;  // 0 Dense, 1 Strided, 2 Concat of parts of one length, 3 Concat; 4 and 5: as 2 and 3, and all parts are Dense
     u32 first; // Strided: the child's node; Concat: its first entry in the tables of parts
-    u32 count; // Concat: the number of parts
-    u32 unused;
+    u32 hint;  // kinds 3 and 5: the first entry in the table of hints
+    u32 chunk; // kinds 3 and 5: a hint stands for 2^chunk words
     Divisor each; // words of a child, or of each part
     i64 step;
 };
@@ -136,6 +163,7 @@ struct Tree {
     const u32* starts;   // in words, of each part
     const i64* offsets;  // in bytes, of each part
     const u32* children; // the node of each part
+    const u32* hints;    // the part, counted from the node's first, that the first word of each chunk lies in
 };
 
 __device__ __forceinline__ i64 tree_place(const Tree& tree, int width, u32 word) {
@@ -152,12 +180,9 @@ __device__ __forceinline__ i64 tree_place(const Tree& tree, int width, u32 word)
             continue;
         }
         u32 part = here.first;
-        if (here.kind == 2) {
-            u32 index = quotient(word, here.each);
-            part += index;
-            word -= index * here.each.by;
-        } else {
-            u32 low = 0, high = here.count; // the last part that starts at or before the word
+        if (here.kind & 1) {
+            const u32* hint = tree.hints + here.hint + (word >> here.chunk);
+            u32 low = hint[0], high = hint[1] + 1; // the last part that starts at or before the word
             while (high - low > 1) {
                 u32 middle = (low + high) / 2;
                 if (tree.starts[here.first + middle] <= word) low = middle;
@@ -165,8 +190,13 @@ __device__ __forceinline__ i64 tree_place(const Tree& tree, int width, u32 word)
             }
             part += low;
             word -= tree.starts[part];
+        } else {
+            u32 index = quotient(word, here.each);
+            part += index;
+            word -= index * here.each.by;
         }
         at += tree.offsets[part];
+        if (here.kind >= 4) return at + (i64)word * width;
         node = tree.children[part];
     }
 }

@@ -36,6 +36,7 @@ struct Node {
     Bytes bytes;               // in the packed stream
     Bytes count = 0, step = 0; // of a Strided
     Bytes low = 0, high = 0;   // the bytes that it touches, relative to its start: [low, high)
+    Bytes gathered = 0;        // every length, step and offset inside, or-ed: a power of two divides all of them if it divides this
     std::uint64_t hash = 0;
     NodeRef child{};           // of a Strided
     std::vector<Part> parts{}; // of a Concat
@@ -84,7 +85,7 @@ inline bool same(const NodeRef& a, const NodeRef& b) {
 
 inline NodeRef dense_node(Bytes bytes) {
     auto node = std::make_shared<Node>(Node{Kind::dense, 0, bytes});
-    node->high = bytes;
+    node->high = node->gathered = bytes;
     node->hash = mixed(1, static_cast<std::uint64_t>(bytes));
     return node;
 }
@@ -94,6 +95,7 @@ inline NodeRef strided_node(Bytes count, Bytes step, NodeRef child) {
     const Bytes last = times(count - 1, step);
     node->low = plus(child->low, std::min<Bytes>(0, last));
     node->high = plus(child->high, std::max<Bytes>(0, last));
+    node->gathered = step | child->gathered;
     node->hash = mixed(mixed(mixed(2, static_cast<std::uint64_t>(count)), static_cast<std::uint64_t>(step)), child->hash);
     node->child = std::move(child);
     return node;
@@ -110,6 +112,7 @@ inline NodeRef concat_node(std::vector<Part> parts) {
         node->bytes = plus(node->bytes, part.node->bytes);
         node->low = std::min(node->low, plus(part.offset, part.node->low));
         node->high = std::max(node->high, plus(part.offset, part.node->high));
+        node->gathered |= part.offset | part.node->gathered;
         node->hash = mixed(mixed(node->hash, static_cast<std::uint64_t>(part.offset)), part.node->hash);
         if (part.node->kind != Kind::dense || part.node->bytes != node->uniform) node->uniform = 0;
     }

@@ -60,6 +60,15 @@ inline Handle packed_handle() { return packed_type; }
 inline Handle null_request_handle() { return null_request; }
 #endif
 
+// Whether the library itself takes memory of a GPU, as it says.
+inline bool knows_gpus() {
+    static const bool says = [] {
+        const auto query = reinterpret_cast<int (*)()>(symbol("MPIX_Query_cuda_support"));
+        return query && query() == 1;
+    }();
+    return says;
+}
+
 inline Original<int(Handle, int*, int*, int*, int*)> type_get_envelope("MPI_Type_get_envelope");
 inline Original<int(Handle, int, int, int, int*, Address*, Handle*)> type_get_contents("MPI_Type_get_contents");
 inline Original<int(Handle, Count*, Count*, Count*, Count*, int*)> type_get_envelope_c("MPI_Type_get_envelope_c");

@@ -28,9 +28,15 @@ inline bool forwarded(Handle datatype) {
     return !enabled || (type && type->forwarded);
 }
 
+// The same for a type that is known to be the library's wherever its buffer lies.
+inline bool passed_on(Handle datatype) {
+    const Type* type = types.find(datatype);
+    return !enabled || (type && left_alone(*type));
+}
+
 template <class Size>
 inline bool stage_message(const void* base, Size count, Handle datatype, int peer, Staged& staged) {
-    return !forwarded(datatype) && peer != mpi_constant::proc_null && stage(base, count, datatype, staged);
+    return !passed_on(datatype) && peer != mpi_constant::proc_null && stage(base, count, datatype, staged);
 }
 
 // A buffer with the packed bytes; where the GPU refuses, the message is the library's own.

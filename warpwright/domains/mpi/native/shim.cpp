@@ -13,7 +13,7 @@ inline Original<int(const void*, Count, Count*, void*, Count, Handle, Handle)> u
 // Serve a pack or unpack of `count` objects; false when it is the library's: errors too, which it reports in its own way.
 template <Direction D, class Size>
 __attribute__((noinline)) bool served(void* strided, Count count, Type* type, void* packed, Size room, Size* position) {
-    if (type->forwarded || count <= 0 || !packed || !position || *position < 0) return false;
+    if (left_alone(*type) || count <= 0 || !packed || !position || *position < 0) return false;
     try {
         const Layout whole = type->whole(count);
         if (whole.bytes() > room - *position) return false;
@@ -61,7 +61,10 @@ using namespace warpwright::mpi;
 
 WARPWRIGHT_API int MPI_Type_commit(Handle* handle) {
     const int code = type_commit(handle);
-    if (!code && enabled) types.add(*handle);
+    if (!code && enabled) {
+        types.add(*handle);
+        gpu::driver(); // a contiguous type may be the first that a message has: whether CUDA is there is known by then
+    }
     return code;
 }
 
@@ -77,7 +80,7 @@ WARPWRIGHT_API int MPI_Finalize() {
 }
 
 WARPWRIGHT_API int MPI_Pack(const void* from, int count, Handle datatype, void* to, int room, int* position, Handle comm) {
-    if (!forwarded(datatype) && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
+    if (!passed_on(datatype) && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
         Counter::add(packs.served);
         return 0;
     }
@@ -86,7 +89,7 @@ WARPWRIGHT_API int MPI_Pack(const void* from, int count, Handle datatype, void* 
 }
 
 WARPWRIGHT_API int MPI_Unpack(const void* from, int room, int* position, void* to, int count, Handle datatype, Handle comm) {
-    if (!forwarded(datatype) && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
+    if (!passed_on(datatype) && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
         Counter::add(unpacks.served);
         return 0;
     }
@@ -96,7 +99,7 @@ WARPWRIGHT_API int MPI_Unpack(const void* from, int room, int* position, void* t
 
 #ifdef WARPWRIGHT_LARGE
 WARPWRIGHT_API int MPI_Pack_c(const void* from, Count count, Handle datatype, void* to, Count room, Count* position, Handle comm) {
-    if (!forwarded(datatype) && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
+    if (!passed_on(datatype) && served<Direction::pack>(const_cast<void*>(from), count, types.get(datatype), to, room, position)) {
         Counter::add(packs.served);
         return 0;
     }
@@ -105,7 +108,7 @@ WARPWRIGHT_API int MPI_Pack_c(const void* from, Count count, Handle datatype, vo
 }
 
 WARPWRIGHT_API int MPI_Unpack_c(const void* from, Count room, Count* position, void* to, Count count, Handle datatype, Handle comm) {
-    if (!forwarded(datatype) && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
+    if (!passed_on(datatype) && served<Direction::unpack>(to, count, types.get(datatype), const_cast<void*>(from), room, position)) {
         Counter::add(unpacks.served);
         return 0;
     }

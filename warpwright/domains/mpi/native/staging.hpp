@@ -1,7 +1,9 @@
 // Contiguous buffers that stand for a message's bytes on their way: pinned where the object lies on a GPU, so that a kernel writes them at once.
 #pragma once
 #include <cstdlib>
+#include <limits>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "device.hpp"
@@ -9,59 +11,83 @@
 
 namespace warpwright::mpi {
 
+enum class Memory { ordinary, pinned, device };
+
 struct Buffer {
     char* memory;
     std::size_t room;
-    int device; // pinned, by this device's context; -1: ordinary memory
-    bool pinned() const { return device >= 0; }
+    Memory kind;
+    int device; // by whose context it was made
 };
 
-// Buffers by the logarithm of their size, kept for the next message; at most `kept` of each size.
+// Buffers by kind and the logarithm of their size, kept for the next message: at most `kept` of each size, and `kept_bytes` of each kind.
 class Pool {
 public:
     // Null where there is no memory, or the driver refuses.
-    Buffer* take(std::size_t bytes, int device) {
+    Buffer* take(std::size_t bytes, Memory kind, int device) {
         const std::size_t room = std::bit_ceil(std::max<std::size_t>(bytes, 256));
-        auto& free = free_[device >= 0][std::countr_zero(room)];
-        {
-            const std::lock_guard lock(guard_);
-            if (!free.empty()) {
-                Buffer* buffer = free.back();
-                free.pop_back();
-                return buffer; // pinned memory is portable: any device's
-            }
-        }
+        if (Buffer* buffer = again(room, kind, device)) return buffer;
         void* memory = nullptr;
-        if (device >= 0) {
+        if (kind == Memory::ordinary) {
+            memory = std::aligned_alloc(64, room);
+        } else {
             gpu::Driver& cuda = *gpu::driver();
             const gpu::Current current(cuda, device); // the calling thread may have no context
-            if (!current || cuda.allocate_host(&memory, room, 3)) return nullptr;
-        } else {
-            memory = std::aligned_alloc(64, room);
+            if (!current || allocate(cuda, kind, &memory, room)) return nullptr;
         }
-        return memory ? new Buffer{static_cast<char*>(memory), room, device} : nullptr;
+        return memory ? new Buffer{static_cast<char*>(memory), room, kind, device} : nullptr;
     }
 
     void give(Buffer* buffer) {
         {
             const std::lock_guard lock(guard_);
-            auto& free = free_[buffer->pinned()][std::countr_zero(buffer->room)];
-            if (free.size() < kept) return free.push_back(buffer);
+            auto& free = of(buffer->kind, buffer->room);
+            std::size_t& all = bytes_[static_cast<int>(buffer->kind)];
+            if (free.size() < kept && (buffer->kind == Memory::ordinary || all + buffer->room <= kept_bytes)) {
+                all += buffer->room;
+                return free.push_back(buffer);
+            }
         }
-        if (buffer->pinned()) {
+        if (buffer->kind == Memory::ordinary) {
+            std::free(buffer->memory);
+        } else {
             gpu::Driver& cuda = *gpu::driver();
             const gpu::Current current(cuda, buffer->device);
-            cuda.release_host(buffer->memory);
-        } else {
-            std::free(buffer->memory);
+            if (buffer->kind == Memory::pinned) cuda.release_host(buffer->memory);
+            else cuda.release(reinterpret_cast<gpu::Pointer>(buffer->memory));
         }
         delete buffer;
     }
 
 private:
-    static constexpr std::size_t kept = 32;
+    static constexpr std::size_t kept = 32, kept_bytes = std::size_t(1) << 30;
+    std::vector<Buffer*>& of(Memory kind, std::size_t room) { return free_[static_cast<int>(kind)][std::countr_zero(room)]; }
+
+    // One that was given back: pinned memory is portable, any device's; a device's own is not.
+    Buffer* again(std::size_t room, Memory kind, int device) {
+        const std::lock_guard lock(guard_);
+        auto& free = of(kind, room);
+        for (std::size_t i = free.size(); i-- > 0;) {
+            if (kind == Memory::device && free[i]->device != device) continue;
+            Buffer* buffer = std::exchange(free[i], free.back());
+            free.pop_back();
+            bytes_[static_cast<int>(kind)] -= room;
+            return buffer;
+        }
+        return nullptr;
+    }
+
+    static int allocate(gpu::Driver& cuda, Memory kind, void** memory, std::size_t room) {
+        if (kind == Memory::pinned) return cuda.allocate_host(memory, room, 3);
+        gpu::Pointer address = 0;
+        const int code = cuda.allocate(&address, room);
+        *memory = reinterpret_cast<void*>(address);
+        return code;
+    }
+
     std::mutex guard_;
-    std::vector<Buffer*> free_[2][64];
+    std::size_t bytes_[3] = {};
+    std::vector<Buffer*> free_[3][64];
 };
 
 inline Pool pool;
@@ -71,6 +97,17 @@ inline Bytes least_on_host() {
     static const Bytes least = [] {
         const char* value = std::getenv("WARPWRIGHT_MPI_LEAST");
         return value ? std::max<Bytes>(1, std::atoll(value)) : Bytes(512);
+    }();
+    return least;
+}
+
+// From how many bytes on a message of a GPU object stays on the GPU, packed, for a library that takes it there; shorter ones are sooner through host
+// memory. WARPWRIGHT_MPI_DEVICE: that number, also for a library that does not say what it takes, or off.
+inline Bytes least_on_device() {
+    static const Bytes least = [] {
+        const char* value = std::getenv("WARPWRIGHT_MPI_DEVICE");
+        if (value ? !std::strcmp(value, "off") : !knows_gpus()) return std::numeric_limits<Bytes>::max();
+        return value ? std::max<Bytes>(1, std::atoll(value)) : Bytes(1) << 16;
     }();
     return least;
 }
@@ -94,10 +131,11 @@ struct Staged {
 private:
     bool move(Direction direction, const Layout& part) const {
         if (!part.node) return true;
-        if (buffer->pinned()) {
+        if (buffer->kind != Memory::ordinary) {
             gpu::Driver& cuda = *gpu::driver();
             const gpu::Place here = gpu::place_of(cuda, base + part.offset);
-            return gpu::copy(cuda, part, base, buffer->memory, here, {gpu::Where::pinned, here.device}, direction == Direction::unpack);
+            const gpu::Place there = buffer->kind == Memory::pinned ? gpu::Place{gpu::Where::pinned, here.device} : gpu::Place{gpu::Where::device, buffer->device};
+            return gpu::copy(cuda, part, base, buffer->memory, here, there, direction == Direction::unpack);
         }
         if (direction == Direction::pack) copy<Direction::pack>(part, base, buffer->memory, 0, part.bytes());
         else copy<Direction::unpack>(part, base, buffer->memory, 0, part.bytes());
@@ -105,8 +143,9 @@ private:
     }
 };
 
-// A buffer for the bytes of a layout at `base`, or nothing where the message is the library's own. `worth`: whether host buffers gain.
-inline bool stage_layout(const void* base, Layout whole, bool worth, Staged& staged) {
+// A buffer for the bytes of a layout at `base`, or nothing where the message is the library's own. `worth`: whether host buffers gain. `on_device`:
+// from how many bytes on the packed bytes of a GPU object may stay there.
+inline bool stage_layout(const void* base, Layout whole, bool worth, Staged& staged, Bytes on_device = std::numeric_limits<Bytes>::max()) {
     if (!whole.node || gpu::avoided()) return false;
     int device = -1;
     if (gpu::Driver* cuda = gpu::driver()) {
@@ -116,21 +155,26 @@ inline bool stage_layout(const void* base, Layout whole, bool worth, Staged& sta
         if (place.where == gpu::Where::device) device = place.device;
     }
     if (device < 0 && (!worth || whole.bytes() < least_on_host())) return false;
-    Buffer* buffer = pool.take(static_cast<std::size_t>(whole.bytes()), device);
+    const auto room = static_cast<std::size_t>(whole.bytes());
+    Buffer* buffer = device >= 0 && whole.bytes() >= on_device ? pool.take(room, Memory::device, device) : nullptr;
+    if (!buffer) buffer = pool.take(room, device >= 0 ? Memory::pinned : Memory::ordinary, device); // also where the GPU's memory is full
     if (!buffer) return false;
     staged = {std::move(whole), const_cast<char*>(static_cast<const char*>(base)), buffer};
     return true;
 }
 
+// A type that is the library's own business: one that is not understood, or contiguous where the library takes all memory that there is.
+inline bool left_alone(const Type& type) { return type.forwarded && !(type.known && gpu::present.load(std::memory_order_relaxed) && !knows_gpus()); }
+
 // The same for `count` objects of a datatype.
 template <class Size>
 inline bool stage(const void* base, Size count, Handle datatype, Staged& staged) {
     Type* type = types.get(datatype);
-    if (type->forwarded || count <= 0) return false;
+    if (left_alone(*type) || count <= 0) return false;
     try {
         Layout whole = type->whole(count);
         if (whole.bytes() > static_cast<Bytes>(std::numeric_limits<Size>::max())) return false;
-        return stage_layout(base, std::move(whole), type->worth_on_host, staged);
+        return stage_layout(base, std::move(whole), type->worth_on_host, staged, least_on_device());
     } catch (const Overflow&) {
         return false;
     }

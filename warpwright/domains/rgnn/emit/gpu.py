@@ -6,20 +6,22 @@ import functools
 import hashlib
 import importlib.util
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from warpwright.domains.rgnn.emit.launch import Argument, Runner, array_of
-from warpwright.domains.rgnn.emit.rows import Kernel, Schedule
+from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
+from warpwright.domains.rgnn.emit.rows import Schedule
 from warpwright.domains.rgnn.emit.tiles import Tiles, tiles
 from warpwright.domains.rgnn.emit.triton_text import DEFAULT, Tuning, Writer
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.errors import MissingExtra
 from warpwright.native import cache_folder
+from warpwright.templates.driver import Kernel
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,69 @@ class Built:
     arguments: tuple[Argument, ...]
     step: int
     warps: int
+    programs: int = 1
+    """Programs of each tile."""
+
+
+TRAILING = 4
+"""Parameters that Triton may append (scratch memory, none of which is used): the driver reads as many as a kernel has."""
+
+
+@dataclass
+class Ready:
+    """A kernel on one graph: what stays the same from launch to launch."""
+
+    built: Built
+    count: int
+    fixed: list[torch.Tensor | int]
+    """What is passed for each parameter: an array of the graph, or the number of a value."""
+    pointers: list[int] = field(default_factory=list)
+    """The arrays' addresses; 0 for values."""
+    direct: Kernel | None = None
+    """The machine code, launched without Triton's own checks of each argument, which take longer than a small kernel."""
+
+    def __post_init__(self) -> None:
+        self.pointers = [0 if isinstance(x, int) else x.data_ptr() for x in self.fixed] + [0] * TRAILING
+        self.values = [(place, number) for place, number in enumerate(self.fixed) if isinstance(number, int)]
+        self.aligned = not any(pointer % ALIGNED for pointer in self.pointers)
+
+    def launch(self, device: int, values: list[Any]) -> None:
+        """Launch on the current stream."""
+        given = {place: _dense(values[number]) for place, number in self.values}
+        pointers = self.pointers.copy()
+        every = 0
+        for place, tensor in given.items():
+            pointers[place] = tensor.data_ptr()
+            every |= pointers[place]
+        aligned = self.aligned and not every % ALIGNED
+        if self.direct is not None and aligned:
+            self.direct(self.count, torch._C._cuda_getCurrentRawStream(device), *pointers)
+            return
+        arguments = [given[place] if isinstance(x, int) else x for place, x in enumerate(self.fixed)]
+        compiled = self.built.function[(self.count,)](*arguments, num_warps=self.built.warps)
+        if aligned:  # Triton compiles for what it sees: addresses that are not aligned get other code
+            self.direct = machine_code_of(compiled, len(arguments))
+
+
+ALIGNED = 16
+"""Bytes that Triton asks of an address to load four numbers at once."""
+
+
+def machine_code_of(compiled: Any, arguments: int) -> Kernel | None:
+    """Return what Triton compiled as a kernel of the driver's; None where that is not plain (its interpreter, another vendor's GPU, scratch memory)."""
+    code, told = getattr(compiled, "asm", {}), getattr(compiled, "metadata", None)
+    plain = all(getattr(told, name, usual) in {usual, None} for name, usual in USUAL.items())
+    if told is None or "cubin" not in code or not plain:
+        return None
+    return Kernel(code["cubin"], told.name, "P" * (arguments + TRAILING), 32 * told.num_warps, told.shared)
+
+
+USUAL = {"num_ctas": 1, "launch_cooperative_grid": False, "launch_pdl": False, "global_scratch_size": 0, "profile_scratch_size": 0}
+"""What Triton says of a kernel that takes nothing but its arguments."""
+
+
+def _dense(value: torch.Tensor) -> torch.Tensor:
+    return value if value.is_contiguous() else value.contiguous()
 
 
 class Rows(Runner):
@@ -40,19 +105,29 @@ class Rows(Runner):
         self.tuning = tuning
         self.built: dict[tuple[int, int], Built] = {}
 
-    def _build(self, kernel: Kernel, number: int, index: Index) -> Built:
+    def _build(self, kernel: RowKernel, number: int, index: Index) -> Built:
         loads = self.tuning.unroll or unroll(index, kernel.rows)
         if (number, loads) not in self.built:
             self.built[number, loads] = build(self.schedule, kernel, replace(self.tuning, unroll=loads))
         return self.built[number, loads]
 
-    def launch(self, kernel: Kernel, number: int, index: Index, values: list[Any]) -> None:
-        """Run one kernel."""
+    def _ready(self, kernel: RowKernel, number: int, index: Index) -> Ready:
         built = self._build(kernel, number, index)
         work = tiles(index, kernel.rows, built.step)
-        if work.row.numel():
-            arguments = [array_of(argument, kernel, index, values) for argument in built.arguments]
-            built.function[(work.count,)](*arguments, *_table(work), num_warps=built.warps)
+        of_graph = [a.of if a.kind in {"value", "out"} else array_of(a, kernel, index, []) for a in built.arguments]
+        return Ready(built, work.count * built.programs if work.row.numel() else 0, [*of_graph, *_table(work)])
+
+    def launch(self, kernel: RowKernel, number: int, index: Index, values: list[Any]) -> None:
+        """Run one kernel."""
+        ready = index.keep((self, number), lambda: self._ready(kernel, number, index))
+        if not ready.count:
+            return
+        device = index.device.index or 0
+        if index.device.type != "cuda" or torch.cuda.current_device() == device:
+            ready.launch(device, values)
+            return
+        with torch.cuda.device(device):
+            ready.launch(device, values)
 
 
 def unroll(index: Index, rows: Domain) -> int:
@@ -65,11 +140,11 @@ def _table(work: Tiles) -> tuple[torch.Tensor, ...]:
     return work.row, work.begin, work.end, work.first, work.relation, work.tile_begin, work.tile_end
 
 
-def build(schedule: Schedule, kernel: Kernel, tuning: Tuning) -> Built:
+def build(schedule: Schedule, kernel: RowKernel, tuning: Tuning) -> Built:
     """Write and load a kernel; Triton compiles it at its first launch. Raises MissingExtra without Triton."""
     writer = Writer(schedule, kernel, tuning)
     text = writer.text()
-    return Built(load(text).kernel, tuple(writer.arguments.values()), writer.step, writer.warps)
+    return Built(load(text).kernel, tuple(writer.arguments.values()), writer.step, writer.warps, max(1, writer.blocks))
 
 
 @functools.cache

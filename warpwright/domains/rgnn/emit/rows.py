@@ -83,9 +83,10 @@ class _Lowering:
             self.inline.add(position)
 
     def _in_kernel(self, position: int, op: Op, rows: Domain) -> None:
-        inputs = self._leaves(op.inputs)
+        self.home[position] = rows
+        inputs = self._reads(position)
         stage = max(self.stage[i] if self._in_registers(op, i, rows) else self.ready[i] for i in inputs)
-        self.stage[position], self.ready[position], self.home[position] = stage, stage + 1, rows
+        self.stage[position], self.ready[position] = stage, stage + 1
         parts = [i for i in inputs if i in self.partial and self.stage[i] == stage and self._in_registers(op, i, rows)]
         if parts or (op.sums and op.over is Domain.EDGE):
             self.partial.add(position)
@@ -94,7 +95,7 @@ class _Lowering:
         """Move each value into the later kernel of its rows that alone reads it, so that it need not be stored."""
         readers: dict[int, list[int]] = {}
         for position, op in enumerate(self.program.ops):
-            for value in self._leaves(op.inputs) if position not in self.inline else ():
+            for value in self._reads(position) if position not in self.inline else ():
                 readers.setdefault(value, []).append(position)
         for position in sorted(self.home, reverse=True):
             by = readers.get(position, [])
@@ -105,11 +106,41 @@ class _Lowering:
         self.partial = set()
         for position in sorted(self.home):
             op = self.program.ops[position]
-            inputs = self._leaves(op.inputs)
+            inputs = self._reads(position)
             taken = [i for i in inputs if self._in_registers(op, i, self.home[position]) and self.stage[i] == self.stage[position]]
             self._store(i for i in inputs if i not in taken)
             if (op.sums and op.over is Domain.EDGE) or any(i in self.partial for i in taken):
                 self.partial.add(position)
+
+    def _reads(self, position: int) -> list[int]:
+        """Return what an operation reads: of a gradient that has a kernel of its own what its rows are computed from there."""
+        inputs = self._leaves(self.program.ops[position].inputs)
+        return [leaf for i in inputs for leaf in self._row_leaves(i)] if self._alone(position) else inputs
+
+    def _alone(self, position: int) -> bool:
+        return not self.general and position in self.home and gradient_alone(self.program, self.program.ops[position])
+
+    def _row_leaves(self, value: int) -> list[int]:
+        return [leaf for i in self.program.ops[value].inputs for leaf in self._row_leaves(i)] if self._again(value) else [value]
+
+    def _again(self, value: int) -> bool:
+        """Is a row's value computed in one step from others of the row, so that another kernel may compute it again?"""
+        op = self.program.ops[value]
+        summed = op.kind == "contract" and any(c not in op.subscripts[-1] for s in op.subscripts for c in s)
+        return value in self.home and op.kind in {"map", "contract"} and not op.sums and op.domain is self.home[value] and not summed
+
+    def rows_of(self, position: int) -> tuple[int, ...]:
+        """Return a gradient that has a kernel of its own, after the values that are computed again for it."""
+        found: dict[int, None] = {}
+
+        def take(value: int) -> None:
+            for i in self.program.ops[value].inputs if value == position or self._again(value) else ():
+                take(i)
+            if value == position or self._again(value):
+                found[value] = None
+
+        take(position)
+        return tuple(found)
 
     def _leaves(self, values: Iterable[int]) -> list[int]:
         """Return the values with inline ones replaced by what they read."""
@@ -121,9 +152,11 @@ class _Lowering:
     def _in_registers(self, op: Op, value: int, rows: Domain) -> bool:
         """May `op`, in a kernel over `rows`, take `value` before it is in memory?"""
         of_row = self.home.get(value) is rows and self.program.ops[value].domain is rows and value in op.inputs
+        if not self.general and gradient_alone(self.program, op):
+            return False
         if not of_row or value not in self.partial:
             return of_row
-        if not self.fuse:
+        if not self.fuse and self.program.ops[value].shape:
             return False
         linear = (op.kind == "contract" or op.function == "scale") and op.over is not Domain.EDGE and op.domain is not Domain.EDGE
         return linear and sum(i in self.partial for i in op.inputs) == 1 and self.program.ops[value].kind != "segmax"
@@ -135,7 +168,7 @@ class _Lowering:
 def lower(program: Program, fuse: bool = True, general: bool = False) -> Schedule:
     """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
 
-    Without `fuse` sums over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter that
+    Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter that
     has products of any form, with rows of any shape (heads, blocks) and any width.
     """
     state = _Lowering(program, fuse, general)
@@ -149,14 +182,36 @@ def lower(program: Program, fuse: bool = True, general: bool = False) -> Schedul
     steps: list[tuple[tuple[int, int, int], Kernel | int]] = []
     groups: dict[tuple[int, Domain], list[int]] = {}
     for position in range(len(program.ops)):
-        if position in state.home:
+        if state._alone(position):
+            kernel = Kernel(state.home[position], state.rows_of(position), (position,), frozenset())
+            steps.append(((state.stage[position], 2, position), kernel))
+        elif position in state.home:
             groups.setdefault((state.stage[position], state.home[position]), []).append(position)
         elif position not in state.inline:
             steps.append(((state.ready[position], 0, position), position))
-    for (stage, rows), ops in groups.items():
+    for (stage, rows), every in groups.items():
+        ops = _used(program, every, state.stored)
+        if not ops:
+            continue  # computed again where it is read
         kernel = Kernel(rows, tuple(ops), tuple(i for i in ops if i in state.stored), frozenset(i for i in ops if i in state.partial))
         steps.append(((stage, 1, ROWS.index(rows)), kernel))
     return Schedule(program, tuple(step for _, step in sorted(steps, key=lambda pair: pair[0])), frozenset(state.inline))
+
+
+def _used(program: Program, ops: list[int], stored: set[int]) -> list[int]:
+    """Return the operations of a kernel whose results are stored, and what they read of it."""
+    used: set[int] = set()
+    for position in reversed(ops):
+        if position in stored or position in used:
+            used.add(position)
+            used.update(program.ops[position].inputs)
+    return [position for position in ops if position in used]
+
+
+def gradient_alone(program: Program, op: Op) -> bool:
+    """Is it a weight gradient too wide for the registers of one program? It has a kernel of its own, in blocks."""
+    outer = op.kind == "contract" and bool(op.subscripts) and len(op.subscripts[-1]) == 2 and op.over in PAIRS
+    return outer and max(op.shape) > WHOLE
 
 
 def added(op: Op, position: int, kernel: Kernel) -> bool:
@@ -227,8 +282,10 @@ _OF_ROWS = _LOOPS | {("a", "")}
 _GEMM = {("a", "ab", "b"), ("ab", "a", "b"), ("ab", "b", "a"), ("a", "ba", "b")}
 _OUTER = {("a", "b", "ab"), ("a", "b", "ba")}
 
-WIDEST = 128
-"""Sides of a weight that a kernel takes whole."""
+WHOLE = 128
+"""Numbers of a row, and sides of a weight, that a kernel holds whole; wider ones are taken in windows."""
+WIDEST = 1024
+"""Sides of a weight that a kernel takes: of 1,024 numbers a step of 16 rows fills a quarter of a core's registers."""
 
 
 def _check_row_form(op: Op, reads: list[Op]) -> None:

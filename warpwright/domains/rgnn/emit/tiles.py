@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from warpwright.domains.rgnn.sorting import counting
 from warpwright.domains.rgnn.index import LONGEST, Index
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
 
@@ -55,6 +56,10 @@ def _chunks(index: Index, rows: Domain) -> _Chunks:
     if not count:
         none = torch.zeros(0, dtype=torch.int32, device=device)
         return _Chunks(none, none, none, none, torch.zeros(relations + 1, dtype=torch.long, device=device))
+    launch = counting.launcher(device)
+    if launch is not None:
+        etype = index.lift(Domain.ETYPE, rows) if rows in PAIRS else None
+        return _Chunks(*counting.chunks(launch, index.start(rows), etype, relations, count + index.edges // LONGEST))
     start = index.start(rows).long()
     lengths = start[1:] - start[:-1]
     per_row = (lengths + LONGEST - 1) // LONGEST
@@ -77,6 +82,9 @@ def _tiles(index: Index, rows: Domain, step: int) -> Tiles:
     room, start = chunks.row.numel(), chunks.relation_start
     relations = start.numel() - 1
     span = step * max(1, min(LONGEST_TILE, room // (step * PROGRAMS)))
+    launch = counting.launcher(index.device)
+    if launch is not None and room:
+        return Tiles(chunks.row, chunks.begin, chunks.end, chunks.first, *counting.tiles(launch, start, span, room // span + relations))
     needed = (start[1:] - start[:-1] + span - 1) // span
     ends = needed.cumsum(0)
     tile = torch.arange(room // span + relations, device=index.device)

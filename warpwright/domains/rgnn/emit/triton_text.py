@@ -1,13 +1,16 @@
-"""The text of a Triton kernel over rows. float32; a product is three of TF32, which keep its precision."""
+"""The text of a Triton kernel over rows. float32; a product is three of TF32, which keep its precision.
 
+A row of more than WHOLE numbers is held in windows of NARROW columns, a tensor each: a product with a weight goes window by window, and the weight is
+read in blocks. A weight gradient of that width has a kernel of its own (`rows.gradient_alone`), of which each program has one block of BLOCK by BLOCK.
+"""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from warpwright.domains.rgnn.emit.launch import Argument
-from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, added, late
+from warpwright.domains.rgnn.emit.rows import WHOLE, Kernel, Schedule, added, gradient_alone, late
 from warpwright.domains.rgnn.ir import Op, Program
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
 
@@ -36,6 +39,12 @@ FUNCTIONS: Mapping[str, str] = {
 }  # fmt: skip
 
 
+NARROW = 64
+"""Columns of a window."""
+BLOCK = 128
+"""Sides of a block of a weight gradient."""
+
+
 def padded(size: int) -> int:
     """Return the power of two, at least 16, that holds `size`: tensor cores take no less."""
     return max(16, 1 << (size - 1).bit_length())
@@ -57,6 +66,8 @@ class Writer:
     after: list[str] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
+    side: str = ""
+    """Of a wide weight gradient, whose rows are being written."""
 
     @property
     def program(self) -> Program:
@@ -64,17 +75,24 @@ class Writer:
         return self.schedule.program
 
     @property
+    def widest(self) -> int:
+        """The widest row or weight that it meets."""
+        return max([1, *(n for i in self.kernel.ops for n in self._sizes(i))])
+
+    @property
     def step(self) -> int:
         """Rows of one step."""
-        widest = max([1, *(n for i in self.kernel.ops for n in self._sizes(i))])
-        if self.outer and not self.tuning.step:  # 64 rows beside a weight gradient spill 112 to 600 bytes of registers, 32 none
+        widest = self.widest
+        if self.outer and (not self.tuning.step or widest > WHOLE):  # 64 rows beside a weight gradient spill 112 to 600 bytes of registers, 32 none
             return 32
-        if self.tuning.step and widest > 1:
+        if self.tuning.step and 1 < widest <= WHOLE:
             return self.tuning.step
         if widest == 1:
             return 256
         if not self.products:  # bound by gathers: fewer registers, more programs on a core
             return 32 if padded(widest) <= 64 else 16
+        if widest > WHOLE:  # a row of 256 numbers takes 64 registers of each thread in a step of 64
+            return max(16, min(64, 64 * 256 // padded(widest)))
         return 64 if padded(widest) <= 64 else 32
 
     def _sizes(self, position: int) -> list[int]:
@@ -83,14 +101,17 @@ class Writer:
 
     def text(self) -> str:
         """Return the kernel's text; `arguments` then says what its parameters are."""
-        for position in self.kernel.ops:
-            self._op(position)
+        if self.blocks:
+            self._outer_blocks()
+        else:
+            for position in self.kernel.ops:
+                self._op(position)
         loop = ["longest = tl.max(end - begin, 0)", f"for at in range(0, longest, {self.unroll}):", *(f"    {x}" for x in self.loads + self.sums)]
         body = [*self.before, *self.start, *(loop if self.loads or self.sums else []), *self.after]
         parameters = ", ".join([*self.arguments, *TABLE])
         lines = [
             "import triton", "import triton.language as tl", "", "", "@triton.jit", f"def kernel({parameters}):",
-            "    tile = tl.program_id(0)", "    relation = tl.load(tile_relation + tile).to(tl.int64)",
+            "    tile = tl.program_id(0)" + (f" // {self.blocks}" if self.blocks else ""), "    relation = tl.load(tile_relation + tile).to(tl.int64)",
             "    tile_first, tile_last = tl.load(tile_begin + tile), tl.load(tile_end + tile)",
             *(f"    {x}" for x in self.head),
             f"    for base in range(tile_first, tile_last, {self.step}):",
@@ -103,8 +124,19 @@ class Writer:
         return "\n".join(lines)
 
     @property
+    def blocks(self) -> int:
+        """Blocks of a wide weight gradient, each of which a program has; 0 in other kernels."""
+        last = self.program.ops[self.kernel.ops[-1]]
+        if not gradient_alone(self.program, last):
+            return 0
+        down, across = (-(-n // BLOCK) if padded(n) > WHOLE else 1 for n in last.shape)
+        return down * across
+
+    @property
     def unroll(self) -> int:
         """Edges of a row in one step of the loop."""
+        if self.products and self.widest > WHOLE:
+            return 1  # 64 rows of 1 KB are enough bytes under way
         return self.tuning.unroll or 4
 
     @property
@@ -120,8 +152,7 @@ class Writer:
     @property
     def warps(self) -> int:
         """Warps of a program."""
-        widest = max([1, *(padded(n) for i in self.kernel.ops for n in self._sizes(i))])
-        return self.tuning.warps or (8 if widest > 64 else 4)
+        return self.tuning.warps or (8 if padded(self.widest) > 64 else 4)
 
     # --- operands ------------------------------------------------------------------------------------------------------
 
@@ -131,44 +162,70 @@ class Writer:
         self.arguments.setdefault(argument.name, argument)
         return argument.name
 
-    def columns(self, size: int) -> str:
-        """Return the name of the column numbers of a row of `size`."""
-        name = f"c{size}"
+    def windows(self, size: int) -> list[str]:
+        """Return the names of the windows of a row of `size`: one without a name where it is held whole."""
+        if padded(size) <= WHOLE:
+            return [""]
+        return [self.side] if self.side else [f"_{n}" for n in range(-(-size // NARROW))]
+
+    def of(self, value: int) -> list[str]:
+        """Return the windows of a value's row; those of a number are one without a name."""
+        shape = self.program.ops[value].shape
+        return self.windows(shape[0]) if shape else [""]
+
+    def width(self, size: int, window: str) -> int:
+        """Return how many columns a window has in registers."""
+        return padded(size) if not window else BLOCK if window in SIDES else NARROW
+
+    def columns(self, size: int, window: str = "") -> str:
+        """Return the name of the column numbers of a window of a row of `size`."""
+        name = f"c{size}{window}"
         if name not in self.known:
             self.known.add(name)
-            self.head.append(f"{name} = tl.arange(0, {padded(size)})")
+            first = "" if not window else f"block{window} * {BLOCK} + " if window in SIDES else f"{int(window[1:]) * NARROW} + "
+            self.head.append(f"{name} = {first}tl.arange(0, {self.width(size, window)})")
         return name
 
-    def place(self, index: str, size: int, mask: str) -> tuple[str, str]:
-        """Return offsets and mask of rows `index` of width `size`."""
-        columns = self.columns(size)
-        inside = "" if padded(size) == size else f" & ({columns}[None, :] < {size})"
+    def inside(self, size: int, window: str = "") -> bool:
+        """Do all columns of a window lie in a row of `size`?"""
+        return padded(size) == size if not window else size % self.width(size, window) == 0
+
+    def place(self, index: str, size: int, mask: str, window: str = "") -> tuple[str, str]:
+        """Return offsets and mask of a window of rows `index` of width `size`."""
+        columns = self.columns(size, window)
+        inside = "" if self.inside(size, window) else f" & ({columns}[None, :] < {size})"
         return f"{index}[:, None].to(tl.int64) * {size} + {columns}[None, :]", f"{mask}[:, None]{inside}"
 
-    def of_row(self, value: int) -> str:
-        """Return the expression of an operand that the row determines."""
+    def of_row(self, value: int, window: str = "") -> str:
+        """Return the expression of a window of an operand that the row determines."""
         op = self.program.ops[value]
+        window = window if op.shape and padded(op.shape[0]) > WHOLE else ""
         if value in self.kernel.ops:
-            return f"r{value}"
-        name = f"m{value}"
+            return f"r{value}{window}"
+        name = f"m{value}{window}"
         if name in self.known:
             return name
         self.known.add(name)
         pointer = self.argument("value", value)
         if op.domain in {Domain.ONE, Domain.ETYPE} and (op.domain is Domain.ONE or self.kernel.rows in PAIRS):
-            self.head.append(f"{name} = {self._of_relation(pointer, op)}")
+            self.head.append(f"{name} = {self._of_relation(pointer, op, window)}")
             return name
-        self.before += self._loaded(name, pointer, self.row_of(op.domain), op, "ok")
+        self.before += self._loaded(name, pointer, self.row_of(op.domain), op, "ok", window)
         return name
 
-    def _of_relation(self, pointer: str, op: Op) -> str:
+    def _of_relation(self, pointer: str, op: Op, window: str) -> str:
         relation = "relation" if op.domain is Domain.ETYPE else "0"
         if not op.shape:
             return f"tl.load({pointer} + {relation})"
         if len(op.shape) == 1:
-            columns = self.columns(op.shape[0])
+            columns = self.columns(op.shape[0], window)
             return f"tl.load({pointer} + {relation} * {op.shape[0]} + {columns}, mask={columns} < {op.shape[0]}, other=0.0)[None, :]"
-        down, across = (self.columns(n) for n in op.shape)
+        return self._block_of(pointer, op, "", "")
+
+    def _block_of(self, pointer: str, op: Op, *windows: str) -> str:
+        """Return the load of a block of the relation's weight."""
+        relation = "relation" if op.domain is Domain.ETYPE else "0"
+        down, across = (self.columns(n, window) for n, window in zip(op.shape, windows, strict=True))
         mask = f"({down}[:, None] < {op.shape[0]}) & ({across}[None, :] < {op.shape[1]})"
         return f"tl.load({pointer} + {relation} * {op.width} + {down}[:, None] * {op.shape[1]} + {across}[None, :], mask={mask}, other=0.0)"
 
@@ -182,25 +239,26 @@ class Writer:
             self.before.append(f"{name} = tl.load({self.argument('lift', domain)} + row, mask=ok, other=0)")
         return name
 
-    def _loaded(self, name: str, pointer: str, index: str, op: Op, mask: str) -> list[str]:
+    def _loaded(self, name: str, pointer: str, index: str, op: Op, mask: str, window: str = "") -> list[str]:
         if not op.shape:
             return [f"{name} = tl.load({pointer} + {index}, mask={mask}, other=0.0)"]
-        where, inside = self.place(index, op.shape[0], mask)
+        where, inside = self.place(index, op.shape[0], mask, window)
         return [f"{name} = tl.load({pointer} + {where}, mask={inside}, other=0.0)"]
 
-    def of_edge(self, value: int, n: int) -> str:
-        """Return the expression of an operand at the `n`th edge of a step."""
+    def of_edge(self, value: int, n: int, window: str = "") -> str:
+        """Return the expression of a window of an operand at the `n`th edge of a step."""
         op = self.program.ops[value]
         if op.domain <= self.kernel.rows and value not in self.schedule.inline:
-            return self.of_row(value)
-        name = f"e{value}_{n}"
+            return self.of_row(value, window)
+        window = window if op.shape and padded(op.shape[0]) > WHOLE else ""
+        name = f"e{value}_{n}{window}"
         if name in self.known:
             return name
         self.known.add(name)
         if value in self.schedule.inline:
             self.loads.append(f"{name} = {self._edge_expression(op, n)}")
         else:
-            self.loads += self._loaded(name, self.argument("value", value), self.edge_row(op.domain, n), op, self.edge_mask(n))
+            self.loads += self._loaded(name, self.argument("value", value), self.edge_row(op.domain, n), op, self.edge_mask(n), window)
         return name
 
     def _edge_expression(self, op: Op, n: int) -> str:
@@ -239,40 +297,50 @@ class Writer:
 
     def _on_edges(self, position: int, op: Op) -> None:
         for n in range(self.unroll):
-            operands = [self.of_edge(i, n) for i in op.inputs]
-            value = f"tl.sum({' * '.join(operands)}, 1)" if op.subscripts == ("a", "a", "") else " * ".join(operands)
+            value = self._product(op, lambda i, window, n=n: self.of_edge(i, n, window), "")  # type: ignore[misc]
             self.sums.append(f"tl.store({self.argument('out', position)} + {self.edge_row(Domain.EDGE, n)}, {value}, mask={self.edge_mask(n)})")
 
     def _over_edges(self, position: int, op: Op) -> None:
-        shape = f"({self.step}, {padded(op.shape[0])})" if op.shape else f"({self.step},)"
-        filling = "float('-inf')" if op.kind == "segmax" else "0.0"
-        self.start.append(f"r{position} = tl.full({shape}, {filling}, tl.float32)")
+        for window in self.of(position):
+            shape = f"({self.step}, {self.width(op.shape[0], window)})" if op.shape else f"({self.step},)"
+            filling = "float('-inf')" if op.kind == "segmax" else "0.0"
+            self.start.append(f"r{position}{window} = tl.full({shape}, {filling}, tl.float32)")
         for n in range(self.unroll):
-            operands = [self.of_edge(i, n) for i in op.inputs]
-            mask = self.edge_mask(n)
-            if op.kind == "segmax":
-                self.sums.append(f"r{position} = tl.maximum(r{position}, tl.where({mask}, {operands[0]}, float('-inf')))")
-                continue
-            value = self._product(op, operands)
-            loaded = any(self.program.ops[i].domain not in {self.kernel.rows} and not self.program.ops[i].domain <= self.kernel.rows
-                         and i not in self.schedule.inline for i in op.inputs)  # fmt: skip
-            if not loaded:  # what is read past a row's end is zero; what is computed there is not
-                value = f"tl.where({mask}[:, None], {value}, 0.0)" if op.shape else f"tl.where({mask}, {value}, 0.0)"
-            elif any(i in self.schedule.inline for i in op.inputs):
-                value = self._product(op, [self._masked(i, x, mask) for i, x in zip(op.inputs, operands, strict=True)])
-            self.sums.append(f"r{position} += {value}")
+            for window in self.of(position):
+                self._added_edge(position, op, n, window)
         self._keep(position, op)
 
-    def _masked(self, value: int, text: str, mask: str) -> str:
-        return f"tl.where({mask}, {text}, 0.0)" if value in self.schedule.inline else text
+    def _added_edge(self, position: int, op: Op, n: int, window: str) -> None:
+        mask, name = self.edge_mask(n), f"r{position}{window}"
+        if op.kind == "segmax":
+            self.sums.append(f"{name} = tl.maximum({name}, tl.where({mask}, {self.of_edge(op.inputs[0], n)}, float('-inf')))")
+            return
+        loaded = any(self.program.ops[i].domain not in {self.kernel.rows} and not self.program.ops[i].domain <= self.kernel.rows
+                     and i not in self.schedule.inline for i in op.inputs)  # fmt: skip
+        inline = any(i in self.schedule.inline for i in op.inputs)
 
-    def _product(self, op: Op, operands: list[str]) -> str:
-        """Return the product of rows; a number of a row is stretched along it."""
+        def operand(i: int, part: str) -> str:
+            text = self.of_edge(i, n, part)
+            return f"tl.where({mask}, {text}, 0.0)" if loaded and inline and i in self.schedule.inline else text
+
+        value = self._product(op, operand, window)
+        if not loaded:  # what is read past a row's end is zero; what is computed there is not
+            value = f"tl.where({mask}[:, None], {value}, 0.0)" if op.shape else f"tl.where({mask}, {value}, 0.0)"
+        self.sums.append(f"{name} += {value}")
+
+    def _product(self, op: Op, operand: Callable[[int, str], str], window: str) -> str:
+        """Return a window of the product of rows; a number of a row is stretched along it. A sum along the row takes all windows of its operands."""
         letters = op.subscripts[:-1]
         wide = any(letters)
-        parts = [self._stretched(i, text) if wide and not own else text for i, text, own in zip(op.inputs, operands, letters, strict=True)]
-        product = " * ".join(parts)
-        return f"tl.sum({product}, 1)" if wide and not op.subscripts[-1] else product
+
+        def part(at: str) -> str:
+            texts = [operand(i, at) for i in op.inputs]
+            return " * ".join(self._stretched(i, x) if wide and not own else x for i, x, own in zip(op.inputs, texts, letters, strict=True))
+
+        if not wide or op.subscripts[-1]:
+            return part(window)
+        longest = next(i for i, own in zip(op.inputs, letters, strict=True) if own)
+        return " + ".join(f"tl.sum({part(at)}, 1)" for at in self.of(longest))
 
     def _stretched(self, value: int, text: str) -> str:
         domain = self.program.ops[value].domain
@@ -280,75 +348,126 @@ class Writer:
         return text if shared else f"{text}[:, None]" if text.isidentifier() else f"({text})[:, None]"
 
     def _of_rows(self, position: int, op: Op) -> None:
-        operands = [self.of_row(i) for i in op.inputs]
         own = self.after if late(self.program, self.kernel, position) else self.before
-        if op.kind == "map":
-            short = [bool(op.shape) and not self.program.ops[i].shape and self._is_row(i) for i in op.inputs]
-            wide = [f"{x}[:, None]" if one else x for x, one in zip(operands, short, strict=True)]
-            own.append(f"r{position} = {FUNCTIONS[op.function].format(*wide, c=repr(op.constant))}")
-            self._keep(position, op)
+        if op.kind == "contract" and len(op.subscripts) == 3 and any(len(s) == 2 for s in op.subscripts[:-1]):
+            self._gemm(position, op, own)
             return
-        if len(op.subscripts) == 3 and any(len(s) == 2 for s in op.subscripts[:-1]):
-            own.append(f"r{position} = {self._gemm(op, operands)}")
-        elif op.subscripts[-1] and len(op.subscripts[-1]) == 2:
-            self._outer(position, op, operands)
+        if op.kind == "contract" and len(op.subscripts[-1]) == 2:
+            self._outer(position, op, [self.of_row(i) for i in op.inputs], own)
             return
-        else:
-            own.append(f"r{position} = {self._product(op, operands)}")
+        for window in self.of(position):
+            if op.kind == "map":
+                value = self._mapped(op, window)
+            else:
+                value = self._product(op, self.of_row, window)
+            own.append(f"r{position}{window} = {value}")
         self._keep(position, op)
+
+    def _mapped(self, op: Op, window: str) -> str:
+        short = [bool(op.shape) and not self.program.ops[i].shape and self._is_row(i) for i in op.inputs]
+        operands = [self.of_row(i, window) for i in op.inputs]
+        wide = [f"{x}[:, None]" if one else x for x, one in zip(operands, short, strict=True)]
+        return FUNCTIONS[op.function].format(*wide, c=repr(op.constant))
 
     def _is_row(self, value: int) -> bool:
         domain = self.program.ops[value].domain
         return not (domain is Domain.ONE or (domain is Domain.ETYPE and self.kernel.rows in PAIRS))
 
-    def _gemm(self, op: Op, operands: list[str]) -> str:
+    def _gemm(self, position: int, op: Op, own: list[str]) -> None:
+        """A product with the relation's weight: read whole, once for a tile, or block by block where it is wide."""
         matrix = next(i for i, s in enumerate(op.subscripts[:-1]) if len(s) == 2)
-        letters, weight, row = op.subscripts[matrix], operands[matrix], operands[1 - matrix]
-        turned = letters[0] == op.subscripts[-1]
-        return f'tl.dot({row}, {f"tl.trans({weight})" if turned else weight}, input_precision="tf32x3")'
+        weight, row = op.inputs[matrix], op.inputs[1 - matrix]
+        turned = op.subscripts[matrix][0] == op.subscripts[-1]
+        if padded(max(self.program.ops[weight].shape)) <= WHOLE:
+            whole = self.of_row(weight)
+            own.append(f'r{position} = tl.dot({self.of_row(row)}, {f"tl.trans({whole})" if turned else whole}, input_precision="tf32x3")')
+            self._keep(position, op)
+            return
+        for window in self.of(position):
+            name, total = f"r{position}{window}", ""
+            for part in self.of(row):
+                block = f"b{position}{window}{part}"
+                pointer, windows = self.argument("value", weight), (window, part) if turned else (part, window)
+                own.append(f"{block} = {self._block_of(pointer, self.program.ops[weight], *windows)}")
+                operand = f"tl.trans({block})" if turned else block
+                own.append(f'{name} = tl.dot({self.of_row(row, part)}, {operand}{total}, input_precision="tf32x3")')
+                total = f", {name}"
+            self._keep(position, op, [window])
 
-    def _outer(self, position: int, op: Op, operands: list[str]) -> None:
+    def _outer(self, position: int, op: Op, operands: Sequence[str], own: list[str]) -> None:
         """A weight gradient: summed over the tile's rows in registers, then added to the relation's matrix."""
         left, right = operands if op.subscripts[-1] == "".join(op.subscripts[:-1]) else reversed(operands)
-        down, across = op.shape
-        self.head.append(f"r{position} = tl.zeros(({padded(down)}, {padded(across)}), tl.float32)")
+        (down, rows), (across, columns) = ((self.width(n, w), self.columns(n, w)) for n, w in zip(op.shape, self._sides(op), strict=True))
+        self.head.append(f"r{position} = tl.zeros(({down}, {across}), tl.float32)")
         mask = "ok" if any(i in self.kernel.partial for i in op.inputs) else "once"
-        own = self.after if late(self.program, self.kernel, position) else self.before
         own.append(f'r{position} += tl.dot(tl.trans(tl.where({mask}[:, None], {left}, 0.0)), {right}, input_precision="tf32x3")')
-        rows, columns = self.columns(down), self.columns(across)
-        offset = ("relation" if op.domain is Domain.ETYPE else "0") + f" * {op.width} + {rows}[:, None] * {across} + {columns}[None, :]"
-        wanted = f"tl.where(tile_first < tile_last, {down}, 0)"  # a mask of a scalar's would be no Boolean to Triton 3.9's interpreter
-        inside = f"({rows}[:, None] < {wanted}) & ({columns}[None, :] < {across})"
+        offset = ("relation" if op.domain is Domain.ETYPE else "0") + f" * {op.width} + {rows}[:, None] * {op.shape[1]} + {columns}[None, :]"
+        wanted = f"tl.where(tile_first < tile_last, {op.shape[0]}, 0)"  # a mask of a scalar's would be no Boolean to Triton 3.9's interpreter
+        inside = f"({rows}[:, None] < {wanted}) & ({columns}[None, :] < {op.shape[1]})"
         self.tail.append(f'tl.atomic_add({self.argument("out", position)} + {offset}, r{position}, mask={inside}, sem="relaxed")')
+
+    def _sides(self, op: Op) -> list[str]:
+        """Return the windows of the rows and of the columns of a weight gradient."""
+        return [side if padded(size) > WHOLE else "" for side, size in zip(SIDES, op.shape, strict=True)]
+
+    def _outer_blocks(self) -> None:
+        """A kernel of a wide weight gradient alone: each program has one block, and the operands' rows are read in its columns only."""
+        position = self.kernel.ops[-1]
+        op = self.program.ops[position]
+        across = -(-op.shape[1] // BLOCK) if padded(op.shape[1]) > WHOLE else 1
+        self.head += [f"block = tl.program_id(0) % {self.blocks}", f"block_down, block_across = block // {across}, block % {across}"]
+        order = (0, 1) if op.subscripts[-1] == "".join(op.subscripts[:-1]) else (1, 0)
+        texts = ["", ""]
+        for which, side in zip(order, SIDES, strict=True):
+            self.side = side
+            texts[which] = self._side_of(op.inputs[which], side)
+        self._outer(position, op, texts, self.before)
+
+    def _side_of(self, value: int, side: str) -> str:
+        """Write what an operand of a weight gradient is computed from in the columns of a side; return its name."""
+        op = self.program.ops[value]
+        if value in self.kernel.ops:
+            for i in op.inputs:
+                self._side_of(i, side)
+            (window,) = self.of(value)
+            if f"r{value}{window}" not in self.known:
+                self.known.add(f"r{value}{window}")
+                self._of_rows(value, op)
+        return self.of_row(value, side)
 
     # --- results -------------------------------------------------------------------------------------------------------
 
-    def _keep(self, position: int, op: Op) -> None:
-        """Write a result where it goes."""
-        if position not in self.kernel.stored:
-            return
-        pointer = self.argument("out", position)
+    def _keep(self, position: int, op: Op, windows: Sequence[str] | None = None) -> None:
+        """Write a result, or some windows of it, where it goes."""
+        for window in (self.of(position) if windows is None else windows) if position in self.kernel.stored else ():
+            self._kept(position, op, window)
+
+    def _kept(self, position: int, op: Op, window: str) -> None:
+        pointer, name = self.argument("out", position), f"r{position}{window}"
         mask = "ok" if position in self.kernel.partial else "once"
         if op.domain in {Domain.ETYPE, Domain.ONE} and op.sums:
-            self._onto_relation(position, op, pointer, mask)
+            self._onto_relation(op, pointer, mask, name, window)
             return
         index = self.row_of(op.domain)
-        where, inside = self.place(index, op.shape[0], mask) if op.shape else (index, mask)
+        where, inside = self.place(index, op.shape[0], mask, window) if op.shape else (index, mask)
         if op.kind == "segmax":
-            self.after.append(f'tl.atomic_max({pointer} + {where}, r{position}, mask={inside}, sem="relaxed")')
+            self.after.append(f'tl.atomic_max({pointer} + {where}, {name}, mask={inside}, sem="relaxed")')
         elif added(op, position, self.kernel):
-            self.after.append(f'tl.atomic_add({pointer} + {where}, r{position}, mask={inside}, sem="relaxed")')
+            self.after.append(f'tl.atomic_add({pointer} + {where}, {name}, mask={inside}, sem="relaxed")')
         else:
-            self.after.append(f"tl.store({pointer} + {where}, r{position}, mask={inside})")
+            self.after.append(f"tl.store({pointer} + {where}, {name}, mask={inside})")
 
-    def _onto_relation(self, position: int, op: Op, pointer: str, mask: str) -> None:
+    def _onto_relation(self, op: Op, pointer: str, mask: str, name: str, window: str) -> None:
         relation = "relation" if op.domain is Domain.ETYPE else "0"
         if op.shape:
-            columns = self.columns(op.shape[0])
-            total, where = f"tl.sum(tl.where({mask}[:, None], r{position}, 0.0), 0)", f"{relation} * {op.shape[0]} + {columns}"
+            columns = self.columns(op.shape[0], window)
+            total, where = f"tl.sum(tl.where({mask}[:, None], {name}, 0.0), 0)", f"{relation} * {op.shape[0]} + {columns}"
             self.after.append(f'tl.atomic_add({pointer} + {where}, {total}, mask={columns} < {op.shape[0]}, sem="relaxed")')
         else:
-            self.after.append(f'tl.atomic_add({pointer} + {relation}, tl.sum(tl.where({mask}, r{position}, 0.0), 0), sem="relaxed")')
+            self.after.append(f'tl.atomic_add({pointer} + {relation}, tl.sum(tl.where({mask}, {name}, 0.0), 0), sem="relaxed")')
 
+
+SIDES = ("_down", "_across")
+"""Windows of a wide weight gradient's rows and columns."""
 
 TABLE = ("chunk_row", "chunk_begin", "chunk_end", "chunk_first", "tile_relation", "tile_begin", "tile_end")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,10 +97,13 @@ def controls(bench: Bench) -> Iterator[Kind]:
     yield bench.kind("random filter per image", "control", bench.sets.random)
 
 
+SPECTRUM, PAIRS = "spectrum estimate, no key", "one pair a class, no key"
+
+
 def keyless(bench: Bench) -> Iterator[Kind]:
     """Yield the attacks that estimate the filters."""
-    yield bench.kind("spectrum estimate, no key", "protected", lambda _: bench.sets.blind)
-    yield bench.kind("one pair a class, no key", "protected", lambda _: bench.sets.from_pairs(bench.recipe.device))
+    yield bench.kind(SPECTRUM, "protected", lambda _: bench.sets.blind)
+    yield bench.kind(PAIRS, "protected", lambda _: bench.sets.from_pairs(bench.recipe.device))
 
 
 def countermeasures(bench: Bench, names: tuple[str, ...]) -> Iterator[Kind]:
@@ -179,6 +183,21 @@ def adaptive(bench: Bench) -> Iterator[Kind]:
         yield bench.kind(f"DAT {side}x{side}", "protected", recipe=replace(bench.recipe, adversarial=float(side), norm="filter"))
 
 
+TRICKS: Mapping[str, Mapping[str, Any]] = {
+    "label smoothing 0.5": {"smoothing": 0.5},
+    "mixup": {"mixing": "mixup"},
+    "cutmix": {"mixing": "cutmix"},
+    "orthogonal filters": {"orthogonal": 1e-3},
+}
+"""Changes of the recipe. The weight of the penalty on filters is ours: the text we have names none."""
+
+
+def tricks(bench: Bench) -> Iterator[Kind]:
+    """Yield what the authors tried against a shortcut by regularising, on protected images."""
+    for name, change in TRICKS.items():
+        yield bench.kind(name, "protected", recipe=replace(bench.recipe, **change))
+
+
 def self_supervised(bench: Bench) -> Iterator[Kind]:
     """Yield self-supervised training, then a linear probe with the labels."""
     for on in ("protected", "clean"):
@@ -196,8 +215,17 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "fractions": Experiment("20 to 80 % of the images protected", "arXiv 2303.04278", fractions),
     "fine-tuning": Experiment("a pre-trained net, whole or with a new last layer", "arXiv 2303.04278", fine_tuning),
     "dat": Experiment("adversarial filters of 3, 5 and 7 pixels", "arXiv 2303.04278 (DAT)", adaptive),
+    "tricks": Experiment(f"{', '.join(TRICKS)}", "arXiv 2303.04278", tricks),
     "self-supervised": Experiment("contrastive training without labels, then a linear probe", "after arXiv 2002.05709 (SimCLR)", self_supervised),
 }
+
+
+ABOUT: Mapping[str, str] = {
+    **{name: measure.about for name, measure in COUNTERMEASURES.items()},
+    SPECTRUM: "filters estimated from average spectra of similar clean images, and divided out",
+    PAIRS: "filters solved from one clean image of each class, and divided out",
+}
+"""What a row of a report is, for those whose name does not say it."""
 
 
 def kinds(bench: Bench, names: tuple[str, ...], attacks: tuple[str, ...] = ()) -> Iterator[Kind]:

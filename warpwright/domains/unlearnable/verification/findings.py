@@ -134,6 +134,16 @@ class Findings:
         control, protected = self.mean("universal filter", "control"), self.mean("plain", "protected")
         return None if control is None or protected is None else control - protected
 
+    @property
+    def stopped(self) -> tuple[int, float] | None:
+        """Return the best epoch of plain training on protected images and its accuracy, if it is beyond the last one's by what counts."""
+        row = self.row("plain", "protected")
+        if row is None or not row.curve:
+            return None
+        best = int(np.argmax([accuracy for _, accuracy in row.curve]))
+        accuracy = row.curve[best][1]
+        return (best + 1, accuracy) if accuracy > row.curve[-1][1] + _WORTH else None
+
     def notes(self) -> list[str]:
         """Return the sentences that qualify the figures."""
         clean, random = self.mean("plain", "clean"), self.mean("random filter per image", "control")
@@ -144,6 +154,10 @@ class Findings:
         if clean is not None and random is not None:
             kind = "no protection" if random > clean / 2 else "a domain shift that hurts by itself: the class-wise effect is not proven on this set"
             sentences.append(f"A random filter for each image, labels unknown, leaves {random:.1f} %: {kind}.")
+        stopped = self.stopped
+        if stopped is not None:
+            when = f"Stopped after epoch {stopped[0]}, which a few clean images would tell,"
+            sentences.append(f"{when} plain training on protected data has {stopped[1]:.1f} %.")
         partial = {name: share for name, share in self.fractions.items() if share < 1}
         if partial:
             sentences.append(f"NOT ALL PROTECTED: {len(partial)} classes hold clean images, which restores much of the accuracy.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -14,6 +16,9 @@ from warpwright.domains.unlearnable.verification.training.augmentation import co
 
 Images = NDArray[np.uint8]
 """`[N, C, H, W]`"""
+
+_CHUNK = 256
+"""Images that one thread compresses at a time."""
 
 
 def edge_crop(images: Images, pixels: int = 1) -> Images:
@@ -28,12 +33,17 @@ def jpeg(images: Images, quality: int = 10) -> Images:
     """Return the images after JPEG compression (Liu et al. 2023 use quality 10)."""
     image_module = pillow()
     out = np.empty_like(images)
-    for i, image in enumerate(images):
-        file = io.BytesIO()
-        picture = image.transpose(1, 2, 0) if image.shape[0] == 3 else image[0]
-        image_module.fromarray(np.ascontiguousarray(picture)).save(file, "JPEG", quality=quality)
-        decoded = np.asarray(image_module.open(file))
-        out[i] = decoded.transpose(2, 0, 1) if image.shape[0] == 3 else decoded[None]
+
+    def compress(start: int) -> None:
+        for i, image in enumerate(images[start : start + _CHUNK], start):
+            file = io.BytesIO()
+            picture = image.transpose(1, 2, 0) if image.shape[0] == 3 else image[0]
+            image_module.fromarray(np.ascontiguousarray(picture)).save(file, "JPEG", quality=quality)
+            decoded = np.asarray(image_module.open(file))
+            out[i] = decoded.transpose(2, 0, 1) if image.shape[0] == 3 else decoded[None]
+
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # Pillow's codecs work without the interpreter's lock
+        list(pool.map(compress, range(0, len(images), _CHUNK)))
     return out
 
 

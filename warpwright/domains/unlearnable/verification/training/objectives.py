@@ -14,6 +14,7 @@ from warpwright.domains.unlearnable.verification import nets
 from warpwright.domains.unlearnable.verification.training.adversaries import attack
 from warpwright.domains.unlearnable.verification.training.augmentation import crop_and_flip
 from warpwright.domains.unlearnable.verification.training.recipe import Plan, Recipe, Split
+from warpwright.domains.unlearnable.verification.training.regularisers import alikeness, mix
 from warpwright.domains.unlearnable.verification.training.views import view
 
 Call = Callable[[torch.Tensor], torch.Tensor]
@@ -66,8 +67,20 @@ class Classes:
         batch = self._batch(x, generator)
         if self.recipe.adversarial:
             batch = attack(call, batch, y, self.plan.classes, self.recipe)
+        return self._mixed_loss(call, batch, y, generator)
+
+    def _mixed_loss(self, call: Call, batch: torch.Tensor, y: torch.Tensor, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+        recipe, smoothing = self.recipe, self.recipe.smoothing
+        share = None
+        if recipe.mixing != "none":
+            batch, share = mix(recipe.mixing, batch, generator)
         answer = scores(call, batch)
-        return F.cross_entropy(answer, y), (answer.argmax(1) == y).sum()
+        loss = F.cross_entropy(answer, y, label_smoothing=smoothing)
+        if share is not None:
+            loss = share * loss + (1 - share) * F.cross_entropy(answer, y.roll(1), label_smoothing=smoothing)
+        if recipe.orthogonal:
+            loss = loss + recipe.orthogonal * alikeness(self.net)
+        return loss, (answer.argmax(1) == y).sum()
 
     def _batch(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Return the images as the network sees them, in [0, 1]."""

@@ -25,6 +25,7 @@ Schedule = Literal["one-cycle", "steps"]
 Precision = Literal["auto", "float32", "bfloat16"]
 Stepping = Literal["auto", "eager", "graph", "compiled"]
 Objective = Literal["classes", "contrast"]
+Mixing = Literal["none", "mixup", "cutmix"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,12 @@ class Recipe:
     """Of the adversary, for one of the network."""
     objective: Objective = "classes"
     """`contrast`: self-supervised (SimCLR-like), then a linear probe."""
+    smoothing: float = 0.0
+    """Share of a label that is spread over all classes."""
+    mixing: Mixing = "none"
+    """Of each image with another one of its batch, and of their labels, in shares drawn uniformly for each batch."""
+    orthogonal: float = 0.0
+    """Weight of the squared distance of each convolution's filters from orthonormal ones."""
     frozen: bool = False
     """Train the last layer alone."""
     device: str = "cpu"

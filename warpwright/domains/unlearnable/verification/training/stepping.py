@@ -8,7 +8,7 @@ trainings, each on its own stream, fill the gaps of one another: the tail of one
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -37,12 +37,15 @@ def stepper(training: Training) -> tuple[Run, str]:
     if asked == "eager" or not on_gpu:
         return _eager(training), "eager" if asked != "compiled" else "compiled"
     torch.backends.cudnn.benchmark = True
+    before = training.state()
     try:
-        return _recorded(training), "graph" if asked != "compiled" else "compiled graph"
+        return _recorded(training, before), "graph" if asked != "compiled" else "compiled graph"
     except RuntimeError as error:
         if asked == "graph":
             raise
         torch.cuda.synchronize(training.device)
+        training.generator = torch.Generator(training.device)  # the first one may still count as being recorded
+        training.restore(before)
         return _eager(training), f"eager: recording failed: {str(error).splitlines()[0][:200]}"
 
 
@@ -54,9 +57,8 @@ def _eager(training: Training) -> Run:
     return run
 
 
-def _recorded(training: Training) -> Run:
-    """Record one step. The steps of the warm-up are taken back: the training begins where it stood."""
-    before = training.state()
+def _recorded(training: Training, before: dict[str, Any]) -> Run:
+    """Record one step. The steps of the warm-up are taken back: the training begins where it stood `before`."""
     torch.cuda.synchronize(training.device)
     with training.on_device():
         for _ in range(min(_WARM_UP, training.per_epoch)):

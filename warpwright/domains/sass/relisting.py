@@ -1,0 +1,172 @@
+"""New orders of whole blocks: instructions are listed by where they should stand, dependences permitting, and the control words settled behind them.
+
+    relist     every instruction is drawn towards the order of its critical path (list scheduling), by as much as is asked, with random ties
+    lift       one instruction is moved with everything that it depends on (up), or that depends on it (down)
+    settle     waits and stalls are added to a block where the model of hazards misses some; stalls are first cut to one cycle where that is asked
+
+One pass over the block settles what an exchange by exchange repair would check hundreds of times.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+
+from warpwright.domains.sass import control, hazards, isa
+from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass.edits import block_of, repaired, without_stale_reuse
+from warpwright.domains.sass.hazards import Violation
+from warpwright.domains.sass.instruction import Instruction
+from warpwright.domains.sass.kernel import Schedule
+
+LATENCIES: Mapping[str, float] = {"LDG": 200.0, "LDS": 28.0, "LDSM": 32.0, "SHFL": 26.0, "MUFU": 20.0, "LDC": 30.0, "HMMA": 24.0, "S2R": 24.0}
+"""Cycles until a result is there (published measurements on an H100, rounded), for priorities alone: a wrong one makes a slow schedule."""
+
+OTHER_LATENCY, FIXED_LATENCY = 20.0, 5.0
+ROUNDS = 6
+"""Times that one instruction is examined, each time with more waits or later."""
+
+
+def relist(checker: Checker, schedule: Schedule, number: int, push: float, jitter: float, seed: int, least: bool) -> Schedule | None:
+    """List a block anew; `push`: places an instruction moves up for each cycle of its critical path beyond what its place says."""
+    block = schedule.kernel.blocks[number]
+    order, rng = schedule.order[block.start : block.stop], Random(seed)
+    height = _heights(checker, schedule, number)
+    tallest = max(height.values(), default=0.0)
+    wanted = {index: place + push * (tallest - height[index]) + rng.gauss(0.0, jitter) for place, index in enumerate(order)}
+    return _settled(checker, schedule, number, wanted, least)
+
+
+def lift(checker: Checker, schedule: Schedule, place: int, distance: int) -> Schedule | None:
+    """Move an instruction by `distance` places with its dependence chain."""
+    number, block = schedule.kernel.block_of[place], block_of(schedule, place)
+    order, before = schedule.order[block.start : block.stop], checker.before(number)
+    chain, target = {schedule.order[place]}, place - block.start + distance
+    for index in reversed(order) if distance < 0 else order:
+        if (distance < 0 and any(index in before[other] for other in chain)) or (distance > 0 and before[index] & chain):
+            chain.add(index)
+    sign = -1 if distance < 0 else 1
+    wanted = {index: float(at) for at, index in enumerate(order)}
+    for index in chain:
+        at = wanted[index]
+        wanted[index] = min(at, target - 0.5) if sign < 0 else max(at, target + 0.5)
+    return _settled(checker, schedule, number, wanted, False)
+
+
+def _settled(checker: Checker, schedule: Schedule, number: int, wanted: Mapping[int, float], least: bool) -> Schedule | None:
+    block = schedule.kernel.blocks[number]
+    old = schedule.order[block.start : block.stop]
+    new = _listed(old, checker.before(number), wanted)
+    if new == list(old) and not least:
+        return None
+    word_of = dict(zip(schedule.order[block.start : block.stop], schedule.words[block.start : block.stop], strict=True))
+    order, words = list(schedule.order), list(schedule.words)
+    order[block.start : block.stop] = new
+    words[block.start : block.stop] = [word_of[index] for index in new]
+    moved = replace(schedule, order=tuple(order), words=tuple(words))
+    return settle(checker, without_stale_reuse(moved, block.start, block.stop - 1), number, least)
+
+
+def _listed(order: tuple[int, ...], before: Mapping[int, frozenset[int]], wanted: Mapping[int, float]) -> list[int]:
+    """Return an order that keeps dependences, nearest to what is wanted: the first of what is ready."""
+    left = {index: len(before[index]) for index in order}
+    after: dict[int, list[int]] = {index: [] for index in order}
+    for index in order:
+        for earlier in before[index]:
+            after[earlier].append(index)
+    place = {index: at for at, index in enumerate(order)}
+    ready = [(wanted[index], place[index], index) for index in order if not left[index]]
+    heapq.heapify(ready)
+    listed = []
+    while ready:
+        index = heapq.heappop(ready)[2]
+        listed.append(index)
+        for later in after[index]:
+            left[later] -= 1
+            if not left[later]:
+                heapq.heappush(ready, (wanted[later], place[later], later))
+    return listed
+
+
+def _heights(checker: Checker, schedule: Schedule, number: int) -> dict[int, float]:
+    """Return the length of the longest chain from each instruction of a block to its end, in cycles."""
+    instructions, block = schedule.kernel.instructions, schedule.kernel.blocks[number]
+    before, height = checker.before(number), dict.fromkeys(block, 0.0)
+    for index in reversed(schedule.order[block.start : block.stop]):
+        for earlier in before[index]:
+            first, second = instructions[earlier], instructions[index]
+            waited = _latency(first) if first.defs & second.uses else 1.0
+            height[earlier] = max(height[earlier], waited + height[index])
+    return height
+
+
+def _latency(instruction: Instruction) -> float:
+    if instruction.kind == "fixed":
+        return LATENCIES.get(instruction.base, FIXED_LATENCY)
+    return LATENCIES.get(instruction.base, OTHER_LATENCY)
+
+
+def settle(checker: Checker, schedule: Schedule, number: int, least: bool = False) -> Schedule | None:
+    """Return `schedule` with the waits and stalls that a block lacks; None where that does not make it legal, or changes nothing."""
+    block, instructions = schedule.kernel.blocks[number], schedule.kernel.instructions
+    state, words = checker.entry(schedule, number), list(schedule.words)
+    found: list[Violation] = []
+    earlier: set[int] = set()
+    watch = checker.watch(found, earlier)
+    for place in block:
+        instruction = instructions[schedule.order[place]]
+        if least and place + 1 < block.stop:
+            words[place] = _shortest(instruction, words[place])
+        if not _examined(state, instruction, words, place, block.start, watch, found):
+            return None
+        hazards.issue(state, instruction, words[place])
+        earlier.add(instruction.index)
+    settled = replace(schedule, words=tuple(words))
+    if settled.words == schedule.words and least:
+        return None
+    return checker.accept(settled, number) or repaired(checker, settled, number)
+
+
+def _shortest(instruction: Instruction, word: int) -> int:
+    """Return the word with a stall of one cycle, unless it is a fence's: those order more than registers."""
+    if instruction.kind == "fence" or instruction.base in isa.ENDS:
+        return word
+    return control.with_stall(word, 1)
+
+
+def _examined(
+    state: hazards.State, instruction: Instruction, words: list[int], place: int, start: int, watch: hazards.Watch, found: list[Violation]
+) -> bool:
+    """Add waits to a word and cycles before it until the model finds nothing; return whether that is so."""
+    for _ in range(ROUNDS):
+        found.clear()
+        hazards.examine(state, instruction, words[place], watch)
+        if not found:
+            return True
+        missing = max((violation.needed - violation.cycles for violation in found if violation.rule == "DISTANCE"), default=0)
+        for violation in found:
+            if violation.rule == "DISTANCE":
+                continue
+            if not violation.cover:
+                return False
+            words[place] = control.with_wait(words[place], (violation.cover & -violation.cover).bit_length() - 1)
+        if missing:
+            if not _lengthened(words, place, start, missing):
+                return False
+            state.now += missing
+    return False
+
+
+def _lengthened(words: list[int], place: int, start: int, cycles: int) -> bool:
+    """Lengthen the stalls before a place; return whether there was room."""
+    for before in range(place - 1, start - 1, -1):
+        stall = control.stall(words[before])
+        more = min(cycles, control.MOST_STALL - stall)
+        if more:
+            words[before] = control.with_stall(words[before], stall + more)
+            cycles -= more
+        if not cycles:
+            return True
+    return False
