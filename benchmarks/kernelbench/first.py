@@ -21,6 +21,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -137,11 +138,11 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
     with lock:
         began = time.monotonic()
         errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
-        times = {} if options.dry else timed({name: (lambda p=program: p(*inputs)) for name, program in programs.items()})
+        times = {} if options.dry else timed({name: partial(program, *inputs) for name, program in programs.items()})
         held = time.monotonic() - began
     old = published.get(task.name, {})
     for name in (name for name in programs if name not in ("eager", *beside)):
-        row = {"table": "first", "task": task.name, "recipe": name, "errors": errors[name], "device": "cpu"}
+        row: dict[str, Any] = {"table": "first", "task": task.name, "recipe": name, "errors": errors[name], "device": "cpu"}
         if times:
             row["device"] = torch.cuda.get_device_name()
             best = min(times[kind] for kind in ("eager", *beside))
