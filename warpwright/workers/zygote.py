@@ -21,12 +21,13 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 import time
 from typing import Any, NoReturn
 
 from warpwright.workers import bubblewrap, fork_server, isolation, leftovers, vector_math
 from warpwright.workers.inside import integrity
-from warpwright.workers.procfs import descendants, resident_bytes, threads_of
+from warpwright.workers.procfs import descendants, resident_bytes
 
 MAINS = {
     "judge": "warpwright.verifier.judge.judge_worker",
@@ -74,17 +75,19 @@ def main() -> None:
 
 
 def _preload(names: str) -> None:
-    """Import the modules of a task's program, which each of its workers would take seconds for. Where that starts a thread or CUDA, which do not
-    survive a fork, this process begins anew without them."""
+    """Import the modules of a task's program, which each of its workers would take seconds for.
+
+    Where that starts a thread of Python's or CUDA, which do not survive a fork, this process begins anew without them. (The threads of numerical
+    libraries, which wait for work, do no harm: OpenBLAS makes its own anew.)
+    """
     import torch
 
     if not names:
         return
-    before = len(threads_of(os.getpid()))
     for name in names.split(","):
         with contextlib.suppress(Exception):  # whoever needs it is told why
             importlib.import_module(name)
-    if len(threads_of(os.getpid())) > before or torch.cuda.is_initialized():
+    if threading.active_count() > 1 or torch.cuda.is_initialized():
         os.execv(sys.executable, [sys.executable, "-m", "warpwright.workers.zygote", *sys.argv[1:]])
 
 
