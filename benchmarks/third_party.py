@@ -2,35 +2,42 @@
 
     python -m benchmarks.third_party [NAME ...] [--out FILE]
     python -m benchmarks.third_party [NAME ...] --budget 60s [--device cpu] [--limit N] [--out FILE]   24 times the budget: 24 minutes, 12 with 30s
+    python -m benchmarks.third_party --budget 30s --device cuda --jobs 4 --minutes 4 --out FILE        several at once, on a GPU
 
 Small configurations, random weights. Each model goes through the front door as `optimize` does it: saved as a task, captured, rewritten by every
 rewrite that folds or drops work, loaded again from its text. Its error against float64 may be twice the original's. With a budget each is given
 to `warpwright.optimize` with calibrated weights, in a process of its own, and a row has the verdict, the times and the reason. A row says what did
 not work and why. Packages that are missing give rows that say so. With `--out FOLDER/rows.jsonl` the rows are there after each model, and a
-README.md at the end, whose table `python -m benchmarks.tables` writes.
+README.md at the end, whose table `python -m benchmarks.tables` writes; with `--trace`, FOLDER/logs/MODEL.txt says where the time of each went.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import inspect
 import json
 import logging
 import os
+import queue
 import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from benchmarks.timing import phases
 from warpwright.base import Budget
 from warpwright.domains import graph
 from warpwright.domains.graph import results
@@ -224,10 +231,53 @@ def attempt(name: str, folder: Path) -> dict[str, Any]:
 # --- under a budget --------------------------------------------------------------------------------------------------------------------
 
 
-def timed(name: str, budget: str, device: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Conditions:
+    """How every model is optimised."""
+
+    budget: str
+    device: str = "cpu"
+    baselines: str = ""
+    """Their names with commas between; empty: all that the device has."""
+    jobs: int = 1
+    """Models at once: one alone is timed at a time."""
+    seconds: float = float("inf")
+    """Of wall time for all; no model is begun that would not be done by then."""
+    logs: str = ""
+    """A folder for what each printed, and where its time went."""
+    together: bool = False
+    """One process takes several models, one after another, as a session does: packages and the server that forks its workers are loaded before."""
+
+    @property
+    def each(self) -> float:
+        """Seconds of one model, its packages' imports with it."""
+        return (Budget.parse(self.budget).seconds or 60.0) + (SOON_SECONDS if self.together else IMPORT_SECONDS)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Those of the command for one model."""
+        chosen = ["--budget", self.budget, "--device", self.device]
+        chosen += ["--baselines", self.baselines] if self.baselines else []
+        return [*chosen, *(["--trace"] if self.logs else []), *(["--together"] if self.together else [])]
+
+
+IMPORT_SECONDS, SOON_SECONDS = 15.0, 2.0
+
+
+def timed(name: str, conditions: Conditions) -> dict[str, Any]:
     """Return the row of a model that `warpwright.optimize` was given: in this process."""
+    if not conditions.logs:
+        return _timed(name, conditions)
+    with phases.traced() as events:
+        row = _timed(name, conditions)
+    print(phases.text(events), file=sys.stderr, flush=True)
+    return row
+
+
+def _timed(name: str, conditions: Conditions) -> dict[str, Any]:
     import warpwright
 
+    budget, chosen = conditions.budget, tuple(filter(None, conditions.baselines.split(",")))
     row: dict[str, Any] = {"table": "third_party", "model": name, "verdict": "", "speedup": "", "interval": "", "over_eager": "", "seconds": 0.0}
     try:
         torch.manual_seed(0)
@@ -237,8 +287,11 @@ def timed(name: str, budget: str, device: str) -> dict[str, Any]:
     arguments: dict[str, Any] = {"kwargs": inputs} if isinstance(inputs, Mapping) else {"args": inputs}
     begun = time.perf_counter()
     try:
-        result = warpwright.optimize(model, **arguments, budget=budget, target=device, calibrate=True, progress=False, again=True)
-    except (WarpwrightError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        result = warpwright.optimize(
+            model, **arguments, budget=budget, target=conditions.device, calibrate=True, progress=False, again=True, baselines=chosen,
+        )  # fmt: skip
+    except Exception as error:  # of whatever kind: the others go on
+        traceback.print_exc()
         return row | {"verdict": "ERROR", "seconds": round(time.perf_counter() - begun, 1), "reason": f"{type(error).__name__}: {str(error)[:300]}"}
     seconds, line = round(time.perf_counter() - begun, 1), result.line
     measured = line["baselines"] and {baseline: time and round(time, 4) for baseline, time in line["baselines"].items()}
@@ -247,35 +300,130 @@ def timed(name: str, budget: str, device: str) -> dict[str, Any]:
     row |= {"kept": allowed is None or seconds <= GRACE * allowed}
     row |= {"verdict": result.verdict, "speedup": f"{result.speedup:.2f}", "interval": low_high, "seconds": seconds}
     over = f"{result.speedup_over_eager:.2f}" if result.speedup_over_eager else ""
+    row |= {"regimes": line["regimes"], "candidates": line.get("candidates", {}), "status": line["status"]}
     row |= {"over_eager": over, "ours_ms": line["ours_ms"], "baselines_ms": measured}
     said = "; ".join([*filter(None, [result.reason]), *(f"no time for {what}" for what in result.left_out)])
     return row | {"recipe": "; ".join(result.recipe), "reason": said[:400], "error": line["error"], "error_original": line["error_original"]}
 
 
-def each_timed(names: list[str], budget: str, device: str) -> Iterator[dict[str, Any]]:
-    """Yield the row of each model, from a process of its own."""
-    most = 5 * (Budget.parse(budget).seconds or 60.0) + 120.0  # for packages to be imported, and a machine that does other things
+def each_timed(names: list[str], conditions: Conditions) -> Iterator[dict[str, Any]]:
+    """Yield the row of each model as soon as it is known; each job's process takes one model, or one after another."""
+    end = time.monotonic() + conditions.seconds
+    waiting, rows = queue.SimpleQueue[str](), queue.SimpleQueue[dict[str, Any]]()
     for name in names:
-        command = [sys.executable, "-m", "benchmarks.third_party", name, "--budget", budget, "--device", device, "--one"]
-        with tempfile.TemporaryDirectory() as folder:
-            place = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=place, timeout=most)
-            except subprocess.TimeoutExpired:
-                yield {"table": "third_party", "model": name, "verdict": "ERROR", "reason": f"its process did not end within {most:.0f} s"}
-                continue
-            try:
-                yield json.loads(done.stdout.splitlines()[-1])
-            except (ValueError, IndexError):
-                said = (done.stderr.strip().splitlines() or ["nothing was printed"])[-1]
-                reason = f"its process ended with exit code {done.returncode}: {said[:300]}"
-                yield {"table": "third_party", "model": name, "verdict": "ERROR", "reason": reason}
+        waiting.put(name)
+
+    def work() -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                taken = [waiting.get_nowait()]
+                if time.monotonic() + conditions.each > end:
+                    rows.put({"table": "third_party", "model": taken[0], "verdict": "", "reason": "not begun: no time was left"})
+                    continue
+                session = Session(conditions)
+                try:
+                    while session.alive and taken and time.monotonic() + conditions.each <= end:
+                        rows.put(session.row(taken.pop()))
+                        if conditions.together:
+                            taken.append(waiting.get_nowait())
+                finally:
+                    session.close()
+                    for name in taken:
+                        waiting.put(name)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(conditions.jobs)]
+    for thread in threads:
+        thread.start()
+    for _ in names:
+        yield rows.get()
 
 
-def print_timed(names: list[str], budget: str, device: str, out: Path | None) -> None:
+class Session:
+    """A process that is given names of models and answers with their rows, one a line."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        self.conditions = conditions
+        self.alive = True
+        self._folder = tempfile.TemporaryDirectory()
+        self._said = Path(self._folder.name, "stderr.txt")
+        place = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
+        command = [sys.executable, "-m", "benchmarks.third_party", *conditions.arguments, "--serve"]
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, cwd=self._folder.name, env=place
+            )
+
+    def row(self, name: str) -> dict[str, Any]:
+        """Return the row of a model; whatever becomes of the process is one."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        began = self._said.stat().st_size
+        most = 5 * self.conditions.each + 60.0 if self.conditions.device == "cpu" else 2 * self.conditions.each  # on a machine that does other things
+        killed = threading.Event()
+
+        def kill() -> None:
+            killed.set()
+            self._process.kill()
+
+        late = threading.Timer(most, kill)
+        late.start()
+        try:
+            self._process.stdin.write(f"{name}\n")
+            self._process.stdin.flush()
+            lines = iter(self._process.stdout.readline, "")
+            found: dict[str, Any] = next((json.loads(line) for line in lines if line.startswith('{"table"')), {})
+        except BrokenPipeError:
+            found = {}
+        finally:
+            late.cancel()
+        said = self._said.read_bytes()[began:].decode(errors="replace")
+        _log(name, self.conditions, said)
+        if not found:
+            self.alive = False
+            last = (said.strip().splitlines() or ["nothing was printed"])[-1][:300]
+            how = f"did not end within {most:.0f} s" if killed.is_set() else f"ended: {last}"
+            return {"table": "third_party", "model": name, "verdict": "ERROR", "reason": f"its process {how}"}
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+def serve(conditions: Conditions) -> None:
+    """Answer names on standard input with rows: what a session's process does."""
+    if conditions.together:
+        _load_packages()
+    for line in sys.stdin:
+        print(json.dumps(timed(line.strip(), conditions)), flush=True)
+
+
+def _load_packages() -> None:
+    """Import what the models need, and have the server ready from which workers are forked."""
+    from warpwright.workers import fork_server
+
+    names = {"warpwright.tasks.saved_module"}
+    for name in ("bert", "resnet_timm"):
+        with contextlib.suppress(ImportError):
+            names |= saved_module._modules(MODELS[name]()[0])
+    preload = sorted(name for name in names if name.partition(".")[0] in ("transformers", "timm"))
+    began = time.monotonic()
+    fork_server.the_fork_server(preload)
+    print(f"the fork server was ready after {time.monotonic() - began:.1f} s", file=sys.stderr)
+
+
+def _log(name: str, conditions: Conditions, said: str) -> None:
+    if conditions.logs not in ("", "-"):
+        folder = Path(conditions.logs)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.txt").write_text(said)
+
+
+def print_timed(names: list[str], conditions: Conditions, out: Path | None) -> None:
     """Print and write a row a model under a budget."""
     rows = []
-    for row in each_timed(names, budget, device):
+    for row in each_timed(names, conditions):
         rows.append(row)
         shown = [row.get(key, "") for key in ("model", "verdict", "speedup", "interval", "over_eager", "seconds", "reason")]
         print(f"| {' | '.join(map(str, shown))} |", flush=True)
@@ -284,7 +432,7 @@ def print_timed(names: list[str], budget: str, device: str, out: Path | None) ->
             out.write_text("".join(json.dumps(one) + "\n" for one in rows))
     print(f"\n{headline(rows)}")
     if out is not None:
-        (out.parent / "README.md").write_text(page(rows, budget, device))
+        (out.parent / "README.md").write_text(page(rows, conditions.budget, conditions.device))
 
 
 def headline(rows: list[dict[str, Any]]) -> str:
@@ -313,16 +461,27 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[[], *MODELS], default=[])
     parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
     parser.add_argument("--budget", help="time each model under this budget of wall time")
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", "--target", default="cpu")
+    parser.add_argument("--baselines", default="", help="those to be timed beside, with commas between (default: all that the device has)")
+    parser.add_argument("--jobs", type=int, default=1, help="models at once")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no model is begun that would not be done by then")
+    parser.add_argument("--trace", action="store_true", help="write where the time of each model went into logs/ beside the rows")
     parser.add_argument("--limit", type=int, default=len(MODELS), help="no more models than this")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--together", action="store_true", help="a job takes its models in one process, with packages and fork server loaded before")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
-        print(json.dumps(timed(options.names[0], options.budget, options.device)))
+    logs = str(options.out.absolute().parent / "logs") if options.trace and options.out is not None else "-" if options.trace else ""
+    if options.budget:
+        conditions = Conditions(
+            options.budget, options.device, options.baselines, options.jobs, 60 * options.minutes, logs, options.together
+        )
+    if options.serve:
+        serve(conditions)
         return
     if options.budget:
         print("| model | verdict | vs best | interval | vs eager | s | reason |\n| --- | --- | --- | --- | --- | --- | --- |")
-        print_timed((options.names or list(MODELS))[: options.limit], options.budget, options.device, options.out)
+        names = (options.names or list(MODELS))[: options.limit]
+        print_timed(names, conditions, options.out)
         return
     logging.disable(logging.WARNING)
     rows = []

@@ -39,7 +39,7 @@ CASES = (
     Case("inner face 254x254x3 of 256^3", (254, 254), (8 * 256 * 256, 8 * 256), 24, offset=8 * (256 * 256 + 256 + 1)),
     *(vector(128 * MIB, block, step) for block, step in ((8, 16), (64, 128), (512, 1024), (8, 512))),
 )  # fmt: skip
-WAITING = {"stream": 0, "flag": 1, "write": 2}
+WAITING = {"stream": 0, "flag": 1, "write": 2, "default": -1}
 MANY_WORDS = 1 << 20
 """From how many words on a thread moves four (native/device.hpp)."""
 
@@ -137,8 +137,8 @@ class DryGpu:
         path = fake_driver()
         os.environ["WARPWRIGHT_NVRTC"] = path
         self.driver = ctypes.CDLL(path)
-        context = ctypes.c_void_p()
-        self.driver.cuInit(0), self.driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), self.driver.cuCtxSetCurrent(context)
+        self.context = ctypes.c_void_p()
+        self.driver.cuInit(0), self.driver.cuDevicePrimaryCtxRetain(ctypes.byref(self.context), 0), self.driver.cuCtxSetCurrent(self.context)
         self.rng = np.random.default_rng(0)
 
     def put(self, content: Any) -> DryMemory:
@@ -226,12 +226,9 @@ def packing(gpu: Any, case: Case, repeats: int) -> Iterator[dict[str, Any]]:
     layout.unpack_from(end, gpu.pointer(target))
     exact_back = gpu.equal(target, gpu.scattered(case, packed, case.room))
     row: dict[str, Any] = {"table": "pack", "case": case.name, "bytes": case.bytes, "pack_exact": exact, "unpack_exact": exact_back}
-    chosen = library.warpwright_waiting(0)
-    row["chosen"] = list(WAITING)[chosen]
-    for (how, code), (name, many) in itertools.product(WAITING.items(), {"": MANY_WORDS, "_by_four": 1 << 14}.items()):
-        library.warpwright_configure(0, code, 1, many)
-        row[f"{how}{name}_us"] = round(timed(library.warpwright_copy_anywhere, (layout._handle, base, end, 0), repeats), 2)
-    library.warpwright_configure(0, chosen, 1, MANY_WORDS)
+    for how, code in WAITING.items():
+        library.warpwright_configure(0, code, 1, MANY_WORDS)
+        row[f"{how}_us"] = round(timed(library.warpwright_copy_anywhere, (layout._handle, base, end, 0), repeats), 2)
     unpack = Calls(library.warpwright_copy_anywhere, (layout._handle, gpu.pointer(target), end, 1))
     unpack.time(repeats)
     row["unpack_us"] = round(unpack.median_us, 2)
@@ -278,12 +275,10 @@ def grouped(gpu: Any, side: int, width: int, repeats: int) -> Iterator[dict[str,
     row: dict[str, Any] = {"table": "group", "case": name, "bytes": sum(case.bytes for case in cases), "pack_exact": exact}
     lists = tuple(map(ctypes.addressof, (handles, bases, there)))
     kept = library.warpwright_group(26, handles, bases, there, 0)
-    chosen = library.warpwright_waiting(0)
     for how, code in WAITING.items():
         library.warpwright_configure(0, code, 1, MANY_WORDS)
         row[f"{how}_us"] = round(timed(library.warpwright_copy_group, (26, *lists, 0), repeats), 2)
         row[f"planned_{how}_us"] = round(timed(library.warpwright_group_run, (kept, 0, 1), repeats), 2)
-    library.warpwright_configure(0, chosen, 1, MANY_WORDS)
     row["unpack_us"] = round(timed(library.warpwright_group_run, (kept, 1, 1), repeats), 2)
     library.warpwright_group_free(kept)
     where = (ctypes.c_int64 * 7)()

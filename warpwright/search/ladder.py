@@ -47,8 +47,9 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     settled = {rung[:-1] for rung in rungs if moves.space.traits(rung[-1]).settled}
     rungs = [rung for rung in rungs if rung not in settled]
     highest = rungs[0] if rungs else ()
+    lowest = min([*rungs, ()], key=moves.estimate)  # a rewrite whose fold did not come to pass costs more calls than it saves
     rungs = [rung for rung in rungs if not all(moves.space.traits(action).idle for action in rung)]
-    rungs = distinct([*_without_launches(moves, highest), *rungs])
+    rungs = distinct([*_without_launches(moves, lowest), *rungs])
     if not rungs:
         return highest, 1.0 if highest else 0.0
     records = yield from moves.ask(rungs, batch)
@@ -56,28 +57,32 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     return (recipe, speedup) if speedup else (highest, 0.0)
 
 
-LAUNCH_BOUND, WORTH_BUILDING = 0.5, 1e-4
-"""Share of a program's estimated time that a schedule of the whole has to save to be tried before the program itself, and seconds that one has to
-save which takes tens of seconds to build."""
+LOOKED_AT = 2
+"""Of a technique's choices, the first: others differ in tuning, cost as much to look at, and are told apart by timing, later."""
+
+WORTH_A_STEP = 1.15
+"""Of two recipes the shorter one comes first unless the other is estimated so much faster: it is built sooner, and less can be wrong in it."""
+
+LAUNCH_BOUND, WORTH_BUILDING, MOST_AT_FIRST = 0.5, 1e-4, 2
+"""Share of a program's estimated time that a schedule of the whole has to save to be tried before the program itself; seconds that one has to save
+which takes tens of seconds to build; and how many are tried before the rewrites alone: the best, and another in case that fails."""
 
 
 def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
-    """Return `recipe` with the schedules that no baseline has and that take most of an estimate away which is launches: small models gain nothing
-    from rewrites alone, and a short budget ends before rung 5. One that takes tens of seconds to build only where there is no other, and where it
-    saves enough. What is known to go with one goes with it at once, where the estimate agrees."""
-    schedules = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality == "S"]
-    own = [longer for longer in schedules if not moves.space.traits(longer[-1]).baseline(longer[-1])]
+    """Return `recipe` with the schedules that take most of an estimate away which is launches, and with pairs of them that go together: small models
+    gain nothing from rewrites alone, and a short budget ends before rung 5. One that takes tens of seconds to build only where there is no other,
+    and where it saves enough."""
+    schedules: dict[str, list[Recipe]] = {}
+    for longer in moves.additions(recipe):
+        if moves.space.traits(longer[-1]).legality == "S":
+            schedules.setdefault(longer[-1].technique, []).append(longer)
     plain = moves.estimate(recipe)
-    bound = [longer for longer in own if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
-    soon = [longer for longer in bound if not moves.space.traits(longer[-1]).slow_to_build(longer[-1])]
-    return [_with_its_best(moves, longer) for longer in soon] or [longer for longer in bound if moves.estimate(longer) <= plain - WORTH_BUILDING]
-
-
-def _with_its_best(moves: Moves, recipe: Recipe) -> Recipe:
-    """Return the recipe, or with one of the actions that gain together with its last one, if that is estimated to be faster by what can be told."""
-    longer = [(*recipe, more) for more in moves.space.traits(recipe[-1]).best_with]
-    best = min((one for one in longer if moves.legal(one)), key=moves.estimate, default=recipe)
-    return best if 0 < moves.estimate(best) * moves.space.resolution < moves.estimate(recipe) else recipe
+    chosen = [longer for kind in schedules.values() for longer in kind[:LOOKED_AT]]
+    every = distinct([*chosen, *_joined(moves, chosen)])
+    bound = [longer for longer in every if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
+    bound.sort(key=lambda longer: moves.estimate(longer) * WORTH_A_STEP ** len(longer))
+    soon = [longer for longer in bound if not any(moves.space.traits(action).slow_to_build(action) for action in longer)]
+    return soon[:MOST_AT_FIRST] or [longer for longer in bound if moves.estimate(longer) <= plain - WORTH_BUILDING]
 
 
 def _plain(moves: Moves) -> Recipe:
@@ -116,7 +121,12 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
 
 def _pairs(moves: Moves, recipe: Recipe) -> list[Recipe]:
     """Return `recipe` with two schedules more that gain together what neither gains alone."""
-    pairs = [(*longer, more) for longer in moves.additions(recipe) for more in moves.space.traits(longer[-1]).best_with]
+    return _joined(moves, moves.additions(recipe))
+
+
+def _joined(moves: Moves, recipes: list[Recipe]) -> list[Recipe]:
+    """Return each recipe with what goes together with its last action."""
+    pairs = [(*recipe, more) for recipe in recipes for more in moves.space.traits(recipe[-1]).best_with]
     return [pair for pair in pairs if moves.legal(pair)]
 
 

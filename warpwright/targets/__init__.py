@@ -14,6 +14,7 @@ from warpwright.space import Evaluator, Measuring, Target
 from warpwright.targets.baselines import BASELINES, baselines, names_for
 from warpwright.targets.shapes import ShapesEvaluator
 from warpwright.targets.versions import versions
+from warpwright.tasks import saved_module
 from warpwright.tasks.shapes import OPTION as SHAPES
 
 
@@ -25,7 +26,7 @@ class Local:
         """Return a LocalEvaluator; the server that forks its processes is started at once, to load while the task is read."""
         from warpwright.workers.fork_server import start_fork_server
 
-        start_fork_server()  # first: it loads torch, as the next line does, which takes 1.5 s on one core
+        start_fork_server(saved_module.modules_of(task.path))  # first: it loads torch, as the next line does, which takes 1.5 s on one core
         from warpwright.targets.local import LocalEvaluator
 
         return LocalEvaluator(task, device, measuring)

@@ -18,6 +18,8 @@ from warpwright.tasks import sources
 if TYPE_CHECKING:
     import torch
 
+MOST_READ_BYTES = 256 << 20
+
 LOADED = "_FILE = torch.load({place}, weights_only=False)"
 """The line of TEXT that names the file."""
 
@@ -126,6 +128,7 @@ def write(
         raise TaskError(f"{type(module).__name__} cannot be saved: {error}", "define its class in a module of its own") from error
     folders = [folder for folder in sys.path if folder]
     about = {"training": module.training, "exported": program is not module, **({"keywords": names} if names else {})}
+    about["modules"] = sorted(_modules(module) - {"__main__", "__mp_main__"}) if program is module else []
     about["sources"] = sources.digest_of(_modules(module)) if program is module else ""  # an exported graph says itself what it does
     whole = io.BytesIO()  # a file's own name would become part of its bytes, and of the task's identity
     torch.save({"sys_path": folders, "saved": saved.getvalue(), **about}, whole)
@@ -140,6 +143,24 @@ def _alike(inputs: list[Any], other: list[Any]) -> list[Any]:
     if forms[0] != forms[1]:
         raise TaskError(f"expected more examples of the same shapes and types, {forms[0]}, saw {forms[1]}", "declare other shapes with shapes=")
     return other
+
+
+def modules_of(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the modules that the parts of a saved module are defined in, those of torch left out.
+
+    None for another file, for a large one, and where this process has not loaded torch: reading the file would take longer than it saves. No code of
+    the file's runs.
+    """
+    file = Path(path)
+    try:
+        if file.suffix != ".pt" or "torch" not in sys.modules or file.stat().st_size > MOST_READ_BYTES:
+            return []
+        import torch
+
+        found = torch.load(file, weights_only=True).get("modules", [])
+    except (OSError, RuntimeError, AttributeError, pickle.UnpicklingError):  # whoever reads the task says so
+        return []
+    return [str(name) for name in found if name.partition(".")[0] not in ("", "torch", "builtins", "warpwright")]
 
 
 def _modules(module: torch.nn.Module) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -53,13 +54,20 @@ class Stoppable(Protocol):
         ...
 
 
-_held: list[Held] = []
+class _Holding(threading.local):
+    """What this thread holds: another one that waits for a worker does not step aside with it."""
+
+    def __init__(self) -> None:
+        self.devices: list[Held] = []
+
+
+_holding = _Holding()
 living: weakref.WeakSet[Stoppable] = weakref.WeakSet()
 
 
 def held() -> bool:
-    """Does this process hold a device beside others?"""
-    return bool(_held)
+    """Does this thread hold a device beside others?"""
+    return bool(_holding.devices)
 
 
 @contextlib.contextmanager
@@ -69,23 +77,24 @@ def yielding(device: Held) -> Iterator[None]:
     Only while a reply is awaited: what the parent watches after a call (threads that end, CPU time) is never cut in two. A judge on a GPU
     ends its request first, because its kernels in float64 would run on for a while. Time limits stand still meanwhile.
     """
-    _held.append(device)
+    _holding.devices.append(device)
     try:
         yield
     finally:
-        _held.remove(device)
+        _holding.devices.remove(device)
 
 
 def yield_to_timer(asked: Stoppable) -> float:
     """Step aside if somebody wants to time; return the seconds that it took."""
-    if not _held or (asked.role == "judge" and asked.device != "cpu") or not _held[-1].wanted:
+    held = _holding.devices
+    if not held or (asked.role == "judge" and asked.device != "cpu") or not held[-1].wanted:
         return 0.0
     began = time.monotonic()
     workers = [worker for worker in living if worker.alive and not worker.freezer.frozen]
     try:
         for worker in workers:
             worker.signal(signal.SIGSTOP)
-        _held[-1].step_aside()
+        held[-1].step_aside()
     finally:
         for worker in workers:
             worker.signal(signal.SIGCONT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -12,10 +13,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from warpwright.errors import WorkerDied, WorkerError
 from warpwright.llm import secrets
+
+PRELOAD = "WARPWRIGHT_PRELOAD"
+"""Environment variable with the names of modules, for the fork server alone."""
 
 SHARED_MEMORY = Path("/dev/shm")
 SHARED_MEMORY_WANTED = 2 << 30  # containers often have 64 MiB there: then the ordinary temporary folder is used
@@ -27,11 +32,13 @@ LEAVING_SECONDS = 0.5
 class ForkServer:
     """The parent's handle of its fork server; there is one per parent process."""
 
-    def __init__(self) -> None:
+    def __init__(self, preload: Iterable[str] = ()) -> None:
+        """`preload`: modules that it imports beside torch, for all of its workers."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         hidden = secrets()  # a candidate reads its environment
         kept = {name: value for name, value in os.environ.items() if name not in hidden}
         environment = {**kept, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment[PRELOAD] = ",".join(preload)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
         root = SHARED_MEMORY if _free_bytes(SHARED_MEMORY) >= SHARED_MEMORY_WANTED else Path(tempfile.gettempdir())
         self.exchange = tempfile.mkdtemp(prefix="warpwright-", dir=root)
@@ -48,7 +55,8 @@ class ForkServer:
             raise WorkerDied(f"the fork server ended with exit code {self.process.wait()}", "see its message above; is torch installed?")
         self.can_change_user = bool(json.loads(answer)["can_change_user"])
         self.ready = True
-        self.count = 0
+        self.numbers = itertools.count(1)
+        """Of its workers."""
 
     def close(self) -> None:
         """End the process: at once where it has no workers yet, else by its own tidying up. May be called again."""
@@ -77,19 +85,20 @@ def _free_bytes(folder: Path) -> int:
 _starting = threading.Lock()
 
 
-def the_fork_server() -> ForkServer:
+def the_fork_server(preload: Iterable[str] = ()) -> ForkServer:
+    """Return the fork server of this process; one that is started now imports the modules `preload` too."""
     global _server
     with _starting:
         if _server is None or _server.owner != os.getpid() or _server.process.poll() is not None:
-            _server = ForkServer()
+            _server = ForkServer(preload)
         return _server
 
 
-def start_fork_server() -> None:
+def start_fork_server(preload: Iterable[str] = ()) -> None:
     """Start the fork server beside whatever comes next (it takes as long as `import torch`), so that the first worker does not wait for it."""
 
     def start() -> None:
         with contextlib.suppress(WorkerError):  # the first worker says so
-            the_fork_server()
+            the_fork_server(preload)
 
     threading.Thread(target=start, daemon=True).start()

@@ -15,6 +15,7 @@ import shutil
 import signal
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from importlib import metadata
@@ -59,12 +60,14 @@ class Worker(Process):
         self.until = math.inf
         """No answer is awaited after this (`time.monotonic()`), however long the process was stopped."""
         server = the_fork_server()
-        server.count += 1
-        self.folder, self.exchange = (os.path.join(base, f"{role}-{server.count}") for base in (server.folder, server.exchange))
+        number = next(server.numbers)
+        self.thread = threading.get_ident()
+        """Of who made it."""
+        self.folder, self.exchange = (os.path.join(base, f"{role}-{number}") for base in (server.folder, server.exchange))
         untrusted = role == "candidate"
         limited = untrusted and limits.isolation != "none"
         user = FIRST_USER + int.from_bytes(os.urandom(8)) % USERS if limited and limits.isolation == "auto" and server.can_change_user else None
-        self.scratch = os.path.join(server.exchange, f"read-{server.count}")
+        self.scratch = os.path.join(server.exchange, f"read-{number}")
         """Where the parent puts what it read out of the worker's memory."""
         for folder, mode in ((self.folder, 0o755), (self.exchange, 0o700 if role == "judge" and device == "cpu" else 0o755), (self.scratch, 0o700)):
             os.mkdir(folder, mode)
@@ -146,6 +149,7 @@ class Worker(Process):
         limit = timeout or self.limits.call_seconds
         poll = select.poll()
         poll.register(self._reply, select.POLLIN)
+        self.freezer.look()
         start, away = time.perf_counter_ns(), self.away
         self._send(token)
         self.thaw()

@@ -21,10 +21,11 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 import time
 from typing import Any, NoReturn
 
-from warpwright.workers import bubblewrap, isolation, leftovers, vector_math
+from warpwright.workers import bubblewrap, fork_server, isolation, leftovers, vector_math
 from warpwright.workers.inside import integrity
 from warpwright.workers.procfs import descendants, resident_bytes
 
@@ -33,6 +34,9 @@ MAINS = {
     "candidate": "warpwright.workers.inside.runner",
     "baseline": "warpwright.workers.inside.runner",
 }
+NOTES_FOLDERS = "torch._inductor.codecache"
+"""Imported here, it has every worker write to a folder of this process's user."""
+
 WATCH_SECONDS = 0.5  # memory and process count of the tree; a scan takes 0.1 ms for a worker without children
 KILL_SECONDS = 5.0
 _read_all = False
@@ -48,6 +52,7 @@ def main() -> None:
     torch.set_grad_enabled(True)
     for name in sorted(set(MAINS.values())):
         importlib.import_module(name)
+    _preload(os.environ.pop(fork_server.PRELOAD, ""))
     vector_math.choose_code()
     integrity.prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -70,6 +75,23 @@ def main() -> None:
             _guard(json.loads(message), *descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _preload(names: str) -> None:
+    """Import the modules of a task's program, which each of its workers would take seconds for.
+
+    Where that starts a thread of Python's or CUDA, which do not survive a fork, or loads what notes the folders of this process, it begins anew
+    without them. (The threads of numerical libraries, which wait for work, do no harm: OpenBLAS makes its own anew.)
+    """
+    import torch
+
+    if not names:
+        return
+    for name in names.split(","):
+        with contextlib.suppress(Exception):  # whoever needs it is told why
+            importlib.import_module(name)
+    if threading.active_count() > 1 or torch.cuda.is_initialized() or NOTES_FOLDERS in sys.modules:
+        os.execv(sys.executable, [sys.executable, "-m", "warpwright.workers.zygote", *sys.argv[1:]])
 
 
 def _clear_away(folders: list[str]) -> NoReturn:

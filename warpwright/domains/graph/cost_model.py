@@ -61,12 +61,12 @@ def seconds(ir: GraphIR, target: str) -> float:
     skipped = foldable(ir.graph) if folded else set()
     calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in skipped]
     total = sum(call_seconds(node, rates) for node in calls)
+    launched = [node for node in calls if call_seconds(node, rates) > 0]
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
         total += sum(2 * _size(node) for node in copied) / rates.memory + rates.launch  # in, and out
-        total -= 0.8 * rates.launch * max(len(calls) - 1, 0)  # between the nodes of a graph are gaps of about 1 us
+        total -= 0.8 * rates.launch * max(len(launched) - 1, 0)  # between the nodes of a graph are gaps of about 1 us
     saved = 0.9 if ir.scheduled("plan") else 0.8 if ir.scheduled("ahead_of_time") else 0.0
-    launched = [node for node in calls if call_seconds(node, rates) > 0]
     total -= saved * rates.launch * max(len(launched) - 1, 0)  # calls from C++, and fewer of them
     return total
 

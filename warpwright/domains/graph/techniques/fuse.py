@@ -13,7 +13,7 @@ from warpwright.base import Action
 from warpwright.domains.graph.cpp import losses, two_level
 from warpwright.domains.graph.cpp.batch_norm import expand
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel
-from warpwright.domains.graph.cpp.regions import Maker, regions, replace, weight
+from warpwright.domains.graph.cpp.regions import LEAST_ELEMENTS, Maker, regions, replace, weight
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, edit, sort
@@ -45,17 +45,18 @@ class FuseCpp:
         return _fused(ir, action, Kernel, Kernel)
 
 
-def fuse_cuda(calls: int, tuning: Tuning) -> Action:
+def fuse_cuda(calls: int, tuning: Tuning, elements: int = LEAST_ELEMENTS) -> Action:
     """Return the action of `FuseCuda`."""
-    return Action("fuse_cuda", params=(("calls", calls), ("block", tuning.block), ("vector", tuning.vector), ("unroll", tuning.unroll)))
+    shape = (("calls", calls), ("block", tuning.block), ("vector", tuning.vector), ("unroll", tuning.unroll))
+    return Action("fuse_cuda", params=shape if elements == LEAST_ELEMENTS else (*shape, ("elements", elements)))
 
 
 @dataclass(frozen=True)
 class FuseCuda:
     """y = mul(gelu(add(x, b)), c)  ->  y = kernel(x, b), one CUDA kernel: one pass over memory, a row that fits registers read once.
 
-    `calls` is how many calls a kernel has to replace at least; block, vector and unroll are those of `cuda/plan.py`. Sums are formed in double and
-    in another order.
+    `calls` is how many calls a kernel has to replace at least, `elements` how many its largest tensor has; block, vector and unroll are those of
+    `cuda/plan.py`. Sums are formed in double and in another order.
     """
 
     name: str = "fuse_cuda"
@@ -68,9 +69,22 @@ class FuseCuda:
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all kernels together, for each least number of calls that makes a difference and each tuning."""
         leasts = _leasts(ir, self.name, self.least, CudaKernel)
+        small = self._small(ir)
+        if leasts:
+            yield fuse_cuda(leasts[0], self.tunings[0])
+        if small:
+            yield small
         pairs = [(least, tuning) for tuning in self.tunings for least in leasts if tuning == self.tunings[0] or least == leasts[0]]
-        for least, tuning in pairs:
+        for least, tuning in pairs[1:]:
             yield fuse_cuda(least, tuning)
+
+    def _small(self, ir: GraphIR) -> Action | None:
+        """Return the action that fuses small calls too, where there are any: launched from Python such a kernel costs more than it saves, and in a
+        CUDA graph each call that is saved is a gap less."""
+        if ir.training is not None or not _may_fuse(ir, self.name):
+            return None
+        every, large = (sum(map(weight, _plan(ir, True, elements)[1])) for elements in (0, LEAST_ELEMENTS))
+        return fuse_cuda(self.least[0], self.tunings[0], 0) if every > large else None
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every region that is large enough replaced by a kernel."""
@@ -83,17 +97,21 @@ class FuseCuda:
 
 def _leasts(ir: GraphIR, name: str, least: Sequence[int], kind: Kind) -> list[int]:
     """Return the least numbers of calls that make a difference."""
-    if ir.training is not None and not ir.training.tangents:
-        return []  # autograd does not see into a kernel
-    if ir.unreadable or any(ir.scheduled(other) for other in (name, "compile", "plan", "ahead_of_time", "cuda_graph")):
+    if not _may_fuse(ir, name):
         return []
     counts = [sum(weight(region) >= n for region in _plan(ir, kind is CudaKernel)[1]) for n in least]
     return [n for i, n in enumerate(least) if counts[i] and counts[i] not in counts[:i]]
 
 
+def _may_fuse(ir: GraphIR, name: str) -> bool:
+    if ir.training is not None and not ir.training.tangents:
+        return False  # autograd does not see into a kernel
+    return not ir.unreadable and not any(ir.scheduled(other) for other in (name, "compile", "plan", "ahead_of_time", "cuda_graph"))
+
+
 def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
-    expanded, found = _plan(ir, kind is CudaKernel)
-    least = int(dict(action.params)["calls"])
+    least, elements = (int(dict(action.params).get(name, usual)) for name, usual in (("calls", 1), ("elements", LEAST_ELEMENTS)))
+    expanded, found = _plan(ir, kind is CudaKernel, elements)
     e = edit(expanded)
     twin = {node.name: node for node in e.graph.nodes}
     kernels: dict[str, Fused] = {}
@@ -104,11 +122,11 @@ def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
     return e.finish().with_schedule(action)
 
 
-@functools.lru_cache(maxsize=4)
-def _plan(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
+@functools.lru_cache(maxsize=8)
+def _plan(ir: GraphIR, on_gpu: bool, least: int = LEAST_ELEMENTS) -> tuple[GraphIR, list[list[fx.Node]]]:
     """Return the IR with batch norms, losses and sums of normalised rows written out, and its regions; a search asks for sites often."""
     expanded = two_level.expand(losses.expand(expand(ir)))
-    return expanded, regions(expanded, CudaKernel if on_gpu else Kernel)
+    return expanded, regions(expanded, CudaKernel if on_gpu else Kernel, least)
 
 
 TECHNIQUES = (FuseCpp(),)

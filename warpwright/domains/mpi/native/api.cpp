@@ -233,25 +233,26 @@ WARPWRIGHT_API int warpwright_ready(int device) {
     return gpu::Use(*cuda, device) ? 3 : 2;
 }
 
-// For measurements: how the end of a kernel is learned (0 stream, 1 flag, 2 write), on which stream, 1 being the legacy default one, and from how many
-// words on a thread moves four.
+// For measurements: how the end of a kernel is learned (0 stream, 1 flag, 2 write, -1 what is fastest), on which stream, 1 being the legacy default one,
+// and from how many words on a thread moves four.
 WARPWRIGHT_API int warpwright_configure(int device, int how, void* stream, Bytes many_words) {
     using namespace warpwright::mpi;
     gpu::Driver* cuda = gpu::driver();
     if (!cuda || gpu::avoided()) return 1;
     gpu::Use use(*cuda, device);
     if (!use) return 1;
-    use->waiting = static_cast<gpu::Waiting>(how);
     use->stream = stream;
     use->many_words = many_words;
+    if (how < 0) gpu::choose_waiting(*cuda, *use);
+    else use->waiting = use->waiting_many = static_cast<gpu::Waiting>(how);
     return 0;
 }
 
-// How the end of a kernel is learned on a device (as above); -1 where it is of no use.
+// How the end of a kernel is learned on a device (as above): of one with few blocks, and 10 times that of one with many; -1 where it is of no use.
 WARPWRIGHT_API int warpwright_waiting(int device) {
     using namespace warpwright::mpi;
     gpu::Driver* cuda = gpu::driver();
     if (!cuda || gpu::avoided()) return -1;
     gpu::Use use(*cuda, device);
-    return use ? static_cast<int>(use->waiting) : -1;
+    return use ? static_cast<int>(use->waiting) + 10 * static_cast<int>(use->waiting_many) : -1;
 }

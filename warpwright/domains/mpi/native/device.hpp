@@ -42,7 +42,7 @@ struct Device {
     Opaque nest[5][deepest_nest][2] = {}; // [log2 of the width][depth - 1][1 or 4 words a thread]
     Opaque tree[5] = {}, group = nullptr;
     Opaque stream = reinterpret_cast<Opaque>(1); // CU_STREAM_LEGACY: ordered with what the program launched on its default stream
-    Waiting waiting = Waiting::stream;
+    Waiting waiting = Waiting::stream, waiting_many = Waiting::stream; // where few blocks end, and where many do
     Bytes many_words = Bytes(1) << 20; // from here on a thread moves four words: enough blocks for every multiprocessor remain
     volatile u32* flag = nullptr;
     Pointer arrived = 0;
@@ -107,7 +107,7 @@ private:
 
 inline u32 log2_of(u32 width) { return static_cast<u32>(std::countr_zero(width)); }
 
-constexpr u32 most_announcing = 4096; // blocks: for more the last one's store is no sooner than the stream's own end
+constexpr u32 few_blocks = 256; // from here on the last block's store is later than a stream's operation (measured on an H200)
 
 struct Launch {
     Driver& cuda;
@@ -115,11 +115,13 @@ struct Launch {
     int unpack;
     Opaque stream;
     bool waited = true; // false: the work is left on the stream
+    Waiting way = Waiting::stream;
     DoneArguments done{};
 
     void announce(u32 blocks, bool last) {
         done = {};
-        if (last && waited && device.waiting == Waiting::flag && blocks <= most_announcing) done = {reinterpret_cast<void*>(device.arrived), const_cast<u32*>(device.flag), ++device.ticket, blocks};
+        way = blocks <= few_blocks ? device.waiting : device.waiting_many;
+        if (last && waited && way == Waiting::flag) done = {reinterpret_cast<void*>(device.arrived), const_cast<u32*>(device.flag), ++device.ticket, blocks};
     }
 
     bool start(Opaque kernel, u32 blocks, void** arguments) {
@@ -154,7 +156,7 @@ struct Launch {
     bool finish(bool good) {
         if (!waited) return good;
         if (good && done.flag) return flagged(done.ticket);
-        if (good && device.waiting == Waiting::write) {
+        if (good && way == Waiting::write) {
             const u32 ticket = ++device.ticket;
             if (cuda.write(stream, reinterpret_cast<Pointer>(device.flag), ticket, 0) == 0) return flagged(ticket);
         }
@@ -162,19 +164,19 @@ struct Launch {
     }
 };
 
-// WARPWRIGHT_MPI_WAIT (stream, flag or write), or the way that is fastest here: the least of a few packs of 16 KiB, the ways in turns.
+// WARPWRIGHT_MPI_WAIT (stream, flag or write), or the way that is fastest here: the medians of some packs of 16 KiB, the ways in turns.
 inline void choose_waiting(Driver& cuda, Device& device) {
     if (const char* value = std::getenv("WARPWRIGHT_MPI_WAIT")) {
         for (int way = 0; way < 3; ++way)
-            if (!std::strcmp(value, waiting_names[way])) device.waiting = static_cast<Waiting>(way);
+            if (!std::strcmp(value, waiting_names[way])) device.waiting = device.waiting_many = static_cast<Waiting>(way);
         return;
     }
     constexpr Bytes size = 1 << 14;
-    constexpr int rounds = 12; // the first two are not counted
+    constexpr int rounds = 21;
     Pointer memory = 0;
     if (cuda.allocate(&memory, 3 * size)) return;
     const NodeRef node = strided_node(size / 64, 128, dense_node(64));
-    double least[3] = {1e9, 1e9, 1e9};
+    std::vector<double> taken[3];
     char* base = reinterpret_cast<char*>(memory);
     for (int round = 0; round < rounds; ++round) {
         for (int way = 0; way < 3; ++way) {
@@ -183,11 +185,18 @@ inline void choose_waiting(Driver& cuda, Device& device) {
             Launch launch{cuda, device, 0, device.stream};
             RequestArguments request = request_of(*node, base, base + 2 * size);
             const bool good = launch.finish(launch.nest(request, true));
-            const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-            if (good && round >= 2) least[way] = std::min(least[way], taken.count());
+            const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+            taken[way].push_back(good ? seconds.count() : 1);
         }
     }
-    device.waiting = static_cast<Waiting>(std::min_element(least, least + 3) - least);
+    const auto median = [&](Waiting way) {
+        auto& all = taken[static_cast<int>(way)];
+        std::nth_element(all.begin(), all.begin() + rounds / 2, all.end());
+        return all[rounds / 2];
+    };
+    const double stream = median(Waiting::stream), flag = median(Waiting::flag), write = median(Waiting::write);
+    device.waiting_many = write < stream ? Waiting::write : Waiting::stream;
+    device.waiting = flag < std::min(write, stream) ? Waiting::flag : device.waiting_many;
     cuda.release(memory);
 }
 
@@ -293,7 +302,8 @@ inline bool run(Driver& cuda, Device& device, const std::vector<Piece>& pieces, 
         }
         RequestArguments& request = group.request[group.count];
         request = request_of(*piece.node, piece.strided, piece.packed);
-        group.first[group.count + 1] = group.first[group.count] + (request.words + threads * 4 - 1) / (threads * 4);
+        constexpr u32 each = threads * group_words;
+        group.first[group.count + 1] = group.first[group.count] + (request.words + each - 1) / each;
         if (++group.count == group_size || last) flush(last);
     }
     return launch.finish(good);

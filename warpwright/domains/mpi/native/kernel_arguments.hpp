@@ -36,7 +36,8 @@ struct RequestArguments {
     NestArguments nest;
 };
 
-constexpr int group_size = 26;
+constexpr int group_size = 26; // as GROUP and GROUP_WORDS of kernels.cu
+constexpr u32 group_words = 6;
 
 struct GroupArguments {
     u32 count = 0;

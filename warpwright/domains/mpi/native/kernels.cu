@@ -12,6 +12,7 @@
 #define GRID_CONSTANT __grid_constant__
 #endif
 #define GROUP 26 // requests of one launch: what fits 4 KiB of parameters
+#define GROUP_WORDS 6 // of a thread: the halo of 256^3 doubles, 3 wide, is then resident on an H200 at once
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -54,24 +55,33 @@ __device__ __forceinline__ i64 place(const Nest& nest, int depth, int width, u32
     return at;
 }
 
+// All loads, then all stores: K in flight. Places are computed where they are used, so that no registers hold them meanwhile.
 template <class Word, int K>
 __device__ __forceinline__ void move_words(char* strided, char* packed, u32 words, const Nest& nest, int depth, u32 block, int unpack) {
     u32 first = block * (blockDim.x * K) + threadIdx.x;
     Word value[K];
-    i64 at[K];
+    if (unpack) {
 #pragma unroll
-    for (int k = 0; k < K; ++k) {
-        u32 word = first + k * blockDim.x;
-        if (word >= words) continue;
-        at[k] = place(nest, depth, sizeof(Word), word);
-        value[k] = unpack ? ((Word*)packed)[word] : *(Word*)(strided + at[k]);
+        for (int k = 0; k < K; ++k) {
+            u32 word = first + k * blockDim.x;
+            if (word < words) value[k] = ((Word*)packed)[word];
+        }
+#pragma unroll
+        for (int k = 0; k < K; ++k) {
+            u32 word = first + k * blockDim.x;
+            if (word < words) *(Word*)(strided + place(nest, depth, sizeof(Word), word)) = value[k];
+        }
+        return;
     }
 #pragma unroll
     for (int k = 0; k < K; ++k) {
         u32 word = first + k * blockDim.x;
-        if (word >= words) continue;
-        if (unpack) *(Word*)(strided + at[k]) = value[k];
-        else ((Word*)packed)[word] = value[k];
+        if (word < words) value[k] = *(Word*)(strided + place(nest, depth, sizeof(Word), word));
+    }
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+        u32 word = first + k * blockDim.x;
+        if (word < words) ((Word*)packed)[word] = value[k];
     }
 }
 
@@ -121,11 +131,16 @@ struct Group {
     Request request[GROUP];
 };
 
-// Levels above a nest's own have a step of 0 and a count of 1: code for two levels and for four serves all.
+// Levels above a nest's own have a step of 0 and a count of 1: code for two levels and for four serves all. Words of 16 bytes are moved in two halves, so
+// that six of them need no more registers than six of 8.
 template <class Word>
 __device__ __forceinline__ void serve_words(const Request& request, u32 block, int unpack) {
-    if (request.depth <= 2) move_words<Word, 4>(request.strided, request.packed, request.words, request.nest, 2, block, unpack);
-    else move_words<Word, 4>(request.strided, request.packed, request.words, request.nest, 4, block, unpack);
+    constexpr int halves = sizeof(Word) > 8 ? 2 : 1, K = GROUP_WORDS / halves;
+    for (int half = 0; half < halves; ++half) {
+        u32 at = block * halves + half;
+        if (request.depth <= 2) move_words<Word, K>(request.strided, request.packed, request.words, request.nest, 2, at, unpack);
+        else move_words<Word, K>(request.strided, request.packed, request.words, request.nest, 4, at, unpack);
+    }
 }
 
 __device__ __forceinline__ void serve(const Request& request, u32 block, int unpack) {
