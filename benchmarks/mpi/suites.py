@@ -135,7 +135,8 @@ def told_by(command: Sequence[str], **more: str) -> dict[str, Any]:
     """Return what rank 0 of a module's job says."""
     answer = run(list(command), {**environment(), **more}, LIMIT_S)
     found = re.search(r"^told (.*)$", answer["out"], re.M)
-    return {"code": answer["code"], **(json.loads(found[1]) if found else {"tests": [], "bad": ["the job"], "skipped": 0, "served": 0, "forwarded": 0})}
+    nothing = {"tests": [], "bad": ["the job"], "skipped": 0, "served": 0, "forwarded": 0}
+    return {"code": answer["code"], **(json.loads(found[1]) if found else nothing)}
 
 
 def modules(folder: Path, python: Path, names: Sequence[str] = MODULES) -> Iterator[dict[str, Any]]:
