@@ -14,20 +14,22 @@ README.md at the end, whose table `python -m benchmarks.tables` writes; with `--
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import inspect
 import json
 import logging
 import os
+import queue
 import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -243,20 +245,23 @@ class Conditions:
     """Of wall time for all; no model is begun that would not be done by then."""
     logs: str = ""
     """A folder for what each printed, and where its time went."""
+    together: bool = False
+    """One process takes several models, one after another, as a session does: packages and the server that forks its workers are loaded before."""
 
     @property
     def each(self) -> float:
         """Seconds of one model, its packages' imports with it."""
-        return (Budget.parse(self.budget).seconds or 60.0) + IMPORT_SECONDS
+        return (Budget.parse(self.budget).seconds or 60.0) + (SOON_SECONDS if self.together else IMPORT_SECONDS)
 
     @property
     def arguments(self) -> list[str]:
         """Those of the command for one model."""
         chosen = ["--budget", self.budget, "--device", self.device]
-        return [*chosen, *(["--baselines", self.baselines] if self.baselines else []), *(["--trace"] if self.logs else [])]
+        chosen += ["--baselines", self.baselines] if self.baselines else []
+        return [*chosen, *(["--trace"] if self.logs else []), *(["--together"] if self.together else [])]
 
 
-IMPORT_SECONDS = 15.0
+IMPORT_SECONDS, SOON_SECONDS = 15.0, 2.0
 
 
 def timed(name: str, conditions: Conditions) -> dict[str, Any]:
@@ -283,8 +288,8 @@ def _timed(name: str, conditions: Conditions) -> dict[str, Any]:
     begun = time.perf_counter()
     try:
         result = warpwright.optimize(
-            model, **arguments, budget=budget, target=conditions.device, calibrate=True, progress=False, again=True, baselines=chosen
-        )
+            model, **arguments, budget=budget, target=conditions.device, calibrate=True, progress=False, again=True, baselines=chosen,
+        )  # fmt: skip
     except Exception as error:  # of whatever kind: the others go on
         traceback.print_exc()
         return row | {"verdict": "ERROR", "seconds": round(time.perf_counter() - begun, 1), "reason": f"{type(error).__name__}: {str(error)[:300]}"}
@@ -302,38 +307,110 @@ def _timed(name: str, conditions: Conditions) -> dict[str, Any]:
 
 
 def each_timed(names: list[str], conditions: Conditions) -> Iterator[dict[str, Any]]:
-    """Yield the row of each model, from a process of its own, as soon as it is known."""
+    """Yield the row of each model as soon as it is known; each job's process takes one model, or one after another."""
     end = time.monotonic() + conditions.seconds
+    waiting, rows = queue.SimpleQueue[str](), queue.SimpleQueue[dict[str, Any]]()
+    for name in names:
+        waiting.put(name)
 
-    def one(name: str) -> dict[str, Any]:
-        if time.monotonic() + conditions.each > end:
-            return {"table": "third_party", "model": name, "verdict": "", "reason": "not begun: no time was left"}
-        return in_a_process(name, conditions)
+    def work() -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                taken = [waiting.get_nowait()]
+                if time.monotonic() + conditions.each > end:
+                    rows.put({"table": "third_party", "model": taken[0], "verdict": "", "reason": "not begun: no time was left"})
+                    continue
+                session = Session(conditions)
+                try:
+                    while session.alive and taken and time.monotonic() + conditions.each <= end:
+                        rows.put(session.row(taken.pop()))
+                        if conditions.together:
+                            taken.append(waiting.get_nowait())
+                finally:
+                    session.close()
+                    for name in taken:
+                        waiting.put(name)
 
-    with ThreadPoolExecutor(conditions.jobs) as pool:
-        for done in as_completed([pool.submit(one, name) for name in names]):
-            yield done.result()
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(conditions.jobs)]
+    for thread in threads:
+        thread.start()
+    for _ in names:
+        yield rows.get()
 
 
-def in_a_process(name: str, conditions: Conditions) -> dict[str, Any]:
-    """Return the row of a model; whatever becomes of its process is one."""
-    most = 5 * conditions.each + 60.0 if conditions.device == "cpu" else 2 * conditions.each  # on a machine that does other things
-    command = [sys.executable, "-m", "benchmarks.third_party", name, *conditions.arguments, "--one"]
-    failed = {"table": "third_party", "model": name, "verdict": "ERROR"}
-    with tempfile.TemporaryDirectory() as folder:
+class Session:
+    """A process that is given names of models and answers with their rows, one a line."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        self.conditions = conditions
+        self.alive = True
+        self._folder = tempfile.TemporaryDirectory()
+        self._said = Path(self._folder.name, "stderr.txt")
         place = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
+        command = [sys.executable, "-m", "benchmarks.third_party", *conditions.arguments, "--serve"]
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, cwd=self._folder.name, env=place
+            )
+
+    def row(self, name: str) -> dict[str, Any]:
+        """Return the row of a model; whatever becomes of the process is one."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        began = self._said.stat().st_size
+        most = 5 * self.conditions.each + 60.0 if self.conditions.device == "cpu" else 2 * self.conditions.each  # on a machine that does other things
+        killed = threading.Event()
+
+        def kill() -> None:
+            killed.set()
+            self._process.kill()
+
+        late = threading.Timer(most, kill)
+        late.start()
         try:
-            done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=place, timeout=most)
-        except subprocess.TimeoutExpired as late:
-            _log(name, conditions, str(late.stderr or b""))
-            return failed | {"reason": f"its process did not end within {most:.0f} s"}
-    _log(name, conditions, done.stderr)
-    try:
-        row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    except (ValueError, IndexError):
-        said = (done.stderr.strip().splitlines() or ["nothing was printed"])[-1]
-        return failed | {"reason": f"its process ended with exit code {done.returncode}: {said[:300]}"}
-    return row
+            self._process.stdin.write(f"{name}\n")
+            self._process.stdin.flush()
+            lines = iter(self._process.stdout.readline, "")
+            found: dict[str, Any] = next((json.loads(line) for line in lines if line.startswith('{"table"')), {})
+        except BrokenPipeError:
+            found = {}
+        finally:
+            late.cancel()
+        said = self._said.read_bytes()[began:].decode(errors="replace")
+        _log(name, self.conditions, said)
+        if not found:
+            self.alive = False
+            last = (said.strip().splitlines() or ["nothing was printed"])[-1][:300]
+            how = f"did not end within {most:.0f} s" if killed.is_set() else f"ended: {last}"
+            return {"table": "third_party", "model": name, "verdict": "ERROR", "reason": f"its process {how}"}
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+def serve(conditions: Conditions) -> None:
+    """Answer names on standard input with rows: what a session's process does."""
+    if conditions.together:
+        _load_packages()
+    for line in sys.stdin:
+        print(json.dumps(timed(line.strip(), conditions)), flush=True)
+
+
+def _load_packages() -> None:
+    """Import what the models need, and have the server ready from which workers are forked."""
+    from warpwright.workers import fork_server
+
+    names = {"warpwright.tasks.saved_module"}
+    for name in ("bert", "resnet_timm"):
+        with contextlib.suppress(ImportError):
+            names |= saved_module._modules(MODELS[name]()[0])
+    preload = sorted(name for name in names if name.partition(".")[0] in ("transformers", "timm"))
+    began = time.monotonic()
+    fork_server.the_fork_server(preload)
+    print(f"the fork server was ready after {time.monotonic() - began:.1f} s", file=sys.stderr)
 
 
 def _log(name: str, conditions: Conditions, said: str) -> None:
@@ -390,17 +467,21 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no model is begun that would not be done by then")
     parser.add_argument("--trace", action="store_true", help="write where the time of each model went into logs/ beside the rows")
     parser.add_argument("--limit", type=int, default=len(MODELS), help="no more models than this")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--together", action="store_true", help="a job takes its models in one process, with packages and fork server loaded before")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     logs = str(options.out.absolute().parent / "logs") if options.trace and options.out is not None else "-" if options.trace else ""
     if options.budget:
-        conditions = Conditions(options.budget, options.device, options.baselines, options.jobs, 60 * options.minutes, logs)
-    if options.one:
-        print(json.dumps(timed(options.names[0], conditions)))
+        conditions = Conditions(
+            options.budget, options.device, options.baselines, options.jobs, 60 * options.minutes, logs, options.together
+        )
+    if options.serve:
+        serve(conditions)
         return
     if options.budget:
         print("| model | verdict | vs best | interval | vs eager | s | reason |\n| --- | --- | --- | --- | --- | --- | --- |")
-        print_timed((options.names or list(MODELS))[: options.limit], conditions, options.out)
+        names = (options.names or list(MODELS))[: options.limit]
+        print_timed(names, conditions, options.out)
         return
     logging.disable(logging.WARNING)
     rows = []

@@ -49,6 +49,16 @@ def test_a_wrong_program_fails_the_audit(command: Run) -> None:
     assert code == cli.NOT_PASSED and said["status"] == "wrong" and "error" in said["reason"], err
 
 
+def test_a_hang_in_the_first_call_is_given_up_when_the_command_says(command: Run) -> None:
+    Path("candidate.py").write_text(
+        "import time\nimport torch\n\n\nclass ModelNew(torch.nn.Module):\n    def __init__(self, inputs, hidden, scale):\n"
+        "        super().__init__()\n        self.weight = torch.nn.Parameter(torch.randn(hidden, inputs))\n\n"
+        "    def forward(self, x):  # torch.compile\n        time.sleep(100)\n"
+    )
+    code, said, err = command("audit", "candidate.py", "--task", TASK, "--target", "cpu", "--baselines", "eager", "--warm-up", "1")
+    assert code == cli.NOT_PASSED and said["status"] == "timeout" and "within 1 s" in said["reason"], err
+
+
 def test_ctrl_c_leaves_the_best_so_far(tmp_path: Path) -> None:
     arguments = ["optimize", TASK, "--target", "cpu", "--budget", "10m", "--baselines", "eager", "--json"]
     running = subprocess.Popen(

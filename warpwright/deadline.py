@@ -105,6 +105,12 @@ def process_start() -> float:
     return now - age if 0 <= age < LONGEST_START else now
 
 
+def stop_thread(thread: threading.Thread) -> None:
+    """Have a thread that works for nobody any more end before its next line of Python."""
+    if thread.ident is not None:
+        _raise_in(thread.ident, OutOfTime)
+
+
 def out_of_time(error: BaseException | None) -> bool:
     """Is this an OutOfTime, or what code raised that tidied up after one?"""
     return error is not None and (isinstance(error, OutOfTime) or out_of_time(error.__context__))

@@ -19,7 +19,8 @@ from warpwright.base import BASELINE, LEFT_OUT, Action, Budget, Candidate, Recor
 from warpwright.deadline import Deadline
 from warpwright.errors import ArchiveError, NotApplicable, OutOfTime, WarpwrightError
 from warpwright.search import Recipe, Search, by_name
-from warpwright.space import Evaluator, Space
+from warpwright.search.moves import Proposer
+from warpwright.space import Evaluator, Preparing, Space
 
 ORIGINAL = BASELINE + "eager"
 """Who proposed the original as it is."""
@@ -90,12 +91,14 @@ def optimize(
     failure: WarpwrightError | None = None
     interrupted = False
     try:
-        run.baselines()
+        if not run.works_ahead:
+            run.baselines()
         chosen, name = (search, search.__name__) if callable(search) else (by_name(search), search)
         stopped = run.search(chosen, name, Random(course.seed), course.batch)
         exhausted = True
     except OutOfTime:
         stopped, cut = run.spent(), True
+        run.rescue()
     except KeyboardInterrupt:
         stopped, interrupted = "interrupted", True
     except _Stop as stop:
@@ -175,13 +178,24 @@ class _Run:
         if unscored is not None:
             raise _Stop(f"the task gives no score: {unscored.detail}")
 
+    @property
+    def works_ahead(self) -> bool:
+        """Are the baselines made beside the search for the first proposals?"""
+        return self.course.deadline is not None and isinstance(self.evaluator, Preparing) and self.evaluator.works_ahead
+
+    def rescue(self) -> None:
+        """Take the records of baselines that were made and not asked for yet, when the time is over: a result is better than none."""
+        if isinstance(self.evaluator, Preparing) and not self.records:
+            for record in self.evaluator.made():
+                self._remember(record)
+
     def search(self, search: Search, name: str, rng: Random, batch: int) -> str:
         """Drive `search` until it ends or the budget does; return why."""
         self.began, self.proposer = self.course.clock(), name
         repeated, size = 0, len(self.known)
         proposer = search(replace(self.space, baselines=frozenset(self.beside)), rng, batch)
         try:
-            recipes = next(proposer)
+            recipes = self._first(proposer)
             while True:
                 recipes = proposer.send(self.answer(recipes))
                 repeated = 0 if len(self.known) > size else repeated + len(recipes)
@@ -192,6 +206,17 @@ class _Run:
             return "the search has nothing more to propose"
         finally:
             proposer.close()
+
+    def _first(self, proposer: Proposer) -> list[Recipe]:
+        """Return the first proposals, the baselines made meanwhile; raise StopIteration where there are none."""
+        recipes = next(proposer, None)
+        if isinstance(self.evaluator, Preparing) and self.works_ahead:
+            made = [self._make(recipe) for recipe in recipes or ()]
+            self.evaluator.prepare([one for one in made if isinstance(one, Candidate) and self._lookup(one) is None])
+            self.baselines()
+        if recipes is None:
+            raise StopIteration
+        return recipes
 
     def answer(self, recipes: Sequence[Recipe]) -> list[Record]:
         """Return one record for each recipe; raise _Stop when the budget ends before the batch does."""

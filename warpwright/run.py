@@ -60,6 +60,8 @@ class Settings:
     """At most this long is one candidate timed beside its baselines; most are decided sooner."""
     regime: str = ""
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: the target's own."""
+    warm_up_seconds: float = 20.0
+    """What a program's first calls may take, or a stretch of them without a sign of a compiler at work."""
     options: Options = ()
     """What the task's domain is told besides."""
     model: str = ""
@@ -76,6 +78,8 @@ class Settings:
         for name in ("options", "regime", "model", "model_options", "budget_of"):
             if values[name] in ((), "", "search"):
                 del values[name]  # as before there were any: what was finished then is resumed
+        if self.warm_up_seconds == Settings.warm_up_seconds:
+            del values["warm_up_seconds"]
         return digest("bench", machine, json.dumps(values, sort_keys=True))
 
     @classmethod
@@ -227,7 +231,10 @@ def open_evaluator(
 def measuring(settings: Settings, deadline: Deadline | None = None, tell: Tell = silent, ahead: bool = False) -> Measuring:
     """Return how the settings have programs measured."""
     seconds = settings.timing_seconds if deadline is None else min(settings.timing_seconds, TIMING_SHARE * deadline.seconds)
-    return Measuring(settings.baselines, seconds, settings.seed, WORTHWHILE, settings.regime, ahead=ahead, deadline=deadline, tell=tell)
+    return Measuring(
+        settings.baselines, seconds, settings.seed, WORTHWHILE, settings.regime, settings.warm_up_seconds,
+        ahead=ahead, deadline=deadline, tell=tell,
+    )  # fmt: skip
 
 
 def kind_of_machine(device: str) -> str:

@@ -200,6 +200,8 @@ class Measuring:
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
     regime: str = ""
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream on CUDA, single calls on a CPU."""
+    warm_up_seconds: float = 20.0
+    """What a program's first calls may take, or a stretch of them without a sign of a compiler at work."""
     resident: bool = False
     """More candidates will come: the evaluator may hold processes ready for them."""
     ahead: bool = False
@@ -227,6 +229,24 @@ class Evaluator(Protocol):
 
     def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
         """Yield one record for each candidate, in their order, each as soon as it is known."""
+        ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """An evaluator that begins before it is asked."""
+
+    @property
+    def works_ahead(self) -> bool:
+        """Does it do so on this device, and within this budget?"""
+        ...
+
+    def made(self) -> Iterable[Record]:
+        """Return the baselines' records if they are known by now; wait for nothing."""
+        ...
+
+    def prepare(self, candidates: Sequence[Candidate]) -> None:
+        """Hear what will be evaluated first, before the baselines are asked for."""
         ...
 
 
@@ -277,6 +297,6 @@ class Target(Protocol):
 
 
 __all__ = [
-    "IR", "Comparing", "Domain", "Evaluator", "Facts", "Legality", "Measuring", "NotApplicable", "Space", "Target", "Technique", "Tell", "Telling",
-    "Traits", "Writing", "silent",
+    "IR", "Comparing", "Domain", "Evaluator", "Facts", "Legality", "Measuring", "NotApplicable", "Preparing", "Space", "Target", "Technique",
+    "Tell", "Telling", "Traits", "Writing", "silent",
 ]  # fmt: skip

@@ -6,6 +6,7 @@
 Each kernel is a task of the cuda domain; no model is asked. Three parts share the seconds: the probe times programs by CUDA events in one process and
 compares them with the reference; the winner of each kernel goes through the verifier (`audit`, in processes of its own); in what is left winners go
 through verifier and timer once more, beside the text as given (`timed`). `--parts` picks some; `--dry` does them at small sizes on the CPU.
+`--winners` verifies and times what an earlier probe found.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tempfile
 import time
 import traceback
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -145,6 +146,7 @@ def recipes(space: Any) -> list[tuple[Action, ...]]:
             break
         base = (*base, step)
     singles = [(*base, action) for action in space.actions(space.replay(base))]
+    whole = [(action,) for action in space.actions(space.start) if action.technique == "operate"]
     great = [recipe for recipe in singles if space.traits(recipe[-1]).tried_first]
     more = [
         (*recipe, action)
@@ -155,7 +157,7 @@ def recipes(space: Any) -> list[tuple[Action, ...]]:
     small = [recipe for recipe in singles if recipe not in great]
     pairs = [(*recipe, action) for recipe in small if recipe[-1].technique == "fast_math" for action in space.actions(space.replay(recipe))]
     fast = [recipe for recipe in more if recipe[-1].technique == "fast_math"]
-    order = [*great, *fast, *small, *more, *pairs] if great else [base, *small, *pairs]
+    order = [*whole, *great, *fast, *small, *more, *pairs] if great else [*whole, base, *small, *pairs]
     return list(dict.fromkeys([*order, base, ()]))
 
 
@@ -171,11 +173,13 @@ def prepare(paths: Sequence[Path], file: Path) -> None:
     file.write_bytes(gzip.compress(json.dumps(made).encode(), mtime=0))
 
 
-MOST = 13
-"""Programs of a kernel that the probe builds and times, beside the text as given."""
+Beside = Callable[[str, Sequence[Any], Sequence[Any], Callable[[Callable[[], Any]], float]], dict[str, Any]]
+"""Kernel, inputs, outputs and a clock -> what else is to be said of it in the row of the text as given."""
 
 
-def probed(path: Path, target: str, modules: dict[tuple[Action, ...], types.ModuleType], builds: dict[int, Any]) -> list[dict[str, Any]]:
+def probed(
+    path: Path, target: str, modules: dict[tuple[Action, ...], types.ModuleType], builds: dict[int, Any], beside: Beside | None = None
+) -> list[dict[str, Any]]:
     """Return a row for each recipe of a task: its time, and its error against the reference beside that of the text as given."""
     import torch
 
@@ -203,7 +207,15 @@ def probed(path: Path, target: str, modules: dict[tuple[Action, ...], types.Modu
             row["failure"] = traceback.format_exc()[-1500:]
     if target == "cuda":
         made[0]["reference_us"] = _microseconds(lambda: first.reference(*inputs), target)
+    if beside is not None:
+        made[0] |= beside(path.stem, inputs, exact_as(exact, inputs), lambda call: _microseconds(call, target))
     return made
+
+
+def exact_as(exact: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    """Return outputs in the inputs' precision, for their sizes."""
+    real = next((x.dtype for x in inputs if x.is_floating_point()), None)
+    return [x.to(real) if x.is_floating_point() and real is not None else x for x in exact]
 
 
 def winners_of(rows_: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
@@ -248,10 +260,12 @@ def _microseconds(call: Any, target: str) -> float:
     return sorted(times)[len(times) // 2]
 
 
-def probe(paths: Sequence[Path], target: str, jobs: int, end: float) -> Iterator[dict[str, Any]]:
+def probe(
+    paths: Sequence[Path], target: str, options: argparse.Namespace, end: float, earlier: dict[str, list[str]], beside: Beside | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of every task; every build is begun at once, the likeliest programs of all tasks first."""
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tasks = {path: modules_of(path, target) for path in paths}
+    with concurrent.futures.ThreadPoolExecutor(options.builds) as pool:
+        tasks = {path: modules_of(path, target, options.most, earlier.get(path.stem)) for path in paths}
         builds: dict[int, concurrent.futures.Future[Any]] = {}
         device = "cuda:0" if target == "cuda" else "cpu"
         for turn in range(max(map(len, tasks.values()))):
@@ -261,7 +275,7 @@ def probe(paths: Sequence[Path], target: str, jobs: int, end: float) -> Iterator
                     builds[id(module)] = pool.submit(_built, module, device, end)
         for path, modules in tasks.items():
             try:
-                made = probed(path, target, modules, builds)
+                made = probed(path, target, modules, builds, beside)
             except Exception:
                 made = [{"table": "probe", "task": path.stem, "failure": traceback.format_exc()[-1500:]}]
             best = max(made, key=lambda row: row.get("speedup", 0.0))
@@ -280,13 +294,18 @@ def _built(module: Any, device: str, end: float) -> None:
         module._kernels_on(torch.device(device))
 
 
-def modules_of(path: Path, target: str) -> dict[tuple[Action, ...], types.ModuleType]:
-    """Return the programs of a task as modules: the text as given, then the MOST likeliest."""
+def modules_of(path: Path, target: str, most: int, winner: Sequence[str] | None = None) -> dict[tuple[Action, ...], types.ModuleType]:
+    """Return the programs of a task as modules: the text as given, then so many of the likeliest, an earlier winner among them."""
     task = domains.describe(path)
     space = prepared_space(task, json.loads(recipes_file(path).read_text()), target)
     listed = dict.fromkeys(one for technique in space.techniques for one in technique.programs)  # type: ignore[attr-defined]
+    recipes_ = list(filter(None, listed))
+    known = tuple(map(Action.parse, winner or ()))
+    if known in recipes_:
+        recipes_.remove(known)
+        recipes_.insert(1, known)
     modules = {}
-    for recipe in [(), *filter(None, listed)][: 1 + MOST]:
+    for recipe in [(), *recipes_][: 1 + most]:
         module = types.ModuleType("candidate")
         exec(compile(space.candidate(recipe).source.text, path.name, "exec"), module.__dict__)
         modules[recipe] = module
@@ -323,8 +342,24 @@ def audited(order: dict[str, Any]) -> dict[str, Any]:
     return {**said, "seconds": round(time.monotonic() - began, 1)}
 
 
-def main(arguments: Sequence[str] | None = None, kernels: Sequence[Plain] = KERNELS, prepared: Path = PREPARED) -> int:
+def main(
+    arguments: Sequence[str] | None = None, kernels: Sequence[Plain] = KERNELS, prepared: Path = PREPARED, beside: Beside | None = None
+) -> int:
     """Run a suite of kernels and write its rows."""
+    options = parsed(arguments, prepared)
+    target = "cpu" if options.dry else options.target
+    chosen = [kernel for kernel in kernels if not options.kernels or kernel.name in options.kernels.split(",")]
+    with tempfile.TemporaryDirectory() as folder:
+        if options.prepare:
+            prepare(write(Path(folder), chosen, target), Path(options.prepared))
+            return 0
+        if not options.out:
+            raise SystemExit("expected --out FOLDER, or --prepare")
+        return run(write(Path(folder), chosen, target), target, options, beside)
+
+
+def parsed(arguments: Sequence[str] | None, prepared: Path = PREPARED) -> argparse.Namespace:
+    """Return the options of a run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--out", help="folder for rows.jsonl")
@@ -336,23 +371,18 @@ def main(arguments: Sequence[str] | None = None, kernels: Sequence[Plain] = KERN
     parser.add_argument("--timing", type=float, default=0.7, help="seconds for which a candidate is timed at most (%(default)s)")
     parser.add_argument("--jobs", type=int, default=4, help="tasks under the timer at once; twice as many under the verifier alone (%(default)s)")
     parser.add_argument("--builds", type=int, default=16, help="builds at once (%(default)s)")
+    parser.add_argument("--most", type=int, default=13, help="programs of a kernel that the probe builds and times (%(default)s)")
     parser.add_argument("--kernels", default="", help="only these, by name")
+    parser.add_argument("--winners", type=Path, nargs="+", default=[], help="rows.jsonl of earlier probes, whose winners are tried early, or judged")
     parser.add_argument("--parts", default="probe,audit,timed", help="what is done (%(default)s)")
     parser.add_argument("--dry", action="store_true", help="on the CPU at its small sizes")
-    options = parser.parse_args(arguments)
-    target = "cpu" if options.dry else options.target
-    chosen = [kernel for kernel in kernels if not options.kernels or kernel.name in options.kernels.split(",")]
-    with tempfile.TemporaryDirectory() as folder:
-        if options.prepare:
-            prepare(write(Path(folder), chosen, target), Path(options.prepared))
-            return 0
-        if not options.out:
-            parser.error("expected --out FOLDER, or --prepare")
-        return run(write(Path(folder), chosen, target), target, options)
+    return parser.parse_args(arguments)
 
 
-def run(paths: Sequence[Path], target: str, options: argparse.Namespace) -> int:
+def run(paths: Sequence[Path], target: str, options: argparse.Namespace, beside: Beside | None = None) -> int:
     """Run the parts; write the rows as they come."""
+    parts = options.parts.split(",")
+    shares = {part: share / sum(SHARES[one] for one in parts) for part, share in SHARES.items()}
     programs = json.loads(gzip.decompress(Path(options.prepared).read_bytes()))
     for path in paths:
         recipes_file(path).write_text(json.dumps(programs[path.stem]))
@@ -366,22 +396,25 @@ def run(paths: Sequence[Path], target: str, options: argparse.Namespace) -> int:
             file.write(json.dumps(row, default=str) + "\n")
             file.flush()
 
-        if "probe" in options.parts:
-            for row in probe(paths, target, options.builds, began + SHARES["probe"] * options.seconds):
+        earlier = _earlier(options.winners)
+        if "probe" in parts:
+            for row in probe(paths, target, options, began + shares["probe"] * options.seconds, earlier, beside):
                 keep(row)
-        winners = winners_of(made)
-        gains = [float(row["speedup"]) for row in made if row["recipe"] == winners.get(row["task"]) and "speedup" in row]
+        winners = {**earlier, **winners_of(made)}
+        gains = [float(row["speedup"]) for row in made if row.get("recipe") == winners.get(row["task"]) and "speedup" in row]
         print(f"probe: {len(gains)} kernels, geometric mean {_mean(gains):.2f}x of the text as given", flush=True)
-        if "audit" in options.parts:
-            end = time.time() + began + (SHARES["probe"] + SHARES["audit"]) * options.seconds - time.monotonic()
-            for row in audit(paths, winners, target, 2 * options.jobs, end):
+        if "audit" in parts:
+            share = shares["audit"] + (shares["probe"] if "probe" in parts else 0.0)
+            end = time.time() + began + share * options.seconds - time.monotonic()
+            pace = {row["task"]: row.get("us", 0.0) for row in [*made, *_rows(options.winners)] if row["table"] == "probe" and not row.get("recipe")}
+            for row in audit(sorted(paths, key=lambda path: -pace.get(path.stem, 0.0)), winners, target, 2 * options.jobs, end):
                 keep(row)
         for path in paths:  # the winner alone is left for the timer
             if path.stem in winners:
                 kept = [one for one in programs[path.stem] if one["recipe"] in ([], winners[path.stem])]
                 recipes_file(path).write_text(json.dumps(kept))
         left = options.seconds - (time.monotonic() - began)
-        if "timed" in options.parts and left > 5:
+        if "timed" in parts and left > 5:
             order = sorted(paths, key=lambda path: path.stem not in winners)
             for row in searched(order, target, options, out, left):
                 keep(row)
@@ -390,8 +423,20 @@ def run(paths: Sequence[Path], target: str, options: argparse.Namespace) -> int:
     return 0
 
 
-SHARES = {"probe": 0.34, "audit": 0.33}
-"""Of the seconds; the timer has the rest."""
+def _earlier(files: Sequence[Path]) -> dict[str, list[str]]:
+    """Return the winners of earlier probes, the last that has a task."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        found |= winners_of([row for row in _rows([file]) if row["table"] == "probe"])
+    return found
+
+
+def _rows(files: Sequence[Path]) -> list[dict[str, Any]]:
+    return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
+
+
+SHARES = {"probe": 0.34, "audit": 0.33, "timed": 0.33}
+"""Of the seconds, where all parts are done."""
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -42,6 +42,9 @@ FEWEST = 6
 """Epochs: with fewer, --fit would measure who learns first, not what is learnt."""
 
 
+MARGIN = 0.97
+"""Of the time left, for which --fit plans."""
+
 GRACE = 10.0
 """Seconds that trainings which --whole began may take longer than expected."""
 
@@ -55,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.train or not options.test:
         raise SystemExit("expected --train and --test, packs that `warpwright pack` wrote (or --dry)")
     options.device = "cuda" if options.list else options.devices[0]
+    torch.backends.cudnn.benchmark_limit = options.algorithms
     if options.list:
         _list(Suite(options))
         return 0
@@ -83,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def train(suite: Suite, name: str, end: float) -> bool:
     """Run a part's trainings that the stores lack; return whether all are there."""
     options = suite.options
-    entries = list(_fitting(suite, name).entries(suite))
+    entries = list(_fitting(suite, name, end - time.monotonic()).entries(suite))
     store = OutcomeStore(options.out / f"store-{options.share.replace('/', 'of')}.jsonl")
     known = {key for path in options.out.glob("store-*.jsonl") for key in OutcomeStore(path)}
     ours = _share(entries, options.share)
@@ -118,28 +122,38 @@ def _in_time(jobs: list[Job], seconds: float) -> list[Job]:
     return [job for job, until in zip(jobs, reached, strict=True) if until <= seconds]
 
 
-def _fitting(suite: Suite, name: str) -> Part:
-    """Return a part as long as the options ask for, and tiny with --dry."""
+def _fitting(suite: Suite, name: str, left: float) -> Part:
+    """Return a part as long as the options ask for, `left` the seconds that there are, and tiny with --dry."""
     part, options = PARTS[name], suite.options
     if not options.dry:
-        return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name), seeds=options.seeds.get(name, part.seeds))
+        return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name, left), seeds=options.seeds.get(name, part.seeds))
     change = part.change
     tiny: Callable[[Recipe], Recipe] = lambda recipe: replace(change(recipe), net="small", batch=16, steps=1, crop=1)  # noqa: E731
     small_enough: Callable[[Kind], bool] = lambda kind: part.keep(kind) and kind.recipe.net in ("small", "vgg16")  # noqa: E731
     return replace(part, seeds=1, epochs=1, change=tiny, keep=small_enough)
 
 
-def _fitted_epochs(suite: Suite, name: str) -> int:
-    """Return the part's epochs, or fewer so that the trainings of all parts asked for take --fit seconds by the rates that `speed` measured."""
+def _fitted_epochs(suite: Suite, name: str, left: float) -> int:
+    """Return the part's epochs, or fewer so that the trainings of all parts asked for end in time by the rates that `speed` measured.
+
+    What share of its epochs a part has is settled before the first of them.
+    """
     options, part = suite.options, PARTS[name]
     if not options.fit:
         return part.epochs
+    if suite.share is None:
+        suite.share = _share_in(suite, min(options.fit, left * MARGIN))
+    return min(part.epochs, max(FEWEST, math.floor(part.epochs * suite.share)))
+
+
+def _share_in(suite: Suite, seconds: float) -> float:
+    """Return the share of their epochs with which the trainings of all parts asked for take so many seconds."""
+    options = suite.options
     rates = RATES | cifar_rows.rates(options.out, options.lanes)
     parts = [replace(PARTS[one], seeds=options.seeds.get(one, PARTS[one].seeds)) for one in options.parts if one in PARTS]
     asked = [entry.kind.recipe for one in parts for entry in one.entries(suite)]
     starts = suite.start * len(asked)
-    share = (options.fit - starts) / max(sum(suite.seconds(recipe, rates) for recipe in asked) - starts, 1e-9)
-    return min(part.epochs, max(FEWEST, math.floor(part.epochs * share)))
+    return (seconds - starts) / max(sum(suite.seconds(recipe, rates) for recipe in asked) - starts, 1e-9)
 
 
 def _share(entries: list[Entry], share: str) -> list[Entry]:
@@ -169,13 +183,14 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--side", type=int, default=64, help="larger images are shrunk to so many pixels (%(default)s)")
     made.add_argument("--seconds", type=float, default=3600.0, help="stop then; the same command goes on (%(default)s)")
     made.add_argument("--whole", action="store_true", help="begin no training that is not expected to end within --seconds")
-    made.add_argument("--fit", type=float, default=0.0, help="fewer epochs, so that the parts' trainings take so many seconds (as many as planned)")
+    made.add_argument("--fit", type=float, default=0.0, help="fewer epochs, so that all trainings take at most so many seconds, and end in time")
     made.add_argument("--epochs", type=_numbers, default={}, help="PART=N,...: so many epochs of a part's trainings, instead of its own or --fit's")
     made.add_argument("--seeds", type=_numbers, default={}, help="PART=N,...: so many seeds of a part's trainings, instead of its own")
     made.add_argument("--front-seconds", type=float, default=500.0, help="of the search (%(default)s)")
     made.add_argument("--search", default="ladder", help="of the front (%(default)s)")
     made.add_argument("--weights", type=Path, help="state dictionary of a pre-trained ResNet-18")
     made.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
+    made.add_argument("--algorithms", type=int, default=10, help="of cuDNN, that are timed for each convolution (%(default)s)")
     made.add_argument("--stepping", choices=("auto", "eager", "graph", "compiled"), default="auto")
     made.add_argument("--dry", action="store_true", help="tiny images and one epoch, on the CPU: shows that every part runs")
     return made

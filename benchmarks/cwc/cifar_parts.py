@@ -60,6 +60,8 @@ class Suite:
             "resnet18", 18, 256, 0.2, crop=4, flip=True, device=options.device, precision=options.precision, stepping=options.stepping
         )
         self.start = START if options.device != "cpu" else 0.0
+        self.share: float | None = None
+        """Of their epochs that trainings have, where --fit asks for fewer."""
         self._sets: dict[str, TrainingSets] = {}
 
     def sets(self, preset: str) -> TrainingSets:

@@ -87,11 +87,17 @@ def rates(out: Path, lanes: int) -> dict[str, float]:
     return {row["net"]: row["multiply-adds/s"] for row in sorted(rows, key=lambda row: int(row["lanes"])) if "multiply-adds/s" in row}
 
 
+def _outcomes(out: Path) -> dict[str, Outcome]:
+    """Return the finished trainings of all stores by key."""
+    found: dict[str, Outcome] = {}
+    for path in sorted(out.glob("store-*.jsonl")):
+        found |= dict(OutcomeStore(path))
+    return found
+
+
 def trainings(out: Path, name: str) -> list[dict[str, Any]]:
     """Return a row for each kind of training: mean and spread over seeds, and the authors' figure."""
-    outcomes: dict[str, Outcome] = {}
-    for path in sorted(out.glob("store-*.jsonl")):
-        outcomes |= dict(OutcomeStore(path))
+    outcomes = _outcomes(out)
     groups: dict[tuple[Any, ...], list[Outcome]] = {}
     for facts in {row["key"]: row for row in noted(out, "trainings")}.values():
         if facts["key"] in outcomes:
@@ -99,6 +105,17 @@ def trainings(out: Path, name: str) -> list[dict[str, Any]]:
             groups.setdefault(kind, []).append(outcomes[facts["key"]])
     rows = [_row(name, kind, group) for kind, group in groups.items()]
     return sorted(rows, key=lambda row: (row["training"] != "plain", row["net"] != "resnet18", row["training"], row["preset"]))
+
+
+def singles(out: Path) -> list[dict[str, Any]]:
+    """Return a row for each training: what it reached, and the best that its epochs showed on 500 test images."""
+    rows = []
+    for key, outcome in sorted(_outcomes(out).items()):
+        seen = [accuracy for _, accuracy in outcome.curve]
+        best = {"best epoch": 1 + int(np.argmax(seen)), "there %": f"{max(seen):.1f}", "last %": f"{seen[-1]:.1f}"} if seen else {}
+        tests = {name: f"{value:.2f}" for name, value in outcome.test.items()}
+        rows.append({"training": key, **{name: tests.get(name, "") for name in ("clean", "own", "perm")}, **best, "how": outcome.how})
+    return rows
 
 
 def _row(name: str, kind: tuple[Any, ...], group: list[Outcome]) -> dict[str, Any]:
@@ -118,6 +135,7 @@ def _mean(group: list[Outcome], test: str) -> str:
 
 TABLES = {
     "trainings": "Clean test accuracy (spread: largest minus smallest; own and perm: on test images with their own and another class's filter)",
+    "singles": "Each training: tests in percent, and the epoch that was best on 500 clean test images, with that epoch's accuracy and the last one's",
     "loading": "Reading and packing the training images",
     "images": "How the images differ from the clean ones (every tenth)",
     "front": "The search: choices by their accuracy",
@@ -130,11 +148,11 @@ TABLES = {
 
 def write(out: Path, name: str, machine: str) -> None:
     """Write rows.jsonl, README.md and front.svg from what is known."""
-    found = {table: noted(out, table) for table in TABLES if table != "trainings"}
+    found = {table: noted(out, table) for table in TABLES if table not in ("trainings", "singles")}
     for table in CURRENT:
         found[table] = list({tuple(list(row.values())[: 4 if table == "speed" else 1]): row for row in found[table]}.values())
     found["speed"] = [{**dict.fromkeys(_columns(found["speed"]), ""), **row} for row in found["speed"]]
-    found["trainings"] = trainings(out, name)
+    found["trainings"], found["singles"] = trainings(out, name), singles(out)
     lines = [json.dumps({"table": table, **row}) for table in TABLES for row in found[table]]
     (out / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
     marks = [f"{about}:\n\n<!-- table: {table} -->\n<!-- end -->" for table, about in TABLES.items() if found[table]]

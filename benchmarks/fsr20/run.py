@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import plain20
-from benchmarks.fsr20 import Kernel, edges, elementwise, orders, sums
+from benchmarks.fsr20 import Kernel, beside, edges, elementwise, orders, sums
 
 KERNELS: tuple[Kernel, ...] = (*elementwise.KERNELS, *sums.KERNELS, *orders.KERNELS)
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernels", default="")
     own, _ = parser.parse_known_args(given)
     if not (own.edges or own.compile):
-        return plain20.main(given, KERNELS, PREPARED)
+        return plain20.main(given, KERNELS, PREPARED, beside.beside)
     chosen = [kernel for kernel in KERNELS if not own.kernels or kernel.name in own.kernels.split(",")]
     if own.compile:
         said = compiled(chosen)

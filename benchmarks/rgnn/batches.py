@@ -98,10 +98,11 @@ def _adversarial(clock: Clock, name: str, kind: type[Any], edges: int) -> dict[s
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run both parts."""
+    """Run both parts; by default with the arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dry", action="store_true")
+    parser.add_argument("--no-adversarial", action="store_true", help="sampled batches alone")
     args = parser.parse_args(argv)
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -118,6 +119,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         except Exception as problem:
             traceback.print_exc()
             write({"table": "failures", "graph": "batches", "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+        if args.no_adversarial:
+            return
         adversarial(Clock(device, 0.01 if args.dry else 0.2), 2_000 if args.dry else 1_000_000, write)
 
 

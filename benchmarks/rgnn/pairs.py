@@ -44,7 +44,8 @@ class Pairs:
 
 
 def times(rows: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, size: tuple[int, int], dense: torch.Tensor) -> torch.Tensor:
-    """Return a sparse matrix times a dense one. cuSPARSE refuses more entries than the matrix has places (a hub's repeated edges): added row by row."""
+    """Return a sparse matrix times a dense one."""
+    # cuSPARSE refuses more entries than the matrix has places, as the repeated edges of a hub give
     if columns.numel() <= size[0] * size[1]:
         return torch.sparse_csr_tensor(rows, columns, values, size=size, check_invariants=False) @ dense
     row_of = torch.repeat_interleave(torch.arange(size[0], device=rows.device), rows.diff(), output_size=columns.numel())

@@ -1,12 +1,15 @@
 """What is still to be measured on a GPU, in one command; each part in a folder of its own, and a part that fails is recorded.
 
-    python -m benchmarks.rgnn.rest --out FOLDER                # one GPU, about 180 s; --parts names some of them
+    python -m benchmarks.rgnn.rest --out FOLDER                # one GPU, about 200 s; --parts names some of them
     python -m benchmarks.rgnn.rest --dry --out FOLDER          # the same paths on a CPU, tiny graphs
 
 small     aifb, mutag, bgs, fb15k with the kernels of today, 45 s
 large     am, mag, wikikg2, biokg with the kernels of today, 45 s
 apart     wikikg2, biokg and mag with sums of rows in kernels of their own and in those of the products, 25 s
 wide      all eight graphs at d = 256: times and peaks, no check, 60 s
+wide_first, wide_large  some of them, checked, 20 s each
+small_hgt HGT on aifb and mutag at d = 64, 10 s
+sampled   sampled batches with their index, 3 s
 batches   sampled batches with their index, and adversarial graphs, 15 s
 compiled  a model of three layers under torch.compile, one graph, beside the same model without, 20 s
 """
@@ -75,6 +78,10 @@ PARTS: dict[str, Part] = {
         "--graphs", "wikikg2,biokg,mag", "--models", "rgcn,rgat", "--variants", "--only", "sums", "--no-check", "--each", "0.1", "--seconds", "25"
     ),
     "wide": timing("--dim", "256", "--no-check", "--each", "0.1", "--seconds", "60"),
+    "wide_first": timing("--dim", "256", "--graphs", "aifb", "--each", "0.05", "--seconds", "20"),
+    "wide_large": timing("--dim", "256", "--graphs", "am,mag,fb15k", "--models", "rgcn,rgat", "--each", "0.05", "--seconds", "12"),
+    "small_hgt": timing("--graphs", "aifb,mutag", "--models", "hgt", "--each", "0.05", "--seconds", "8"),
+    "sampled": lambda out, dry: batches.main(["--out", str(out), "--no-adversarial", *dry]),
     "batches": lambda out, dry: batches.main(["--out", str(out), *dry]),
     "compiled": compiled,
 }

@@ -162,7 +162,8 @@ class Bench:
         interval = (said.get("speedup") or {}).get("interval")
         row = {
             "state": state, "program": kind, "seconds": round(time.monotonic() - began, 2), **watch.row, "status": said["status"],
-            "verdict": said.get("verdict"), "interval": interval, "reason": str(said.get("reason", ""))[:120], "baselines": said.get("baselines"), "steps": self.steps(),
+            "verdict": said.get("verdict"), "interval": interval, "reason": str(said.get("reason", ""))[:120],
+            "baselines": said.get("baselines"), "steps": self.steps(),
         }  # fmt: skip
         self.write(row)
         self.taken.setdefault((state, kind), []).append(row)

@@ -82,6 +82,7 @@ def by_judge(bench: Bench, folder: Path) -> bool:
 
 
 def by_openevolve(bench: Bench, folder: Path) -> bool:
+    pytest.importorskip("openevolve")
     path = folder / "p.py"
     path.write_text(program())
     made = openevolve.evaluator(bench.where)(str(path))

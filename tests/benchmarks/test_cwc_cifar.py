@@ -58,14 +58,17 @@ def test_trainings_are_as_short_as_the_seconds_ask_for_and_begin_only_where_they
         options = cifar.parser().parse_args([*packs, "--parts", "plain", *arguments])
         options.device = "cpu"
         suite = Suite(options)
-        part = cifar._fitting(suite, "plain")
+        part = cifar._fitting(suite, "plain", left)
         return part.epochs, sum(suite.seconds(entry.kind.recipe, {}) for entry in part.entries(suite))
 
+    left = 1e9
     whole, seconds = planned()
     assert whole == 18 and planned("--epochs", "plain=5")[0] == 5 and planned("--fit", "1e-9")[0] == cifar.FEWEST
     assert planned("--seeds", "plain=1")[1] == pytest.approx(seconds / 3)
     fewer, less = planned("--fit", str(0.6 * seconds))
     assert fewer == 10 and less <= 0.6 * seconds and planned("--fit", str(2 * seconds))[0] == 18
+    left = 0.6 * seconds / cifar.MARGIN
+    assert planned("--fit", str(2 * seconds))[0] == 10  # no more than there is time for
     jobs = [side_by_side.Job(str(i), lambda: pytest.fail("is not run"), 0, seconds) for i, seconds in enumerate((3.0, 4.0, 1.0))]
     assert [len(cifar._in_time(jobs, seconds)) for seconds in (2.0, 7.5, 8.0)] == [0, 2, 3]
     with pytest.raises(SystemExit):

@@ -44,10 +44,15 @@ static void watch() {
   sigevent e{}; e.sigev_notify = SIGEV_THREAD_ID; e.sigev_signo = SIGCONT;
   e._sigev_un._tid = syscall(SYS_gettid);
   timer_t t; timer_create(CLOCK_MONOTONIC, &e, &t);
-  itimerspec every{{0, 17000000}, {0, 17000000}};
+  itimerspec every{{0, 4000000}, {0, 4000000}};
   timer_settime(t, 0, &every, nullptr);
+  timespec patience{0, 2000000};
   for (;;) {
-    siginfo_t info; sigwaitinfo(&set, &info);
+    siginfo_t info;
+    if (sigtimedwait(&set, &info, &patience) < 0) {  // a stop throws a waiting SIGCONT away, and newer kernels then never send another
+      timer_settime(t, 0, &every, nullptr);
+      continue;
+    }
     const float* x = watched;
     if (!x || state != 1) continue;
     float now = mark(x);

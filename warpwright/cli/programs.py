@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,7 @@ def _settings(given: Arguments) -> Settings:
         scale=given.scale,
         seed=getattr(given, "seed", 0),
         regime=given.regime or "",
+        warm_up_seconds=given.warm_up,
         model=getattr(given, "model", ""),
         model_options=getattr(given, "model_options", ""),
         options=_options(given),
@@ -292,12 +294,21 @@ def _target(text: str) -> str:
     return text
 
 
+def _seconds(text: str) -> float:
+    """Return a time above zero."""
+    seconds = float(text)
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected seconds above 0, saw {text}")
+    return seconds
+
+
 def _task_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--target", type=_target, metavar="{cpu,cuda,...}", help="where to run (cuda where there is a GPU; cubin for machine code)")
     options.add_argument("--precision", choices=PRECISIONS, default="strict", help="how far from the original's own error (%(default)s)")
     options.add_argument("--mode", choices=("as_is", "train", "eval"), default="as_is", help="training flag (%(default)s: as constructed)")
     options.add_argument("--regime", choices=REGIMES, help="way of calling that the verdict is given in (stream on a GPU, single on a CPU)")
+    options.add_argument("--warm-up", type=_seconds, default=20.0, metavar="S", help="seconds that a first call may hang (%(default)g)")
     options.add_argument("--scale", type=float, default=1.0, help="share of the full-size work, by smaller sizes (%(default)s: as written)")
     options.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="what the task's domain reads; may be given again")
     options.add_argument("--calibrate", action="store_true", help="judge with drawn, well-scaled parameters: for a network never trained")

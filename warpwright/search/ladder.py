@@ -47,8 +47,9 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     settled = {rung[:-1] for rung in rungs if moves.space.traits(rung[-1]).settled}
     rungs = [rung for rung in rungs if rung not in settled]
     highest = rungs[0] if rungs else ()
+    lowest = min([*rungs, ()], key=moves.estimate)  # a rewrite whose fold did not come to pass costs more calls than it saves
     rungs = [rung for rung in rungs if not all(moves.space.traits(action).idle for action in rung)]
-    rungs = distinct([*_without_launches(moves, highest), *rungs])
+    rungs = distinct([*_without_launches(moves, lowest), *rungs])
     if not rungs:
         return highest, 1.0 if highest else 0.0
     records = yield from moves.ask(rungs, batch)

@@ -1,4 +1,7 @@
-"""How a task's trusted processes come up: the judge first; the baselines once a program has passed, in the order of promise before a deadline."""
+"""How a task's trusted processes come up: the judge first; the baselines once a program has passed, in the order of promise before a deadline.
+
+Before a deadline on a GPU the host's cores are free: there torch.compile compiles the original in a process of its own, beside all the rest.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ import math
 import random
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 
 from warpwright.base import BASELINE, Candidate, Scalar, Source, Task, Verdict
-from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedFailed, TrustedProgram, Workbench, WorkCount, trust
+from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedFailed, TrustedProgram, Workbench, trust
 from warpwright.timing import measure, rates, roofline
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
+from warpwright.workers import device_yield
 from warpwright.workers.sandbox import Worker
 
 BASELINE_SECONDS = 2.0
@@ -31,6 +36,15 @@ COMPILED = "torch.compile("
 
 COMPILE_SHARE, AUTOTUNE_SHARE = 0.4, 0.3
 """Of the time that is left, the most that building and verifying a compiled baseline may take, and one that tries kernels out."""
+
+ASIDE_SHARE = 0.55
+"""The same for a compilation that runs beside the rest and keeps nobody from anything: what comes after it takes 5 to 8 s on an H200."""
+
+EXTRA_SHARE = 0.1
+"""Of the time that is left, the most that one more way to run the original as it is may take: as long as the original itself took."""
+
+GLANCE_SECONDS = 0.02
+"""How often it is looked whether a compilation has ended that nothing else is to be done beside."""
 
 AUTOTUNE_TAKES = 1.5
 """Times as long as the plain compilation takes, at least: 0.9 to 4 on a CPU, 2 to 10 on an H200."""
@@ -60,25 +74,25 @@ def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "sing
     return Trusted(judge, baselines, regime=regime, both=both, unscored="" if certificate.scored else certificate.reason)
 
 
-def add_quick_baselines(bench: Workbench, trusted: Trusted) -> None:
-    """Build and verify those baselines that take no compilation; `add_baselines` does the rest. Raises as `start` does."""
-    if not trusted.unscored:
-        _build_baselines(bench, trusted, quick=True)
+Meanwhile = Callable[[], None]
+"""Does one thing that is useful while somebody else compiles, if there is one."""
 
 
-def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: random.Random) -> None:
+def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: random.Random, meanwhile: Meanwhile = lambda: None) -> None:
     """Build and verify the baselines, and time them for at most `seconds`. They take far longer than a wrong program takes to be found out.
 
     A task whose original does not pass gives no score. Raises as `start` does.
     """
-    counting = trusted.counting or Counting(bench)  # the work is counted in another process meanwhile
-    _build_baselines(bench, trusted)
+    counting = None if bench.hurries else _Counting(bench)  # the work is counted in another process meanwhile
+    _build_baselines(bench, trusted, meanwhile)
     if not trusted.unscored:
-        _time_baselines(bench, trusted, counting, seconds, rng)
+        bench.tell("the roofline")
+        work = counting.result() if counting else roofline.work(bench.task, folder=bench.folder, count=trusted.judge.count)
+        _time_baselines(bench, trusted, work, seconds, rng)
     trusted.ready = True
 
 
-class Counting(threading.Thread):
+class _Counting(threading.Thread):
     """Counts the task's work in another process; a run that ends early does not wait for it."""
 
     def __init__(self, bench: Workbench) -> None:
@@ -102,50 +116,136 @@ class Counting(threading.Thread):
         return self.work or rates.Work(0, 0, note="not counted: no time was left within the budget")
 
 
-def _build_baselines(bench: Workbench, trusted: Trusted, quick: bool = False) -> None:
-    """Build and verify every baseline in one worker, or those alone that are built at once. One that ends the worker is left out, and the others
-    are built anew.
+def _build_baselines(bench: Workbench, trusted: Trusted, meanwhile: Meanwhile) -> None:
+    """Build and verify every baseline: in one worker, but for those that are compiled aside.
 
     Before a deadline they come in the order of promise: what builds at once, then what is compiled, then what tries kernels out.
     """
     ordered = sorted(trusted.baselines.items(), key=lambda item: _slowness(item[1].candidate.source) if bench.deadline is not None else 0)
-    wanted = [item for item in ordered if not quick or not _slowness(item[1].candidate.source)]
-    while True:
-        worker = trusted.baseline_worker(bench)
-        waiting = [item for item in wanted if item[0] not in trusted.tried and item[0] not in trusted.fatal and not item[1].left_out]
-        if not waiting:
-            break
-        _build_one(bench, trusted, worker, *waiting[0])
+    aside = _begin_aside(bench, trusted)
+    last = [item for item in ordered if aside and _slowness(item[1].candidate.source) > 1]
+    first = [item for item in ordered if item[0] not in aside and item not in last]
+    tried: dict[str, Worker] = {}
+    _build_together(bench, trusted, first, tried)
+    for name, one in aside.items():
+        _end_aside(bench, trusted, name, one, meanwhile)
+    _build_together(bench, trusted, [*first, *last], tried)
     original = trusted.baselines.get(ORIGINAL)
     if original is not None and not original.right:
         trusted.unscored = f"the original does not pass as a candidate: {original.verdict.reason if original.verdict else ''}"
 
 
-def _build_one(bench: Workbench, trusted: Trusted, worker: Worker, name: str, baseline: Baseline) -> None:
-    """Build and verify a baseline if there is time for it."""
-    slow = bool(_slowness(baseline.candidate.source))
-    if slow and trusted.compiling is not None:
-        trusted.compiling.wait(COMPILE_SHARE * bench.left)
-    seconds, why = _time_for(bench, trusted, baseline)
-    if why:
-        baseline.left_out = why
-        return
+def _build_together(bench: Workbench, trusted: Trusted, chosen: Sequence[tuple[str, Baseline]], tried: dict[str, Worker]) -> None:
+    """Build and verify those that were not tried in the common worker yet. One that ends it is left out, and the others are built anew."""
+    fatal: set[str] = set()
+    while True:
+        if trusted.worker is None or not trusted.worker.alive:
+            trusted.worker = Worker("baseline", bench.place, bench.limits)
+        worker = trusted.worker
+        for name, baseline in chosen:
+            if name in fatal or baseline.left_out or tried.get(name) is worker:
+                continue
+            tried[name] = worker
+            seconds, why = _time_for(bench, trusted, baseline)
+            if why:
+                baseline.left_out = why
+                continue
+            bench.tell(f"baseline {name}")
+            with _hurried(bench, worker, seconds):
+                _build_baseline(bench, trusted.judge, worker, name, baseline)
+            if not worker.alive:
+                fatal.add(name)
+                _ended(bench, baseline, seconds)
+                break
+        else:
+            return
+
+
+@contextmanager
+def _hurried(bench: Workbench, worker: Worker, seconds: float) -> Iterator[None]:
+    """Inside, a worker has `seconds` for all that it is asked, if there is a deadline."""
     worker.limits = replace(bench.limits.filled(), build_seconds=seconds, call_seconds=min(seconds, bench.limits.call_seconds))
-    bench.tell(f"baseline {name}")
     worker.until = time.monotonic() + seconds if bench.deadline is not None else math.inf
-    trusted.tried.add(name)
-    _build_baseline(bench, trusted.judge, worker, name, baseline)
-    worker.limits, worker.until = bench.limits.filled(), math.inf
-    if not worker.alive:
-        trusted.fatal.add(name)
-        baseline.program = None
-        if seconds < bench.limits.build_seconds and baseline.verdict is not None and baseline.verdict.status == "timeout":
-            baseline.left_out = f"it was not ready within {seconds:.0f} s, the share of the budget that was left for it"
+    try:
+        yield
+    finally:
+        worker.limits, worker.until = bench.limits.filled(), math.inf
 
 
-def compiled(bench: Workbench, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return those that torch.compile makes without trying kernels out, and that this machine has not compiled before."""
-    return [one for one in candidates if _slowness(one.source) == 1 and not (bench.folder / "builds" / one.key).exists()]
+def _ended(bench: Workbench, baseline: Baseline, seconds: float) -> None:
+    """Note of a baseline that its worker did not survive it, and whether that was for want of time."""
+    baseline.program = None
+    if seconds < bench.limits.build_seconds and baseline.verdict is not None and baseline.verdict.status == "timeout":
+        baseline.left_out = f"it was not ready within {seconds:.0f} s, the share of the budget that was left for it"
+
+
+# --- beside the rest -------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Aside:
+    """A baseline that is compiled in a worker and by a thread of its own."""
+
+    thread: threading.Thread
+    seconds: float
+    """What it may take."""
+    worker: Worker | None = None
+    rejected: Verdict | None = None
+    failure: Exception | None = None
+
+
+def _begin_aside(bench: Workbench, trusted: Trusted) -> dict[str, _Aside]:
+    """Begin to compile what torch.compile takes long for, where the host's cores are free for that: before a deadline, on a GPU."""
+    begun: dict[str, _Aside] = {}
+    if not bench.hurries:
+        return begun
+    for name, baseline in trusted.baselines.items():
+        if _slowness(baseline.candidate.source) != 1 or baseline.program is not None:
+            continue
+        seconds, why = _time_for(bench, trusted, baseline, ASIDE_SHARE)
+        if why:
+            baseline.left_out = why
+            continue
+        one = _Aside(threading.Thread(name=f"warpwright {name}", daemon=True), seconds)
+        one.thread.run = partial(_compile_aside, bench, trusted, name, baseline, one)  # type: ignore[method-assign]
+        begun[name] = one
+        trusted.threads.append(one.thread)
+        one.thread.start()
+    return begun
+
+
+def _compile_aside(bench: Workbench, trusted: Trusted, name: str, baseline: Baseline, one: _Aside) -> None:
+    began = time.monotonic()
+    try:
+        one.worker = worker = Worker("baseline", bench.place, bench.limits)
+        trusted.aside.append(worker)
+        device_yield.living.discard(worker)  # it goes on while another task is timed, as a build on a GPU does
+        with _hurried(bench, worker, one.seconds):
+            baseline.build, one.rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
+    except Exception as error:  # whoever waits raises it
+        one.failure = error
+    baseline.seconds = time.monotonic() - began
+
+
+def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanwhile: Meanwhile) -> None:
+    """Wait for a baseline that is compiled aside, and verify it."""
+    baseline = trusted.baselines[name]
+    while one.thread.is_alive():
+        meanwhile()
+        one.thread.join(GLANCE_SECONDS)
+    if one.failure is not None or one.worker is None or baseline.build is None:
+        raise one.failure or TrustedFailed(f"the baseline {name} was not built")
+    began = time.monotonic()
+    bench.tell(f"baseline {name}")
+    if one.worker.alive:
+        device_yield.living.add(one.worker)
+        with _hurried(bench, one.worker, max(COMPILE_SHARE * bench.left, LEAST_SECONDS)):
+            _judge_baseline(bench, trusted.judge, one.worker, name, baseline, one.rejected)
+    else:
+        baseline.verdict = one.rejected
+    if not one.worker.alive:
+        _ended(bench, baseline, one.seconds)
+    baseline.seconds += time.monotonic() - began
 
 
 def _slowness(source: Source) -> int:
@@ -153,13 +253,14 @@ def _slowness(source: Source) -> int:
     return 0 if COMPILED not in source.text else 2 if any(word in source.text for word in AUTOTUNING) else 1
 
 
-def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline) -> tuple[float, str]:
-    """Return how long a baseline may take to be built and verified; and why there is no time for it, or ""."""
+def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline, share: float = COMPILE_SHARE) -> tuple[float, str]:
+    """Return how long a baseline may take to be built and verified; and why there is no time for it, or "". `share`: of one that is compiled."""
     slowness, left = _slowness(baseline.candidate.source), bench.left
-    if bench.deadline is None or not slowness:
+    if bench.deadline is None:
         return bench.limits.build_seconds, ""
-    share = COMPILE_SHARE if slowness == 1 else AUTOTUNE_SHARE
-    seconds = min(share * left, bench.limits.build_seconds)
+    if not slowness:
+        return bench.limits.build_seconds, _no_time_for_more(trusted, baseline, left)
+    seconds = min((share if slowness == 1 else AUTOTUNE_SHARE) * left, bench.limits.build_seconds)
     plain = [other for other in trusted.baselines.values() if _slowness(other.candidate.source) == 1 and slowness == 2]
     if any(other.left_out for other in plain):
         return seconds, f"there was no time for the plain compilation, and it takes longer ({left:.0f} s were left)"
@@ -168,10 +269,25 @@ def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline) -> tuple[f
     return seconds, f"it takes {least:.0f} s or more, and {left:.0f} s of the budget were left for all" if seconds < least else ""
 
 
+def _no_time_for_more(trusted: Trusted, baseline: Baseline, left: float) -> str:
+    """Say why there is no time for one more way to run the original as it is, or ""."""
+    original = trusted.baselines.get(ORIGINAL)
+    if original is None or original is baseline or original.seconds <= EXTRA_SHARE * left:
+        return ""
+    return f"it takes about {original.seconds:.0f} s, as the original did, and {left:.0f} s of the budget were left for all"
+
+
 def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> None:
     began = time.monotonic()
     with bench.building(baseline.candidate.source):
         baseline.build, rejected = verify.build(judge, worker, name, baseline.candidate.source)
+    _judge_baseline(bench, judge, worker, name, baseline, rejected)
+    baseline.seconds = time.monotonic() - began
+
+
+def _judge_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline, rejected: Verdict | None) -> None:
+    """Verify a baseline that was built, or was not: `rejected`."""
+    assert baseline.build is not None
     if not rejected:
         baseline.build = replace(baseline.build, seconds=_longest_build(bench, baseline.candidate, baseline.build.seconds))
     baseline.program = None if rejected else TrustedProgram(judge, worker, name)
@@ -179,7 +295,6 @@ def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name:
     with bench.beside_others():
         baseline.verdict = rejected or _verdict_of(bench, judge, worker, name, baseline)
         trust(worker.release_memory)
-    baseline.seconds = time.monotonic() - began
 
 
 def _longest_build(bench: Workbench, candidate: Candidate, seconds: float) -> float:
@@ -219,14 +334,13 @@ def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str)
     return verdict
 
 
-def _time_baselines(bench: Workbench, trusted: Trusted, counting: WorkCount, seconds: float, rng: random.Random) -> None:
+def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, seconds: float, rng: random.Random) -> None:
     """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
     assert trusted.worker is not None
-    bench.tell("the roofline")
-    first, seconds, work = trusted.eligible[0], min(BASELINE_SECONDS, seconds, BASELINES_SHARE * bench.left), counting.result()
+    first, seconds = trusted.eligible[0], min(BASELINE_SECONDS, seconds, BASELINES_SHARE * bench.left)
     with bench.lock.exclusive():
-        trusted.floor, trusted.roof = _roof(bench, work)
         bench.tell("timing the baselines")
+        trusted.floor, trusted.roof = _roof(bench, work)
         trusted.overhead = timed.call_overhead(trusted.worker)
         trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
         _time_streams(bench, trusted, first, seconds, rng)

@@ -5,6 +5,8 @@
 
 What is cheap comes first: the judge alone verifies a program; the baselines are built, verified and timed when the first has passed, or when their
 records are asked for. When a trusted process fails, all are started again, once, for the candidate at hand.
+Before a deadline the trusted processes come up while the program is read: the judge, and where the device leaves the host's cores free all of them,
+with the first candidate (`prepare`) verified while torch.compile compiles.
 A resident evaluator (`Measuring.resident`) starts the next candidate's process in advance: on a GPU it takes a second to come up.
 """
 
@@ -14,7 +16,8 @@ import ast
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +26,8 @@ from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measur
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Measuring
 from warpwright.targets import pair
-from warpwright.targets.ahead import Ahead, begin
 from warpwright.targets.baselines import baselines as baseline_sources
+from warpwright.targets.beside import Beside
 from warpwright.targets.building import add_baselines, start
 from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
 from warpwright.targets.versions import versions
@@ -44,9 +47,20 @@ TIMING_SHARE = 0.5
 """Of the time that is left before a deadline, the most that one program is timed for."""
 
 
+@dataclass
+class _Ahead:
+    """A program that was verified before it was asked for."""
+
+    worker: Worker
+    build: Build
+    verdict: Verdict
+    still: ExitStack = field(default_factory=ExitStack)
+    """It stands still until this is closed."""
+
+
 class LocalEvaluator:
-    """Evaluates candidates of one task on one device. It starts no process before the first evaluation, or before `with` where
-    it is told to (`Measuring.ahead`); close it, or use it with `with`."""
+    """Evaluates candidates of one task on one device. It starts no process before the first evaluation, or before `with` where it is told to
+    (`Measuring.ahead`); close it, or use it with `with`."""
 
     def __init__(
         self,
@@ -62,15 +76,23 @@ class LocalEvaluator:
         measuring = measuring or Measuring()
         self._regime = regimes.declared(measuring.regime, device)
         self.versions: Mapping[str, str] = {**versions(device), "regime": self._regime} if self._regime != "single" else versions(device)
+        if measuring.warm_up_seconds != Limits.warm_up_seconds:  # a program that was given up is no answer under another limit
+            self.versions = {**self.versions, "warm_up_seconds": f"{measuring.warm_up_seconds:g}"}
         place = "cuda:0" if device == "cuda" else device
         folder = folder or native.cache_folder()
-        self._bench = Workbench(task, place, limits or Limits(), lock or DeviceLock(place), folder, measuring.deadline, measuring.tell)
+        limits = limits or Limits(warm_up_seconds=measuring.warm_up_seconds)
+        self._bench = Workbench(task, place, limits, lock or DeviceLock(place), folder, measuring.deadline, measuring.tell)
         self._measuring = measuring
         self._random = random.Random(self._measuring.seed)
         self._trusted: Trusted | None = None
         self._sources: Mapping[str, Source] | None = None
         self._spare: Worker | None = None
-        self._ahead: Ahead | None = None
+        self._begun: Beside[Trusted] | None = None
+        """The trusted processes, coming up in a thread of their own."""
+        self._expected: list[Candidate] = []
+        """Who will be asked for first."""
+        self._ahead: dict[str, _Ahead] = {}
+        """Who was verified before that, by key: one that passed, at most, and those before it."""
 
     # --- the Evaluator protocol -------------------------------------------------------------------------------------------------------
 
@@ -96,6 +118,21 @@ class LocalEvaluator:
             else:
                 yield self._baseline_record(trusted, name, baseline)
 
+    @property
+    def works_ahead(self) -> bool:
+        """Do the baselines come up while the program is read? Before a deadline, where that takes nothing from the device."""
+        return self._measuring.ahead and self._bench.hurries
+
+    def made(self) -> Iterator[Record]:
+        """Yield the baselines' records if they are timed already."""
+        trusted = self._trusted
+        if trusted is not None and trusted.ready and not trusted.unscored:
+            yield from (self._baseline_record(trusted, name, baseline) for name, baseline in trusted.baselines.items())
+
+    def prepare(self, candidates: Sequence[Candidate]) -> None:
+        """Hear what will be evaluated first: it may be verified while there is nothing else to do."""
+        self._expected = list(candidates)
+
     def evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Record]:
         """Yield the record of each candidate as soon as it is known."""
         for candidate in candidates:
@@ -111,9 +148,10 @@ class LocalEvaluator:
 
     def close(self) -> None:
         """End every process."""
-        if self._ahead is not None:
-            self._ahead.abandon()
-            self._ahead = None
+        if self._begun is not None:
+            self._begun.abandon()
+            self._begun = None
+        self._drop_ahead()
         if self._spare is not None:
             self._spare.close()
             self._spare = None
@@ -123,7 +161,7 @@ class LocalEvaluator:
 
     def __enter__(self) -> LocalEvaluator:
         if self._measuring.ahead:
-            self._ahead = begin(self._bench, self.baselines(), self._regime, self._both)
+            self._begun = Beside(self._come_up, "trusted processes")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,30 +181,87 @@ class LocalEvaluator:
         """Return the trusted processes, those that are there if they still live: the judge, and the baselines if they are built."""
         if self._trusted is not None and not self._trusted.alive:
             self.close()
+        if self._begun is not None:
+            begun, self._begun = self._begun, None
+            try:
+                return begun.result()
+            except BaseException:
+                begun.abandon()
+                raise
         if self._trusted is None:
-            self._bench.tell("the original, in float64")
-            self._trusted = self._begun() or trust(lambda: start(self._bench, self.baselines(), self._regime, self._both))
+            self._start()
+        assert self._trusted is not None
         return self._trusted
 
-    def _begun(self) -> Trusted | None:
-        """Return the processes that were begun while the program was read, if any were and they live."""
-        ahead, self._ahead = self._ahead, None
-        trusted = ahead.result() if ahead is not None else None
-        if trusted is None or trusted.alive:
-            return trusted
-        trusted.close()
-        return None
-
-    @property
-    def _both(self) -> bool:
-        return regimes.always_both(self._measuring.regime, self.device)
+    def _start(self) -> None:
+        """Start the judge."""
+        self._bench.tell("the original, in float64")
+        both = regimes.always_both(self._measuring.regime, self.device)
+        self._trusted = trust(lambda: start(self._bench, self.baselines(), self._regime, both))
 
     def _ready(self) -> Trusted:
         """Return the trusted processes with the baselines built and timed, unless the task gives no score."""
         trusted = self._judging()
-        if not trusted.ready and not trusted.unscored:
-            trust(lambda: add_baselines(self._bench, trusted, self._measuring.seconds, self._random))
+        self._add_baselines(trusted)
         return trusted
+
+    def _add_baselines(self, trusted: Trusted) -> None:
+        if not trusted.ready and not trusted.unscored:
+            trust(lambda: add_baselines(self._bench, trusted, self._measuring.seconds, self._random, self._verify_ahead))
+
+    # --- before a deadline, beside the reading of the program ---
+
+    def _come_up(self) -> Trusted:
+        """Start the judge, and where the host's cores are free the baselines; what follows finds them there."""
+        self._start()
+        assert self._trusted is not None
+        if self._bench.hurries:
+            self._add_baselines(self._trusted)
+            if self._passed_ahead and not self._trusted.complete:  # it may hold memory that a baseline needs: once more without it
+                self._drop_ahead()
+                self._trusted.close()
+                self._start()
+                self._add_baselines(self._trusted)
+        return self._trusted
+
+    @property
+    def _passed_ahead(self) -> bool:
+        return any(one.verdict.ok for one in self._ahead.values())
+
+    def _verify_ahead(self) -> None:
+        """Build and verify the next program that will be asked for, until one has passed; it stands still until then."""
+        trusted = self._trusted
+        if trusted is None or not self._expected or self._passed_ahead:
+            return
+        candidate = self._expected.pop(0)
+        if unreadable(candidate.source):
+            return
+        worker = self._worker()
+        try:
+            build, verdict = self._verified(trusted, worker, candidate)
+            one = self._ahead[candidate.key] = _Ahead(worker, build, verdict)
+            if not verdict.ok:
+                worker.close()
+            else:
+                worker.release_memory()
+                one.still.enter_context(worker.stopped())
+        except BaseException:
+            worker.close()
+            raise
+
+    def _taken_ahead(self, candidate: Candidate) -> _Ahead | None:
+        """Return the program if it was verified ahead, let go again."""
+        self._expected = []
+        one = self._ahead.pop(candidate.key, None)
+        if one is not None:
+            one.still.close()
+        return one
+
+    def _drop_ahead(self) -> None:
+        for one in self._ahead.values():
+            one.still.close()
+            one.worker.close()
+        self._ahead, self._expected = {}, []
 
     def _ready_beside(self, worker: Worker) -> bool:
         """Have the baselines built while a candidate that has passed stands still in `worker`; return whether it lives on.
@@ -216,13 +311,9 @@ class LocalEvaluator:
     def _attempt(self, trusted: Trusted, candidate: Candidate) -> Record:
         if trusted.unscored:
             return self._record(candidate, "unscored", detail=trusted.unscored)
-        with self._worker() as worker:
-            self._bench.tell("building")
-            with self._bench.building(candidate.source):
-                build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
-            self._bench.tell("verifying")
-            with self._bench.beside_others():
-                verdict = rejected or verify.verify(trusted.judge, worker, "candidate", self.task)
+        ahead = self._taken_ahead(candidate)
+        with ahead.worker if ahead is not None else self._worker() as worker:
+            build, verdict = (ahead.build, ahead.verdict) if ahead is not None else self._verified(trusted, worker, candidate)
             if verdict.ok and not self._ready_beside(worker):
                 return self._attempt(self._judging(), candidate)
             measurement = None
@@ -230,6 +321,15 @@ class LocalEvaluator:
                 verdict, measurement = self._time(trusted, worker, verdict)
                 trusted.release_memory()
         return replace(self._record(candidate, verdict.status, verdict, measurement, build), sandbox=worker.fence)
+
+    def _verified(self, trusted: Trusted, worker: Worker, candidate: Candidate) -> tuple[Build, Verdict]:
+        """Build and verify a candidate."""
+        self._bench.tell("building")
+        with self._bench.building(candidate.source):
+            build, rejected = verify.build(trusted.judge, worker, "candidate", candidate.source)
+        self._bench.tell("verifying")
+        with self._bench.beside_others():
+            return build, rejected or verify.verify(trusted.judge, worker, "candidate", self.task)
 
     def _time(self, trusted: Trusted, worker: Worker, verdict: Verdict) -> tuple[Verdict, Measurement | None]:
         """Time a verified candidate beside the baselines; return the verdict, which a timed call may have changed."""

@@ -7,18 +7,21 @@ reason, but is not what candidates are measured against.
 from __future__ import annotations
 
 import math
+import os
 import random
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from warpwright.base import Build, Candidate, Measurement, Scalar, Source, Task, Timing, Verdict
 from warpwright.deadline import Deadline
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Tell, silent
-from warpwright.timing import measure, rates, regimes
+from warpwright.timing import measure, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
 from warpwright.workers.device_yield import yielding
@@ -35,6 +38,12 @@ class TrustedFailed(WarpwrightError):
 
 HARNESS_ERRORS = (TrustedFailed, verify.JudgeFailed)
 """What says nothing of the candidate at hand."""
+
+END_SECONDS = 2.0
+"""For a thread to see that its worker has ended."""
+
+SPARE_CORES = 4
+"""With as many cores, one that compiles is not missed by those who verify and time on a GPU."""
 
 AUTOTUNING = ("max-autotune", "autotune(", "cudnn.benchmark")
 """In a program's text: its build tries kernels out on the device."""
@@ -53,6 +62,16 @@ class Workbench:
     """Where measured peaks are kept."""
     deadline: Deadline | None = None
     tell: Tell = silent
+
+    @property
+    def has_free_cores(self) -> bool:
+        """Is the device another one than the host's cores, and are there some to spare?"""
+        return self.place != "cpu" and (os.cpu_count() or 1) >= SPARE_CORES
+
+    @property
+    def hurries(self) -> bool:
+        """Is as much done at once as the machine can, because there is a deadline and it can?"""
+        return self.deadline is not None and self.has_free_cores
 
     @property
     def left(self) -> float:
@@ -111,22 +130,6 @@ class Baseline:
         return f"{'not eligible' if self.program is not None else 'not built'}: {self.verdict.reason}"
 
 
-class WorkCount(Protocol):
-    """A count of the task's work that goes on beside."""
-
-    def result(self) -> rates.Work:
-        """Wait for it; what no time was left for is not counted."""
-        ...
-
-
-class Compiling(Protocol):
-    """A compilation that goes on beside, and fills the cache that the baselines' worker uses."""
-
-    def wait(self, seconds: float) -> None:
-        """Wait until it is over, at most so long."""
-        ...
-
-
 @dataclass
 class Trusted:
     """The trusted processes of the task, and what was learned from them."""
@@ -135,13 +138,10 @@ class Trusted:
     baselines: dict[str, Baseline]
     worker: Worker | None = None
     """That of the baselines, once they are built."""
-    tried: set[str] = field(default_factory=set)
-    """The baselines that this worker has built, or failed to."""
-    fatal: set[str] = field(default_factory=set)
-    """Those that ended a worker."""
-    counting: WorkCount | None = None
-    """Begun beside the reading of the program."""
-    compiling: Compiling | None = None
+    aside: list[Worker] = field(default_factory=list)
+    """Those of baselines that are compiled beside the rest, one each."""
+    threads: list[threading.Thread] = field(default_factory=list)
+    """Who compiles there."""
     ready: bool = False
     """Are the baselines built, verified and timed?"""
     unscored: str = ""
@@ -160,12 +160,6 @@ class Trusted:
     by_regime: dict[str, Mapping[str, Timing]] = field(default_factory=dict)
     """The baselines, timed beside one another, in each regime."""
 
-    def baseline_worker(self, bench: Workbench) -> Worker:
-        """Return the worker that holds the baselines; a new one holds none."""
-        if self.worker is None or not self.worker.alive:
-            self.worker, self.tried = Worker("baseline", bench.place, bench.limits), set()
-        return self.worker
-
     @property
     def complete(self) -> bool:
         """Was every baseline built that there was time for, and is the original right?"""
@@ -174,7 +168,13 @@ class Trusted:
     @property
     def alive(self) -> bool:
         """Do they all run?"""
-        return self.judge.worker.alive and (self.worker is None or self.worker.alive)
+        return self.judge.worker.alive and all(worker.alive for worker in self.workers)
+
+    @property
+    def workers(self) -> list[Worker]:
+        """Those of the baselines; of one that did not survive its build there is none."""
+        held = [baseline.program.worker for baseline in self.baselines.values() if baseline.program is not None]
+        return [*([self.worker] if self.worker is not None else []), *(worker for worker in self.aside if worker in held)]
 
     @property
     def timings(self) -> Mapping[str, Timing]:
@@ -265,14 +265,19 @@ class Trusted:
         """Have them let go of what the last call left: on a GPU, the next candidate may need the memory."""
         if self.judge.device != "cpu":
             self.judge.forget()
-            if self.worker is not None:
-                trust(self.worker.release_memory)
+            for worker in self.workers:
+                trust(worker.release_memory)
 
     def close(self) -> None:
         """End them."""
+        if any(thread.is_alive() for thread in self.threads):
+            for worker in self.aside:
+                worker.signal(signal.SIGKILL)
+            for thread in self.threads:
+                thread.join(END_SECONDS)
         self.judge.close()
-        if self.worker is not None:
-            self.worker.close()
+        for worker in filter(None, [self.worker, *self.aside]):
+            worker.close()
 
 
 class TrustedProgram(timed.TimedProgram):

@@ -18,7 +18,7 @@ from warpwright.tasks import sources
 if TYPE_CHECKING:
     import torch
 
-MOST_READ_BYTES = 64 << 20
+MOST_READ_BYTES = 256 << 20
 
 LOADED = "_FILE = torch.load({place}, weights_only=False)"
 """The line of TEXT that names the file."""

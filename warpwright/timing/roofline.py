@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -94,10 +94,11 @@ def _kind(device: str) -> str:
 # --- in a process of their own -----------------------------------------------------------------------------------------------------
 
 
-def work(task: Task, timeout: float = 300.0, folder: Path | None = None) -> Work:
+def work(task: Task, timeout: float = 300.0, folder: Path | None = None, count: Callable[[], Mapping[str, Any]] | None = None) -> Work:
     """Return the work of a task at its own sizes. What cannot be counted has zero bytes, so that its floor is 0, and a note.
 
-    `folder`: where an answer is kept, for it costs an import of torch (3 s of the processor's time), and a task is opened many times.
+    `folder`: where an answer is kept, for it costs an import of torch (3 s of the processor's time), and a task is opened many times. `count`: asks a
+    process that has loaded the task, in place of one of its own; it raises RooflineError where that cannot count.
     """
     kept = folder / "work" / f"{digest(task.key, *_counted_by())}.json" if folder is not None and task.source_digest else None
     try:
@@ -106,7 +107,7 @@ def work(task: Task, timeout: float = 300.0, folder: Path | None = None) -> Work
     except (OSError, ValueError, TypeError):  # not there, or cut off
         pass
     try:
-        counted = Work(**_ask({"task": to_json(task)}, timeout))
+        counted = Work(**(count() if count is not None else _ask({"task": to_json(task)}, timeout)))
     except (RooflineError, subprocess.TimeoutExpired) as error:
         return Work(0, 0, note=f"not counted: {error}")
     if kept is not None:

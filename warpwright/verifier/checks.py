@@ -110,7 +110,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "heavy_tail": "signs times exp(2 n), n standard normal",
     "spikes": "all zero but for about one element in 256, those of size up to 50",
     "denormal": "nominal, scaled below the smallest normal number",
-    "coarse": "nominal, rounded to a few binary digits: halves and ties are exact",
+    "coarse": "nominal, rounded to eight binary digits: halves are exact, and so are ties of what is quantised by its own largest value or range",
     "masked": "nominal with about one element in 64 at -Inf",
     "padded": "nominal with the first or the last part of some rows at -Inf",
     "infinite": "nominal with a few Inf and -Inf",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ from weakref import WeakSet
 
 from warpwright.base import Case, Errors, Task, to_json
 from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.timing.roofline import RooflineError
 from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
 from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
 from warpwright.workers.limits import Limits
@@ -18,7 +20,7 @@ from warpwright.workers.sandbox import Worker
 
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
-TWICE = [STRIDED, "edited"]
+TWICE = [STRIDED, "edited", "coarse"]
 """Distributions with two cases."""
 
 SEEDS = 1 << 31
@@ -75,10 +77,13 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     names = ["nominal", *hidden]
     made = [Case(name, generator.randrange(SEEDS)) for name in names]
     layout, turns = generator.randrange(SEEDS), iter((None, 1))  # so that each tensor lies in memory in two ways
+    parities = iter((0, 1))
 
     def drawn(case: Case) -> Case:
         if case.name == STRIDED:
             return with_draw(case, Draw(layout=layout, turned=next(turns)))
+        if case.name == "coarse":
+            return replace(case, seed=2 * (case.seed // 2) + next(parities))  # one of each kind
         return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
 
     return (Case("nominal", first), *map(drawn, made))
@@ -92,6 +97,8 @@ class Judge:
         self.secret = int.from_bytes(os.urandom(8)) if secret is None else secret
         self._random = random.Random(self.secret ^ 0x5DEECE66D)
         self.worker = Worker("judge", device, limits)
+        self.turn = threading.RLock()
+        """Held for a request; by one of several threads also from a shipment until it is taken, for the others' shipments would replace it."""
         self.warm_up = Case("nominal", self._random.randrange(SEEDS))
         self._cases: tuple[Case, ...] | None = None
         self._certificate: Certificate | None = None
@@ -129,7 +136,8 @@ class Judge:
 
     def _request(self, op: str, timeout: float | None, fields: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self.worker.request(op, timeout=timeout or self.worker.limits.build_seconds, **fields)
+            with self.turn:
+                return self.worker.request(op, timeout=timeout or self.worker.limits.build_seconds, **fields)
         except (WorkerDied, WorkerTimeout, WorkerProtocol) as error:
             raise JudgeFailed(f"the judge did not answer {op!r}: {error}", self.worker.log()[-500:]) from error
 
@@ -185,6 +193,13 @@ class Judge:
         strided = [case for case in self.cases if case.name == STRIDED]
         varied = [case for case in self.cases if case.name not in ("nominal", STRIDED, *VARIATIONS)][:VARIED_WARM_UPS]
         return [replace(case, seed=self._random.randrange(SEEDS)) for case in (*strided, *varied)]
+
+    def count(self) -> Mapping[str, Any]:
+        """Return the fields of the task's `rates.Work`; raise RooflineError where it cannot be counted."""
+        reply = self._ask("count")
+        if reply.get("problem"):
+            raise RooflineError(reply["problem"])
+        return dict(reply["work"])
 
     def forget(self) -> None:
         """Let go of the shipped inputs and the last output."""

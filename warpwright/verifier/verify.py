@@ -120,9 +120,13 @@ def _expect_no_children(worker: Worker) -> None:
 
 
 def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
-    shipment = judge.ship(judge.warm_up)
-    for number in range(WARM_UPS):
+    with judge.turn:
+        shipment = judge.ship(judge.warm_up)
         prepare_call(worker, entry, shipment)
+    for number in range(WARM_UPS):
+        if number:
+            with judge.turn:
+                prepare_call(worker, entry, judge.ship(judge.warm_up))
         patient = worker.role != "candidate" or (number == 0 and any(name in source.text for name in COMPILERS))
         longest, usual = worker.limits.build_seconds, min(worker.limits.warm_up_seconds, worker.limits.build_seconds)
         try:
@@ -131,7 +135,8 @@ def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
             raise Rejected(rejection("build", f"the warm-up call raised: {error}")) from error
     if worker.role == "candidate" and any(name in source.text for name in COMPILERS):
         for case in judge.kinds_of_call():
-            prepare_call(worker, entry, judge.ship(case))
+            with judge.turn:
+                prepare_call(worker, entry, judge.ship(case))
             with contextlib.suppress(CallRaised):  # as it may at unusual strides
                 worker.go(worker.limits.build_seconds, idle=worker.limits.warm_up_seconds)
 

@@ -41,6 +41,8 @@ class Freezer:
         self.stops = self.strays = 0
         self._used: float | None = None
         """Seconds of CPU time that it had used when it stopped."""
+        self._loose: bool | None = None
+        """Whether it was found going on in this stop, if `look` has looked."""
 
     @property
     def strays_often(self) -> bool:
@@ -92,13 +94,20 @@ class Freezer:
         self._used = cpu_clock(self.pid)
         return True
 
+    def look(self) -> None:
+        """See whether the process still stands still: before the clock of a call starts, since it takes some 20 us."""
+        if self.frozen and self._used is not None:
+            self._loose = state_of(f"/proc/{self.pid}") not in ("T", "t", "Z", "X", "")
+
     def thaw(self) -> None:
-        """Let the process run, and note whether it had stood still."""
+        """Let the process run, and note whether it had stood still: nobody but itself has it go on."""
         if self.frozen:
             if self._used is not None:
+                if self._loose is None:
+                    self.look()
                 self.stops += 1
-                self.strays += cpu_clock(self.pid) - self._used > RAN_SECONDS
-            self.frozen, self._used = False, None
+                self.strays += bool(self._loose) or cpu_clock(self.pid) - self._used > RAN_SECONDS
+            self.frozen, self._used, self._loose = False, None, None
             self._send(signal.SIGCONT)
 
     def _send(self, number: int) -> None:

@@ -149,6 +149,7 @@ class Worker(Process):
         limit = timeout or self.limits.call_seconds
         poll = select.poll()
         poll.register(self._reply, select.POLLIN)
+        self.freezer.look()
         start, away = time.perf_counter_ns(), self.away
         self._send(token)
         self.thaw()

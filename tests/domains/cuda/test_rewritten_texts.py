@@ -65,13 +65,29 @@ extern "C" void run(const float* a, const float* b, float* c, int n) {
 }
 """
 
+STRIDED = """__global__ void scale(const float* x, float* y, float by, int rows, int columns) {
+    int stride = blockDim.x * gridDim.x;
+    int size = rows * columns;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    while (i < size) {
+        y[i] = by * x[i];
+        i += stride;
+    }
+}
+
+extern "C" void run(const float* x, float* y, float by, int rows, int columns) {
+    scale<<<64, 256>>>(x, y, by, rows, columns);
+}
+"""
+
 BY_NAME = {**{kernel.name: kernel.cuda for kernel in (*KERNELS, *run.KERNELS)}, "template": MATVEC, "thirds": THIRDS, "textbook": TEXTBOOK}
+BY_NAME["strided"] = STRIDED
 
 SHOWN = {
     "product_tile": "matmul", "transpose_tile": "transpose", "shuffle_tree": "dot", "gather_atomics": "sum", "privatise": "histogram",
     "cooperate": "softmax", "swap_axes": "matrix_add", "block": "saxpy", "coarsen": "reverse", "unroll": "convolution", "restrict": "saxpy",
     "fast_math": "softmax", "specialise": "template", "constant_block": "thirds",
-    "local_sum": "textbook", "guard": "textbook",
+    "local_sum": "textbook", "guard": "textbook", "flatten": "matrix_copy", "vectorise": "saxpy", "join_sums": "monte_carlo", "spread": "strided",
 }  # fmt: skip
 """Technique -> the plain kernel on which its golden text shows it, by the first action that it offers there."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from cuda_texts import once
 
 from benchmarks.cuda.plain20 import KERNELS, write
 from warpwright import domains
@@ -131,7 +132,7 @@ def test_all_rewrites_give_what_torch_gives(tmp_path: Path) -> None:
         modules[kernel.name] = module
         parts.append(module.CUDA_SOURCE)
     whole = "\n".join(parts)
-    library = cuda_on_cpu.library(_once(whole), "all.cu")
+    library = cuda_on_cpu.library(once(whole), "all.cu")
     for kernel_name, module in modules.items():
         torch.manual_seed(0)
         inputs = module.get_inputs()
@@ -139,22 +140,6 @@ def test_all_rewrites_give_what_torch_gives(tmp_path: Path) -> None:
         seen = module.launch(module.Kernels(library), *inputs)
         for one, exact in zip(*(value if isinstance(value, tuple) else (value,) for value in (seen, wanted)), strict=True):
             assert float((one.double() - exact).abs().max()) <= 1e-5 * max(1.0, float(exact.double().abs().max())), kernel_name
-
-
-def _once(text: str) -> str:
-    """Return a text with each helper defined once."""
-    kept: list[str] = []
-    seen: set[str] = set()
-    skipping = False
-    for line in text.splitlines():
-        if line.startswith("static "):
-            skipping = line in seen
-            seen.add(line)
-        if not skipping:
-            kept.append(line)
-        if line == "}" or (line.startswith("static ") and line.endswith("}")):
-            skipping = False
-    return "\n".join(kept)
 
 
 def test_a_source_without_a_host_function_is_no_task(tmp_path: Path) -> None:

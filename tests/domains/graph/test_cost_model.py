@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import captured
-from warpwright.base import Action
+from warpwright.base import Action, Candidate
 from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR
+from warpwright.domains.graph.techniques import schedule
 from warpwright.domains.graph.techniques.fuse import FuseCuda
 from warpwright.domains.graph.techniques.int8 import Int8Slices
 from warpwright.domains.graph.techniques.precision import Tf32x3
+from warpwright.search import ladder
+from warpwright.space import Space
 
 
 class Chain(nn.Module):
@@ -52,3 +58,60 @@ def test_a_cuda_graph_saves_launches() -> None:
     for size, gains in ((64, True), (8192, False)):  # but copies its inputs and results
         ir = captured(Chain(), torch.empty(size, size))
         assert (cost_model.seconds(ir.with_schedule(Action("cuda_graph")), "cuda") < cost_model.seconds(ir, "cuda")) is gains
+
+
+class Block(nn.Module):
+    """What a small model is made of: more views than kernels, and every kernel tiny."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.layer = nn.LayerNorm(32), nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(4):
+            y = self.layer(self.norm(x)).view(2, 12, 4, 8).transpose(1, 2).transpose(1, 2).reshape(2, 12, 32)
+            x = x + torch.tanh(F.gelu(y) * 0.5)
+        return x
+
+
+def test_a_graph_of_views_still_takes_time() -> None:
+    ir = captured(Block(), torch.empty(2, 12, 32))
+    recorded = ir.with_schedule(Action("cuda_graph"))
+    assert 0 < cost_model.seconds(recorded, "cuda") < 0.5 * cost_model.seconds(ir, "cuda")
+
+
+def test_small_calls_are_fused_by_an_action_of_its_own() -> None:
+    ir, technique = captured(Block(), torch.empty(2, 12, 32)), FuseCuda()
+    actions = list(technique.sites(ir))
+    assert [dict(action.params).get("elements") for action in actions] == [0]
+    fused = technique.apply(ir, actions[0])
+    assert any(isinstance(node.target, CudaKernel) for node in fused.graph.nodes)
+    assert cost_model.seconds(fused, "cuda") < cost_model.seconds(ir, "cuda")
+
+
+def test_a_large_program_has_no_such_action() -> None:
+    ir = captured(Chain(), torch.empty(4096, 4096))
+    assert all("elements" not in dict(action.params) for action in FuseCuda().sites(ir))
+
+
+def test_launches_go_first_on_a_gpu_too() -> None:
+    techniques = (FuseCuda(), *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
+    ir = captured(Block(), torch.empty(2, 12, 32))
+    space = Space(ir, techniques, _no_text, frozenset({"eager", "compile"}), estimate=lambda one: cost_model.seconds(one, "cuda"))
+    (first,) = next(ladder.search(space, Random(0), 1))
+    assert first[-1] == Action("cuda_graph")
+
+
+def test_of_two_schedules_the_longer_one_has_to_be_worth_its_step() -> None:
+    ir = captured(Block(), torch.empty(2, 12, 32))
+
+    def estimate(one: GraphIR) -> float:
+        return 0.1 if one.scheduled("cuda_graph") else 1.0
+
+    space = Space(ir, (FuseCuda(), *schedule.CUDA_TECHNIQUES), _no_text, frozenset({"eager"}), estimate=estimate)
+    (first,) = next(ladder.search(space, Random(0), 1))
+    assert first == (Action("cuda_graph"),)
+
+
+def _no_text(ir: GraphIR, actions: tuple[Action, ...]) -> Candidate:
+    raise NotImplementedError

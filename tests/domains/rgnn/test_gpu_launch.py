@@ -53,21 +53,32 @@ def test_the_second_launch_passes_addresses_only(recorded: None) -> None:
     launch = ready(function, array)
     launch.launch(0, values)
     assert len(function.calls) == 1 and all(x.is_contiguous() for x in function.calls[0])
-    launch.launch(1, [values[0], torch.ones(64)])
-    direct: Any = launch.direct
+    launch.launch(0, [values[0], torch.ones(64)])
+    direct: Any = launch.built.direct[0]
     assert len(function.calls) == 1 and direct.made == (b"code", "kernel", "P" * (3 + TRAILING), 128, 1024)
     ((grid, stream, pointers),) = direct.calls
-    assert (grid, stream) == (5, 8) and pointers[:2] == (values[0].data_ptr(), array.data_ptr()) and pointers[3:] == (0,) * TRAILING
+    assert (grid, stream) == (5, 7) and pointers[:2] == (values[0].data_ptr(), array.data_ptr()) and pointers[3:] == (0,) * TRAILING
+
+
+def test_another_graph_launches_the_same_machine_code(recorded: None) -> None:
+    function, values = Triton(), [torch.zeros(64), torch.zeros(64)]
+    first = ready(function, torch.zeros(64))
+    first.launch(0, values)
+    second = Ready(first.built, 9, [0, torch.ones(64), 1])
+    second.launch(0, values)
+    assert len(function.calls) == 1 and first.built.direct[0].calls[0][0] == 9  # type: ignore[union-attr]
+    second.launch(1, values)  # machine code is loaded for each device
+    assert len(function.calls) == 2
 
 
 def test_addresses_that_are_not_aligned_go_to_triton(recorded: None) -> None:
     function, aligned, odd = Triton(), torch.zeros(64), torch.zeros(65)[1:]
     launch = ready(function, aligned)
     launch.launch(0, [odd, aligned])
-    assert launch.direct is None
+    assert not launch.built.direct
     launch.launch(0, [aligned, aligned])
     launch.launch(0, [aligned, odd])
-    direct: Any = launch.direct
+    direct: Any = launch.built.direct[0]
     assert len(function.calls) == 3 and not direct.calls
 
 
@@ -77,4 +88,4 @@ def test_kernels_that_take_more_than_their_arguments_stay_with_triton(recorded: 
     launch = ready(function, array)
     for _ in range(3):
         launch.launch(0, [array, array])
-    assert launch.direct is None and len(function.calls) == 3
+    assert launch.built.direct == {0: None} and len(function.calls) == 3

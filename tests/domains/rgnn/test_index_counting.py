@@ -9,10 +9,10 @@ import pytest
 import torch
 from domains.rgnn.layers import edges
 
-from warpwright.domains.rgnn.sorting import counting
 from warpwright.domains.rgnn.emit.tiles import _chunks, _tiles
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.sorting import counting
 from warpwright.errors import UsageError
 
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")

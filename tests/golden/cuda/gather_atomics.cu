@@ -1,4 +1,4 @@
-// gather_atomics(sum_kernel, each=16)
+// gather_atomics(sum_kernel, each=16, wide=4)
 static inline unsigned ww_copies(dim3 grid, dim3 block) { return grid.y * grid.z * block.y * block.z; }
 static inline unsigned ww_fewer(long long threads, unsigned block, unsigned each, unsigned most) {
     long long blocks = (threads + (long long)block * each - 1) / ((long long)block * each);
@@ -27,12 +27,31 @@ static __device__ float ww_block_sum_float(float a) {
 }
 __global__ void sum_kernel(const float* x, float* total, int n, long long ww_threads) {
   float ww_own_0 = 0;
+  const long long ww_end = ww_threads < (long long)(n) ? ww_threads : (long long)(n);
+  const long long ww_fours = ((size_t)x) % 16 == 0 && ww_end > 0 ? ww_end / 4 : 0;
     #pragma unroll 4
-  for (long long ww_index = (long long)blockIdx.x * blockDim.x + threadIdx.x; ww_index < ww_threads; ww_index += (long long)gridDim.x * blockDim.x) {
-    int i = (int)ww_index;
-    if (i < n) {
-      ww_own_0 += (float)(x[i]);
+  for (long long ww_four = (long long)blockIdx.x * blockDim.x + threadIdx.x; ww_four < ww_fours; ww_four += (long long)gridDim.x * blockDim.x) {
+    const float4 ww_x = ((const float4*)x)[ww_four];
+    {
+      int i = (int)(4 * ww_four + 0);
+      ww_own_0 += (float)(ww_x.x);
     }
+    {
+      int i = (int)(4 * ww_four + 1);
+      ww_own_0 += (float)(ww_x.y);
+    }
+    {
+      int i = (int)(4 * ww_four + 2);
+      ww_own_0 += (float)(ww_x.z);
+    }
+    {
+      int i = (int)(4 * ww_four + 3);
+      ww_own_0 += (float)(ww_x.w);
+    }
+  }
+  for (long long ww_index = 4 * ww_fours + (long long)blockIdx.x * blockDim.x + threadIdx.x; ww_index < ww_end; ww_index += (long long)gridDim.x * blockDim.x) {
+    int i = (int)ww_index;
+    ww_own_0 += (float)(x[i]);
   }
   ww_own_0 = ww_block_sum_float(ww_own_0);
   if (threadIdx.x == 0) {

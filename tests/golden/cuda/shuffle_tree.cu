@@ -1,4 +1,4 @@
-// shuffle_tree(dot_kernel, each=16)
+// shuffle_tree(dot_kernel, each=16, wide=4)
 static inline unsigned ww_copies(dim3 grid, dim3 block) { return grid.y * grid.z * block.y * block.z; }
 static inline unsigned ww_fewer(long long threads, unsigned block, unsigned each, unsigned most) {
     long long blocks = (threads + (long long)block * each - 1) / ((long long)block * each);
@@ -27,10 +27,32 @@ static __device__ float ww_block_sum_float(float a) {
 }
 __global__ void dot_kernel(const float* a, const float* b, float* result, int n, long long ww_threads) {
   float ww_own = 0;
+  const long long ww_end = ww_threads < (long long)(n) ? ww_threads : (long long)(n);
+  const long long ww_fours = ((size_t)a | (size_t)b) % 16 == 0 && ww_end > 0 ? ww_end / 4 : 0;
     #pragma unroll 4
-  for (long long ww_index = (long long)blockIdx.x * blockDim.x + threadIdx.x; ww_index < ww_threads; ww_index += (long long)gridDim.x * blockDim.x) {
+  for (long long ww_four = (long long)blockIdx.x * blockDim.x + threadIdx.x; ww_four < ww_fours; ww_four += (long long)gridDim.x * blockDim.x) {
+    const float4 ww_a = ((const float4*)a)[ww_four];
+    const float4 ww_b = ((const float4*)b)[ww_four];
+    {
+      int i = (int)(4 * ww_four + 0);
+      ww_own += (ww_a.x * ww_b.x);
+    }
+    {
+      int i = (int)(4 * ww_four + 1);
+      ww_own += (ww_a.y * ww_b.y);
+    }
+    {
+      int i = (int)(4 * ww_four + 2);
+      ww_own += (ww_a.z * ww_b.z);
+    }
+    {
+      int i = (int)(4 * ww_four + 3);
+      ww_own += (ww_a.w * ww_b.w);
+    }
+  }
+  for (long long ww_index = 4 * ww_fours + (long long)blockIdx.x * blockDim.x + threadIdx.x; ww_index < ww_end; ww_index += (long long)gridDim.x * blockDim.x) {
     int i = (int)ww_index;
-    ww_own += (i < n ? a[i] * b[i] : 0.0f);
+    ww_own += (a[i] * b[i]);
   }
   ww_own = ww_block_sum_float(ww_own);
   if (threadIdx.x == 0) {

@@ -42,6 +42,12 @@ _HOST = {
     "swapped": "static inline dim3 ww_swapped(dim3 shape) { return dim3(shape.y, shape.x, shape.z); }\n",
     "cover": "static inline dim3 ww_cover(dim3 grid, dim3 block, unsigned x, unsigned y) {\n"
     "    return dim3((grid.x * block.x + x - 1) / x, (grid.y * block.y + y - 1) / y, grid.z * block.z);\n}\n",
+    "covered": "static inline bool ww_covered(dim3 grid, dim3 block, long long columns, long long rows) {\n"
+    "    return (long long)grid.x * block.x >= columns && (long long)grid.y * block.y >= rows && grid.z * block.z == 1\n"
+    "        && columns > 0 && rows > 0 && columns <= 2147483647 / rows;\n}\n",
+    "blocks": "static inline unsigned ww_blocks(long long turns, unsigned block) {\n"
+    "    long long blocks = (turns + block - 1) / block;\n"
+    "    return (unsigned)(blocks < 1 ? 1 : blocks);\n}\n",
     "fewer": "static inline unsigned ww_fewer(long long threads, unsigned block, unsigned each, unsigned most) {\n"
     "    long long blocks = (threads + (long long)block * each - 1) / ((long long)block * each);\n"
     "    return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);\n}\n",

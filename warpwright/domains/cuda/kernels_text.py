@@ -85,13 +85,26 @@ def _built_by_nvcc(device):
 
 def _on_a_stream(source):
     \"\"\"Return the source with what a caller needs besides: the last error, and the stream on which launches without one of their own go.\"\"\"
+    keep = _KEEP if "cudaMallocAsync" in source else "static void ww_keep_memory() {}"
     return f'''#include <cuda_runtime.h>
 static thread_local cudaStream_t ww_stream = 0;
 #define WW_STREAM ww_stream
-extern "C" void ww_set_stream(void* stream) {{ ww_stream = (cudaStream_t)stream; }}
+{keep}
+extern "C" void ww_set_stream(void* stream) {{ ww_stream = (cudaStream_t)stream; ww_keep_memory(); }}
 extern "C" int ww_last_error() {{ return (int)cudaGetLastError(); }}
 #line 1 "{@NAME}"
 {source}'''
+
+
+_KEEP = '''static void ww_keep_memory() {  // what a call frees is there for the next one, where CUDA would give it back at every synchronisation
+    static bool kept[64];
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || device >= 64 || kept[device]) return;
+    cudaMemPool_t pool;
+    unsigned long long most = ~0ull;
+    if (cudaDeviceGetDefaultMemPool(&pool, device) == cudaSuccess) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &most);
+    kept[device] = true;
+}'''
 
 
 @_functools.cache

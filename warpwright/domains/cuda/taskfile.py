@@ -1,4 +1,4 @@
-"""The Python file beside a CUDA source: `reference`, `get_inputs` and `launch`. It is parsed here, and run in workers only.
+"""The Python file beside a CUDA source: `reference`, `get_inputs` and `launch`. It is parsed here; workers run it, and `operations.py` records it.
 
     def get_inputs(): return [torch.randn(1 << 24), torch.randn(1 << 24)]
     def reference(x, y): return 2.0 * x + y                # any torch program: float64 of it decides what is right

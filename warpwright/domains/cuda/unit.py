@@ -70,6 +70,9 @@ class Unit:
         return self.head + edits.apply(self.text, changes).replace("ww::by(", "(")
 
 
+OURS = "ww_"
+"""How the kernels of a template (templates/device) begin: nothing is rewritten in them."""
+
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]+>[^\n]*\n", re.M)
 
 
@@ -85,6 +88,7 @@ def read(text: str) -> Unit:
         raise NotApplicable(f"the CUDA text cannot be read: {refusal}") from refusal
     launches = tuple(_launch(source.text, site) for site in source.launches if not site.inside_kernel)
     launched = {launch.kernel.partition("<")[0].strip() for launch in launches} & _reached(source.text)
+    launched = {name for name in launched if not name.startswith(OURS)}
     kernels = {k.name: k for k in source.kernels if k.defined and not k.template and k.name in launched}
     templates = {k.name: k for k in source.kernels if k.defined and k.template and k.name in launched}
     head = "".join(dict.fromkeys(match[0].strip() + "\n" for match in _INCLUDE.finditer(text)))
@@ -249,6 +253,10 @@ def linked(text: str, wanted: Mapping[str, str]) -> str:
     return "#ifndef WW_STREAM\n#define WW_STREAM 0\n#endif\n" + edits.apply(text, changes)
 
 
+ON_A_STREAM = ("cudaMallocAsync", "cudaFreeAsync", "cudaMemsetAsync", "cudaMemcpyAsync")
+"""Calls whose last argument is a stream; where it is 0 they go where the launches go."""
+
+
 def _streams(text: str, tokens: tuple[scan.Token, ...]) -> list[Edit]:
     changes = []
     for site in scan.launches(text, tokens, scan.kernels(text, tokens)):
@@ -260,6 +268,10 @@ def _streams(text: str, tokens: tuple[scan.Token, ...]) -> list[Edit]:
         if token.text in ("cudaMemset", "cudaMemcpy") and tokens[at + 1].text == "(":
             close = tokens[scan.matching(tokens, at + 1)].start
             changes += [Edit(token.start, token.end, f"{token.text}Async"), Edit(close, close, ", WW_STREAM")]
+        if token.text in ON_A_STREAM and tokens[at + 1].text == "(":
+            last = tokens[scan.matching(tokens, at + 1) - 1]
+            if last.text == "0":
+                changes.append(Edit(last.start, last.end, "WW_STREAM"))
     return changes
 
 

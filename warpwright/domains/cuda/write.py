@@ -51,6 +51,11 @@ class Writer(printing.Printer):
         return "\n".join(self.statements(tuple(stmts), depth)) + "\n"
 
 
+def raw(text: str) -> ir.Raw:
+    """Return a statement given as text."""
+    return ir.Raw(Expr("other", (text,)))
+
+
 def kernel(head: str, function: ir.Function, body: Sequence[Stmt], instead: Mapping[int, str] | None = None) -> str:
     """Return a kernel's definition: `head` is its text up to the parameters' closing parenthesis."""
     return f"{head.rstrip()} {{\n{Writer(function, instead).body(body)}}}"

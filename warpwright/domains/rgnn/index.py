@@ -1,7 +1,8 @@
 """The index structures of a graph, on its device: edges sorted by relation and destination, unique pairs, and maps between the domains.
 
 Building reads the device once (the two numbers of pairs); nothing afterwards waits for it. Everything but the sort by relation and destination is
-made when it is first asked for and kept. On a GPU edges are sorted by counting where there are few keys (sorting/counting.py). `of` keeps indices by the identity and version of the edge tensors.
+made when it is first asked for and kept. On a GPU edges are sorted by counting where there are few keys (sorting/counting.py). `of` keeps indices by
+the identity and version of the edge tensors.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from warpwright.domains.rgnn.sorting import counting
 from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.sorting import counting
 from warpwright.errors import UsageError
 
 ROWS = {Domain.PAIR_DST: (Domain.DST, "dst"), Domain.PAIR_SRC: (Domain.SRC, "src")}
@@ -74,7 +75,8 @@ class Index:
 
     def _take(self, found: counting.Sorted) -> tuple[int, int]:
         """Fill the maps of edges and pairs from what counting gave; return the numbers of pairs."""
-        of_edges = {Domain.SRC: found.src, Domain.DST: found.dst, Domain.ETYPE: found.etype, Domain.PAIR_DST: found.to_dst, Domain.PAIR_SRC: found.to_src}
+        of_edges = {Domain.SRC: found.src, Domain.DST: found.dst, Domain.ETYPE: found.etype}
+        of_edges |= {Domain.PAIR_DST: found.to_dst, Domain.PAIR_SRC: found.to_src}
         self.maps |= {(Domain.EDGE, domain): numbers for domain, numbers in of_edges.items()}
         self.orders[Domain.PAIR_SRC] = found.order
         for pairs, side in ((Domain.PAIR_DST, found.of_dst), (Domain.PAIR_SRC, found.of_src)):

@@ -35,7 +35,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest",
+        "trim", "host_only", "digest", "count",
     )  # fmt: skip
     serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
 
@@ -181,6 +181,15 @@ class JudgeWorker:
         self.shipped, self.last = [], []
         self._original.held = None
         return {}
+
+    def count(self) -> dict[str, Any]:
+        """Count the bytes and operations of the task, without values; or say why they cannot be counted."""
+        from warpwright.timing import counting
+
+        try:
+            return {"work": asdict(counting.count(self._original.task))}
+        except Exception as error:  # whatever the program does on the meta device
+            return {"problem": f"{type(error).__name__}: {str(error)[:200]}"}
 
     def trim(self) -> dict[str, Any]:
         """Let go of answers that can be made again, and of cached memory."""

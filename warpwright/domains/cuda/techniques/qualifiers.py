@@ -10,6 +10,7 @@ from warpwright.base import Action
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.unit import Unit
 from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
@@ -64,13 +65,20 @@ def lie_apart(unit: Unit, name: str) -> bool:
     for launch in launches:
         given = [re.findall(r"[A-Za-z_]\w*", launch.arguments[at]) for at in places if at < len(launch.arguments)]
         roots = [words[0] for words in given if words]
-        if len(set(roots)) != len(places) or not all(_is_parameter(unit.text[: launch.start], root) for root in roots):
+        host = _host(unit, launch.start)
+        if len(set(roots)) != len(places) or not all(_is_parameter(host, root) for root in roots):
             return False
     return bool(launches)
 
 
+def _host(unit: Unit, place: int) -> str:
+    """Return the text of the host function around a place, up to there."""
+    pieces = scan.pieces(scan.tokens(unit.text))
+    return unit.text[next((piece.start for piece in pieces if piece.start <= place < piece.end), 0) : place]
+
+
 def _is_parameter(text: str, name: str) -> bool:
-    """Is a name, where a text ends, a pointer that the last host function was given, and that nobody has set since?"""
+    """Is a name, where a text ends, a pointer that its host function was given, and that nobody has set since?"""
     declared = re.search(rf"\*[^,()*;{{}}]*\b{name}\b\s*[,)]", text)
     return declared is not None and re.search(rf"(?<![.\w]){name}\s*(=[^=]|;)", text) is None
 
@@ -102,7 +110,7 @@ class FastMath:
 
     name = "fast_math"
     traits = Traits("N")
-    WORDS = re.compile(r"\b(exp2?|exp10|log2?|log10|pow|sin|cos|tanh?|sincos|r?sqrt|fdivide)f?\s*\(|[^/*]/[^/*]")
+    WORDS = re.compile(r"\b(exp2?|exp10|log2?|log10|pow|sin|cos|tanh?|sincos|r?sqrt|fdivide)f?\s*\(|[^/*]/(?![/*]|=?\s*\d+\b(?![.\d]))")
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield the action where the text has something to approximate."""

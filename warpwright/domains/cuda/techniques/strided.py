@@ -15,10 +15,12 @@ from warpwright.base import Action
 from warpwright.domains.cuda import helpers, shape, write
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import Plain, expect
+from warpwright.domains.cuda.techniques.wide import WIDTH, wide_body
 from warpwright.domains.cuda.unit import Launch
+from warpwright.domains.cuda.write import raw
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.frontend.edits import Edit
-from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, If, Raw, Stmt
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, If, Stmt
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
@@ -34,11 +36,6 @@ def one_axis(plan: Plan, name: str) -> Plain:
     expect(found is not None and list(found.indices.values()) == ["x"], f"{name} with one index along x, and threads that know nothing else")
     assert found is not None
     return found
-
-
-def raw(text: str) -> Raw:
-    """Return a statement given as text."""
-    return Raw(Expr("other", (text,)))
 
 
 def strided(found: Plain, body: Sequence[Stmt], unroll: int) -> list[Stmt]:
@@ -64,11 +61,11 @@ def with_parameter(head: str, parameter: str) -> str:
     return f"{bare}{'' if bare.endswith('(') else ', '}{parameter})"
 
 
-def fewer(found: Plain, launch: Launch, each: int, shared: str = "") -> str:
+def fewer(found: Plain, launch: Launch, each: int, shared: str = "", most: int = MOST_BLOCKS) -> str:
     """Return a launch's text with THREADS a block, and so few blocks that a thread has `each` indices or more."""
     grid, block, *rest = launch.configuration
     threads = f"ww_threads({grid}, {block})"
-    config = [f"dim3(ww_fewer({threads}, {THREADS}, {each}, {MOST_BLOCKS}), ww_copies({grid}, {block}))", str(THREADS)]
+    config = [f"dim3(ww_fewer({threads}, {THREADS}, {each}, {most}), ww_copies({grid}, {block}))", str(THREADS)]
     if shared or rest:
         config += [shared or rest[0], *rest[1:]]
     arguments = ", ".join([*launch.arguments, threads])
@@ -153,15 +150,18 @@ class GatherAtomics:
         """Yield the numbers of indices for each kernel with atomics on places that are the same for all threads."""
         for kernel in plan.unit.kernels:
             try:
-                _same_place(plan, kernel)
+                found, _ = _same_place(plan, kernel)
             except NotApplicable:
                 continue
+            if _goes_wide(found):
+                yield Action(self.name, kernel, (("each", self.EACH[0]), ("wide", WIDTH)))
             yield from (Action(self.name, kernel, (("each", each),)) for each in self.EACH)
 
     def apply(self, plan: Plan, action: Action) -> Plan:
-        """Return the text with one atomic a block."""
-        each = int(dict(action.params).get("each", 0))
-        expect(each in self.EACH, f"each of {self.EACH}", str(each))
+        """Return the text with one atomic a block; `wide`: elements are read as vectors of so many."""
+        given = dict(action.params)
+        each, width = int(given.get("each", 0)), int(given.get("wide", 1))
+        expect(each in self.EACH and width in (1, WIDTH), f"each of {self.EACH}, wide 1 or {WIDTH}", f"{each} and {width}")
         found, atomics = _same_place(plan, action.at)
         before: list[Stmt] = []
         after: list[Stmt] = []
@@ -179,11 +179,21 @@ class GatherAtomics:
             function = {"sum": "atomicAdd", "max": "atomicMax", "min": "atomicMin"}[one.operation]
             after.append(raw(f"{name} = {call}({name});"))
             after.append(If(Expr("other", ("threadIdx.x == 0",)), (Evaluate(Expr("other", (f"{function}(", one.address, f", {name})"))),)))
-        body = [*before, *strided(found, replaced(found.body, change), 4), *after]
+        inner = replaced(found.body, change)
+        body = [*before, *(wide_body(found, inner, 4) if width == WIDTH else strided(found, inner, 4)), *after]
         text = write.kernel(with_parameter(found.head, "long long ww_threads"), found.function, body)
         changes = [Edit(found.kernel.start, found.kernel.end, text)]
         changes += [Edit(one.start, one.end, fewer(found, one, each)) for one in found.unit.launches_of(action.at)]
         return plan.then(helpers.with_helpers(found.unit.changed(changes), needed), self.name, action.at)
+
+
+def _goes_wide(found: Plain) -> bool:
+    """Can a kernel's elements be read as vectors?"""
+    try:
+        wide_body(found, found.body, 1)
+    except NotApplicable:
+        return False
+    return True
 
 
 def _same_place(plan: Plan, name: str) -> tuple[Plain, list[tuple[Stmt, Atomic]]]:

@@ -13,6 +13,9 @@ from warpwright.domains.graph.ir import Edit, GraphIR, edit, find, is_op
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
+MANY = 4
+"""A network of twenty layers would take a hundred steps and seconds for what one step says as well."""
+
 
 @dataclass(frozen=True)
 class Rewrite:
@@ -39,18 +42,21 @@ class Rewrite:
             return None
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
-        """Yield an action for every node that matches, or one for all of them together."""
+        """Yield an action for every node that matches, or one for all of them together; where there are MANY of an exact rewrite, that one first."""
         names = [node.name for node in find(ir, *self.ops) if self._found(node) is not None]
-        return [Action(self.name)] if names and self.together else [Action(self.name, name) for name in names]
+        if names and self.together:
+            return [Action(self.name)]
+        every = [Action(self.name)] if len(names) >= MANY and self.traits.legality in "EDP" else []
+        return [*every, *(Action(self.name, name) for name in names)]
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return a new IR with the match at `action.at` rewritten; without a place, all matches."""
         e = edit(ir)
         done = 0
         for name in [action.at] if action.at else [node.name for node in find(ir, *self.ops)]:
-            node = e.node(name)
-            found = self._found(node) if node.users else None
-            if found is not None:
+            node = e.node(name) if action.at else next((one for one in e.graph.nodes if one.name == name), None)
+            found = self._found(node) if node is not None and node.users else None
+            if node is not None and found is not None:
                 self.emit(e, node, found)
                 done += 1
         if not done:

@@ -34,6 +34,8 @@ class Built:
     warps: int
     programs: int = 1
     """Programs of each tile."""
+    direct: dict[int, Kernel | None] = field(default_factory=dict)
+    """By device, the machine code, launched without Triton's own checks of each argument, which take longer than a small kernel."""
 
 
 TRAILING = 4
@@ -50,8 +52,6 @@ class Ready:
     """What is passed for each parameter: an array of the graph, or the number of a value."""
     pointers: list[int] = field(default_factory=list)
     """The arrays' addresses; 0 for values."""
-    direct: Kernel | None = None
-    """The machine code, launched without Triton's own checks of each argument, which take longer than a small kernel."""
 
     def __post_init__(self) -> None:
         self.pointers = [0 if isinstance(x, int) else x.data_ptr() for x in self.fixed] + [0] * TRAILING
@@ -67,13 +67,14 @@ class Ready:
             pointers[place] = tensor.data_ptr()
             every |= pointers[place]
         aligned = self.aligned and not every % ALIGNED
-        if self.direct is not None and aligned:
-            self.direct(self.count, torch._C._cuda_getCurrentRawStream(device), *pointers)
+        direct = self.built.direct.get(device) if aligned else None
+        if direct is not None:
+            direct(self.count, torch._C._cuda_getCurrentRawStream(device), *pointers)
             return
         arguments = [given[place] if isinstance(x, int) else x for place, x in enumerate(self.fixed)]
         compiled = self.built.function[(self.count,)](*arguments, num_warps=self.built.warps)
-        if aligned:  # Triton compiles for what it sees: addresses that are not aligned get other code
-            self.direct = machine_code_of(compiled, len(arguments))
+        if aligned and device not in self.built.direct:  # Triton compiles for what it sees: addresses that are not aligned get other code
+            self.built.direct[device] = machine_code_of(compiled, len(arguments))
 
 
 ALIGNED = 16
@@ -81,7 +82,7 @@ ALIGNED = 16
 
 
 def machine_code_of(compiled: Any, arguments: int) -> Kernel | None:
-    """Return what Triton compiled as a kernel of the driver's; None where that is not plain (its interpreter, another vendor's GPU, scratch memory)."""
+    """Return what Triton compiled as a kernel of the driver's; None where it is not plain (the interpreter's, another vendor's, scratch memory)."""
     code, told = getattr(compiled, "asm", {}), getattr(compiled, "metadata", None)
     plain = all(getattr(told, name, usual) in {usual, None} for name, usual in USUAL.items())
     if told is None or "cubin" not in code or not plain:

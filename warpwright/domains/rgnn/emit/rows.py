@@ -94,7 +94,7 @@ class _Lowering:
     def delay(self) -> None:
         """Move each value into the later kernel of its rows that alone reads it, so that it need not be stored."""
         readers: dict[int, list[int]] = {}
-        for position, op in enumerate(self.program.ops):
+        for position in range(len(self.program.ops)):
             for value in self._reads(position) if position not in self.inline else ():
                 readers.setdefault(value, []).append(position)
         for position in sorted(self.home, reverse=True):
@@ -113,12 +113,13 @@ class _Lowering:
                 self.partial.add(position)
 
     def _reads(self, position: int) -> list[int]:
-        """Return what an operation reads: of a gradient that has a kernel of its own what its rows are computed from there."""
+        """Return what an operation reads: of one that takes rows window by window what these are computed from there."""
         inputs = self._leaves(self.program.ops[position].inputs)
-        return [leaf for i in inputs for leaf in self._row_leaves(i)] if self._alone(position) else inputs
+        return [leaf for i in inputs for leaf in self._row_leaves(i)] if self._windowed(position) else inputs
 
-    def _alone(self, position: int) -> bool:
-        return not self.general and position in self.home and gradient_alone(self.program, self.program.ops[position])
+    def _windowed(self, position: int) -> bool:
+        op = self.program.ops[position]
+        return not self.general and position in self.home and (gradient_alone(self.program, op) or wide_product(self.program, op))
 
     def _row_leaves(self, value: int) -> list[int]:
         return [leaf for i in self.program.ops[value].inputs for leaf in self._row_leaves(i)] if self._again(value) else [value]
@@ -129,18 +130,35 @@ class _Lowering:
         summed = op.kind == "contract" and any(c not in op.subscripts[-1] for s in op.subscripts for c in s)
         return value in self.home and op.kind in {"map", "contract"} and not op.sums and op.domain is self.home[value] and not summed
 
-    def rows_of(self, position: int) -> tuple[int, ...]:
-        """Return a gradient that has a kernel of its own, after the values that are computed again for it."""
-        found: dict[int, None] = {}
+    def with_rows(self, ops: Iterable[int]) -> tuple[int, ...]:
+        """Return the operations of a kernel in order, and with them the values that are computed again for those that take rows by windows."""
+        found: set[int] = set(ops)
+        stack = [i for position in found if self._windowed(position) for i in self.program.ops[position].inputs]
+        while stack:
+            value = stack.pop()
+            if value not in found and self._again(value):
+                found.add(value)
+                stack += self.program.ops[value].inputs
+        return tuple(sorted(found))
 
-        def take(value: int) -> None:
-            for i in self.program.ops[value].inputs if value == position or self._again(value) else ():
-                take(i)
-            if value == position or self._again(value):
-                found[value] = None
+    def apart(self, ops: list[int]) -> list[list[int]]:
+        """Return the operations of one stage over the same rows as kernels: each wide product has one, with what takes its result in registers."""
+        group = {position: position for position in ops}
 
-        take(position)
-        return tuple(found)
+        def top(position: int) -> int:
+            while group[position] != position:
+                position = group[position]
+            return position
+
+        for position in ops:
+            for value in self.program.ops[position].inputs if not self._windowed(position) else ():
+                if value in group:
+                    group[top(value)] = top(position)
+        heavy = {top(position) for position in ops if self._windowed(position)}
+        kernels: dict[int, list[int]] = {}
+        for position in ops:
+            kernels.setdefault(top(position) if top(position) in heavy else -1, []).append(position)
+        return list(kernels.values())
 
     def _leaves(self, values: Iterable[int]) -> list[int]:
         """Return the values with inline ones replaced by what they read."""
@@ -152,7 +170,7 @@ class _Lowering:
     def _in_registers(self, op: Op, value: int, rows: Domain) -> bool:
         """May `op`, in a kernel over `rows`, take `value` before it is in memory?"""
         of_row = self.home.get(value) is rows and self.program.ops[value].domain is rows and value in op.inputs
-        if not self.general and gradient_alone(self.program, op):
+        if not self.general and (gradient_alone(self.program, op) or wide_product(self.program, op)):
             return False
         if not of_row or value not in self.partial:
             return of_row
@@ -168,8 +186,8 @@ class _Lowering:
 def lower(program: Program, fuse: bool = True, general: bool = False) -> Schedule:
     """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
 
-    Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter that
-    has products of any form, with rows of any shape (heads, blocks) and any width.
+    Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter
+    that has products of any form, with rows of any shape (heads, blocks) and any width.
     """
     state = _Lowering(program, fuse, general)
     for position in range(len(program.ops)):
@@ -182,29 +200,24 @@ def lower(program: Program, fuse: bool = True, general: bool = False) -> Schedul
     steps: list[tuple[tuple[int, int, int], Kernel | int]] = []
     groups: dict[tuple[int, Domain], list[int]] = {}
     for position in range(len(program.ops)):
-        if state._alone(position):
-            kernel = Kernel(state.home[position], state.rows_of(position), (position,), frozenset())
-            steps.append(((state.stage[position], 2, position), kernel))
-        elif position in state.home:
+        if position in state.home:
             groups.setdefault((state.stage[position], state.home[position]), []).append(position)
         elif position not in state.inline:
             steps.append(((state.ready[position], 0, position), position))
     for (stage, rows), every in groups.items():
-        ops = _used(program, every, state.stored)
-        if not ops:
-            continue  # computed again where it is read
-        kernel = Kernel(rows, tuple(ops), tuple(i for i in ops if i in state.stored), frozenset(i for i in ops if i in state.partial))
-        steps.append(((stage, 1, ROWS.index(rows)), kernel))
+        for ops in state.apart(_used(program, every, state)):
+            stored, partial = (tuple(i for i in ops if i in chosen) for chosen in (state.stored, state.partial))
+            steps.append(((stage, 1, ROWS.index(rows)), Kernel(rows, state.with_rows(ops), stored, frozenset(partial))))
     return Schedule(program, tuple(step for _, step in sorted(steps, key=lambda pair: pair[0])), frozenset(state.inline))
 
 
-def _used(program: Program, ops: list[int], stored: set[int]) -> list[int]:
-    """Return the operations of a kernel whose results are stored, and what they read of it."""
+def _used(program: Program, ops: list[int], state: _Lowering) -> list[int]:
+    """Return the operations of a stage whose results are stored, and what they read of it in registers."""
     used: set[int] = set()
     for position in reversed(ops):
-        if position in stored or position in used:
+        if position in state.stored or position in used:
             used.add(position)
-            used.update(program.ops[position].inputs)
+            used.update(program.ops[position].inputs if not state._windowed(position) else ())
     return [position for position in ops if position in used]
 
 
@@ -212,6 +225,12 @@ def gradient_alone(program: Program, op: Op) -> bool:
     """Is it a weight gradient too wide for the registers of one program? It has a kernel of its own, in blocks."""
     outer = op.kind == "contract" and bool(op.subscripts) and len(op.subscripts[-1]) == 2 and op.over in PAIRS
     return outer and max(op.shape) > WHOLE
+
+
+def wide_product(program: Program, op: Op) -> bool:
+    """Is it a product of rows with a weight that no program holds whole? It takes both window by window, from memory."""
+    product = op.kind == "contract" and len(op.subscripts) == 3 and op.over in PAIRS and len(op.subscripts[-1]) == 1
+    return product and any(len(program.ops[i].shape) == 2 and max(program.ops[i].shape) > WHOLE for i in op.inputs)
 
 
 def added(op: Op, position: int, kernel: Kernel) -> bool:
@@ -284,8 +303,8 @@ _OUTER = {("a", "b", "ab"), ("a", "b", "ba")}
 
 WHOLE = 128
 """Numbers of a row, and sides of a weight, that a kernel holds whole; wider ones are taken in windows."""
-WIDEST = 1024
-"""Sides of a weight that a kernel takes: of 1,024 numbers a step of 16 rows fills a quarter of a core's registers."""
+WIDEST = 256
+"""Sides of a weight that a kernel takes: a result of 64 rows of 256 numbers fills half a core's registers."""
 
 
 def _check_row_form(op: Op, reads: list[Op]) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
-from warpwright.domains.rgnn.sorting import counting
 from warpwright.domains.rgnn.index import LONGEST, Index
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
+from warpwright.domains.rgnn.sorting import counting
 
 PROGRAMS = 2048
 """Tiles are made longer as long as there are this many: a relation's weight is then read, and its gradient added, less often."""

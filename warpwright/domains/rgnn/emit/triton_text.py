@@ -1,7 +1,7 @@
 """The text of a Triton kernel over rows. float32; a product is three of TF32, which keep its precision.
 
-A row of more than WHOLE numbers is held in windows of NARROW columns, a tensor each: a product with a weight goes window by window, and the weight is
-read in blocks. A weight gradient of that width has a kernel of its own (`rows.gradient_alone`), of which each program has one block of BLOCK by BLOCK.
+A row of more than WHOLE numbers is held in windows of NARROW columns, a tensor each. A product with a weight of that width reads its rows and the
+weight in a loop, DEPTH columns at a time. A weight gradient of that width has a kernel of its own, each program of it a block of BLOCK by BLOCK.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpwright.domains.rgnn.emit.launch import Argument
-from warpwright.domains.rgnn.emit.rows import WHOLE, Kernel, Schedule, added, gradient_alone, late
+from warpwright.domains.rgnn.emit.rows import WHOLE, Kernel, Schedule, added, gradient_alone, late, wide_product
 from warpwright.domains.rgnn.ir import Op, Program
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
 
@@ -43,6 +43,8 @@ NARROW = 64
 """Columns of a window."""
 BLOCK = 128
 """Sides of a block of a weight gradient."""
+DEPTH = 32
+"""Columns of a row that one step of a wide product takes."""
 
 
 def padded(size: int) -> int:
@@ -67,7 +69,7 @@ class Writer:
     tail: list[str] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
     side: str = ""
-    """Of a wide weight gradient, whose rows are being written."""
+    """Of a wide weight gradient, whose rows are being written: the only window of a row."""
 
     @property
     def program(self) -> Program:
@@ -91,8 +93,8 @@ class Writer:
             return 256
         if not self.products:  # bound by gathers: fewer registers, more programs on a core
             return 32 if padded(widest) <= 64 else 16
-        if widest > WHOLE:  # a row of 256 numbers takes 64 registers of each thread in a step of 64
-            return max(16, min(64, 64 * 256 // padded(widest)))
+        if widest > WHOLE:  # the least that Hopper's tensor cores take; 64 results of 256 numbers are 128 registers of each thread
+            return 64
         return 64 if padded(widest) <= 64 else 32
 
     def _sizes(self, position: int) -> list[int]:
@@ -109,9 +111,10 @@ class Writer:
         loop = ["longest = tl.max(end - begin, 0)", f"for at in range(0, longest, {self.unroll}):", *(f"    {x}" for x in self.loads + self.sums)]
         body = [*self.before, *self.start, *(loop if self.loads or self.sums else []), *self.after]
         parameters = ", ".join([*self.arguments, *TABLE])
+        shared = f" // {self.blocks}" if self.blocks else ""
         lines = [
             "import triton", "import triton.language as tl", "", "", "@triton.jit", f"def kernel({parameters}):",
-            "    tile = tl.program_id(0)" + (f" // {self.blocks}" if self.blocks else ""), "    relation = tl.load(tile_relation + tile).to(tl.int64)",
+            f"    tile = tl.program_id(0){shared}", "    relation = tl.load(tile_relation + tile).to(tl.int64)",
             "    tile_first, tile_last = tl.load(tile_begin + tile), tl.load(tile_end + tile)",
             *(f"    {x}" for x in self.head),
             f"    for base in range(tile_first, tile_last, {self.step}):",
@@ -152,6 +155,8 @@ class Writer:
     @property
     def warps(self) -> int:
         """Warps of a program."""
+        if self.widest > WHOLE and self.products and not self.outer:
+            return 4
         return self.tuning.warps or (8 if padded(self.widest) > 64 else 4)
 
     # --- operands ------------------------------------------------------------------------------------------------------
@@ -175,12 +180,12 @@ class Writer:
 
     def width(self, size: int, window: str) -> int:
         """Return how many columns a window has in registers."""
-        return padded(size) if not window else BLOCK if window in SIDES else NARROW
+        return padded(size) if not window else BLOCK if window in SIDES else DEPTH if window.startswith("k") else NARROW
 
     def columns(self, size: int, window: str = "") -> str:
         """Return the name of the column numbers of a window of a row of `size`."""
         name = f"c{size}{window}"
-        if name not in self.known:
+        if name not in self.known and not window.startswith("k"):  # those of a loop are made in it
             self.known.add(name)
             first = "" if not window else f"block{window} * {BLOCK} + " if window in SIDES else f"{int(window[1:]) * NARROW} + "
             self.head.append(f"{name} = {first}tl.arange(0, {self.width(size, window)})")
@@ -220,12 +225,7 @@ class Writer:
         if len(op.shape) == 1:
             columns = self.columns(op.shape[0], window)
             return f"tl.load({pointer} + {relation} * {op.shape[0]} + {columns}, mask={columns} < {op.shape[0]}, other=0.0)[None, :]"
-        return self._block_of(pointer, op, "", "")
-
-    def _block_of(self, pointer: str, op: Op, *windows: str) -> str:
-        """Return the load of a block of the relation's weight."""
-        relation = "relation" if op.domain is Domain.ETYPE else "0"
-        down, across = (self.columns(n, window) for n, window in zip(op.shape, windows, strict=True))
+        down, across = (self.columns(n) for n in op.shape)
         mask = f"({down}[:, None] < {op.shape[0]}) & ({across}[None, :] < {op.shape[1]})"
         return f"tl.load({pointer} + {relation} * {op.width} + {down}[:, None] * {op.shape[1]} + {across}[None, :], mask={mask}, other=0.0)"
 
@@ -374,25 +374,57 @@ class Writer:
         return not (domain is Domain.ONE or (domain is Domain.ETYPE and self.kernel.rows in PAIRS))
 
     def _gemm(self, position: int, op: Op, own: list[str]) -> None:
-        """A product with the relation's weight: read whole, once for a tile, or block by block where it is wide."""
+        """A product with the relation's weight, which is read whole, once for a tile."""
         matrix = next(i for i, s in enumerate(op.subscripts[:-1]) if len(s) == 2)
         weight, row = op.inputs[matrix], op.inputs[1 - matrix]
         turned = op.subscripts[matrix][0] == op.subscripts[-1]
-        if padded(max(self.program.ops[weight].shape)) <= WHOLE:
-            whole = self.of_row(weight)
-            own.append(f'r{position} = tl.dot({self.of_row(row)}, {f"tl.trans({whole})" if turned else whole}, input_precision="tf32x3")')
-            self._keep(position, op)
+        if wide_product(self.program, op):
+            self._wide_gemm(position, weight, row, turned)
             return
+        whole = self.of_row(weight)
+        own.append(f'r{position} = tl.dot({self.of_row(row)}, {f"tl.trans({whole})" if turned else whole}, input_precision="tf32x3")')
+        self._keep(position, op)
+
+    def _wide_gemm(self, position: int, weight: int, row: int, turned: bool) -> None:
+        """A product whose rows and weight are read in a loop; what a row is computed from is read there too."""
+        op, depth, at = self.program.ops[position], self.program.ops[row].shape[0], f"k{position}"
+        inner = [f"c{depth}{at} = {at} + tl.arange(0, {DEPTH})"]
+        value = self._inner(row, at, inner)
+        pointer, (down, across) = self.argument("value", weight), self.program.ops[weight].shape
+        base = f"{pointer} + " + ("relation" if self.program.ops[weight].domain is Domain.ETYPE else "0") + f" * {down * across}"
+        inner.append(f"a{position} = {value}")
         for window in self.of(position):
-            name, total = f"r{position}{window}", ""
-            for part in self.of(row):
-                block = f"b{position}{window}{part}"
-                pointer, windows = self.argument("value", weight), (window, part) if turned else (part, window)
-                own.append(f"{block} = {self._block_of(pointer, self.program.ops[weight], *windows)}")
-                operand = f"tl.trans({block})" if turned else block
-                own.append(f'{name} = tl.dot({self.of_row(row, part)}, {operand}{total}, input_precision="tf32x3")')
-                total = f", {name}"
-            self._keep(position, op, [window])
+            size, columns = op.shape[0], self.columns(op.shape[0], window)
+            self.before.append(f"r{position}{window} = tl.zeros(({self.step}, {self.width(size, window)}), tl.float32)")
+            low, high = (columns, f"c{depth}{at}") if turned else (f"c{depth}{at}", columns)
+            mask = f"({low}[:, None] < {down}) & ({high}[None, :] < {across})"
+            block = f"tl.load({base} + {low}[:, None] * {across} + {high}[None, :], mask={mask}, other=0.0)"
+            inner.append(f"b{position}{window} = {block}")
+            operand = f"tl.trans(b{position}{window})" if turned else f"b{position}{window}"
+            inner.append(f'r{position}{window} = tl.dot(a{position}, {operand}, r{position}{window}, input_precision="tf32x3")')
+        self.before += [f"for {at} in range(0, {depth}, {DEPTH}):", *(f"    {line}" for line in inner)]
+        self._keep(position, op)
+
+    def _inner(self, value: int, at: str, inner: list[str]) -> str:
+        """Return the expression of a row's columns in the loop of a wide product; what it loads there is appended to `inner`."""
+        op = self.program.ops[value]
+        if not op.shape:
+            return self.of_row(value)
+        if value in self.kernel.ops:
+            if op.kind == "contract":
+                return f"({self._product(op, lambda i, window: self._inner(i, at, inner), at)})"
+            short = [not self.program.ops[i].shape and self._is_row(i) for i in op.inputs]
+            operands = [f"{self._inner(i, at, inner)}{'[:, None]' if one else ''}" for i, one in zip(op.inputs, short, strict=True)]
+            return f"({FUNCTIONS[op.function].format(*operands, c=repr(op.constant))})"
+        name, pointer = f"m{value}{at}", self.argument("value", value)
+        if name in self.known:
+            return name
+        self.known.add(name)
+        if op.domain in {Domain.ONE, Domain.ETYPE}:
+            inner.append(f"{name} = {self._of_relation(pointer, op, at)}")
+        else:
+            inner += self._loaded(name, pointer, self.row_of(op.domain), op, "ok", at)
+        return name
 
     def _outer(self, position: int, op: Op, operands: Sequence[str], own: list[str]) -> None:
         """A weight gradient: summed over the tile's rows in registers, then added to the relation's matrix."""

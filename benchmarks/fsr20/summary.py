@@ -1,0 +1,102 @@
+"""The rows of the suite's result from those of its runs: `python -m benchmarks.fsr20.summary RUN... --out benchmarks/results/fsr20_h200`.
+
+A RUN is a folder with the rows of a probe, of the verifier (`audit`) or of the timer (`plain20`); of a kernel that several have, the latest counts.
+A probe's winner is the fastest program that errs at most twice as much as the text as given. `--first ROWS` is the run before there were templates,
+as a table of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cuda import plain20
+
+Row = Mapping[str, Any]
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    """Return what a run printed."""
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def probes(runs: Sequence[Sequence[Row]]) -> dict[str, list[Row]]:
+    """Return the programs of each kernel as the latest run that has it timed them."""
+    found: dict[str, list[Row]] = {}
+    for run in runs:
+        for name in dict.fromkeys(row["task"] for row in run if row["table"] == "probe"):
+            timed = [row for row in run if row["table"] == "probe" and row["task"] == name and "us" in row]
+            if timed and timed[0]["recipe"] == []:
+                found[name] = timed
+    return found
+
+
+def kernel_row(name: str, timed: Sequence[Row], runs: Sequence[Sequence[Row]]) -> dict[str, Any]:
+    """Return a kernel's line."""
+    given = timed[0]
+    winner = plain20.winners_of([dict(row) for row in timed])[name]
+    best = next(row for row in timed if row["recipe"] == winner)
+    said = [row for run in runs for row in run if row["table"] == "audit" and row["task"] == name and row["recipe"] == winner]
+    judged = [row for run in runs for row in run if row["table"] == "plain20" and row["task"] == name and row.get("recipe") == winner]
+    us = float(best["us"])
+    line: dict[str, Any] = {"table": "kernels", "kernel": name, "naive us": round(given["us"], 1), "ours us": round(us, 1)}
+    line["speed-up"] = round(given["us"] / us, 2)
+    if "roofline_us" in given:
+        line |= {"roofline us": given["roofline_us"], "of the roofline": f"{100 * given['roofline_us'] / us:.0f} %"}
+    line["torch us"] = round(given.get("reference_us", math.nan), 1)
+    if "vendor" in given:
+        time = given.get("vendor_us", math.nan)
+        line |= {"vendor": given["vendor"], "vendor us": round(time, 1), "vendor / ours": round(time / us, 2)}
+    line["verifier"] = next((row["status"] for row in said[::-1] if row["status"] != "not begun"), "ok" if judged else "-")
+    line["timer"] = timer(judged[-1]) if judged else "-"
+    line["recipe"] = ", ".join(winner) or "as given"
+    return line
+
+
+def timer(row: Row) -> str:
+    """Return the timer's verdict in a few words."""
+    speedup = row.get("speedup") or {}
+    if row.get("status") != "ok" or "best" not in speedup:
+        return str(row.get("verdict") or row.get("status"))
+    interval = speedup.get("interval") or (math.nan, math.nan)
+    return f"{row.get('verdict')} {speedup['best']:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]"
+
+
+def headline(kernels: Sequence[Row]) -> dict[str, Any]:
+    """Return the counts that were asked for."""
+    shares = [float(str(row.get("of the roofline", "0 %")).split()[0]) for row in kernels]
+    beside = [float(row.get("vendor / ours", 0.0)) for row in kernels]
+    gains = [float(row["speed-up"]) for row in kernels]
+    return {
+        "table": "headline", "kernels": len(kernels), "verified": sum(row["verifier"] == "ok" for row in kernels),
+        "85 % of the roofline, or faster than the vendor": sum(share >= 85 or ratio > 1 for share, ratio in zip(shares, beside, strict=True)),
+        "slower than 0.95 of the vendor": sum(ratio < 0.95 for ratio in beside),
+        "geometric mean over naive": round(math.exp(sum(map(math.log, gains)) / len(gains)), 2), "best over naive": max(gains),
+    }  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write rows.jsonl."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("runs", nargs="*", type=Path)
+    parser.add_argument("--first", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    runs = [rows_of(folder / "rows.jsonl") for folder in options.runs]
+    kernels = [kernel_row(name, timed, runs) for name, timed in sorted(probes(runs).items())]
+    made: list[dict[str, Any]] = [headline(kernels), *kernels] if kernels else []
+    if options.first:
+        first = [rows_of(options.first)]
+        made += [{**kernel_row(name, timed, first), "table": "first"} for name, timed in sorted(probes(first).items())]
+    (options.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    print(json.dumps(made[:1]))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

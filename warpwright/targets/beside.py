@@ -1,0 +1,52 @@
+"""Work of an evaluator that goes on in a thread of its own, beside whatever comes next."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from warpwright.deadline import stop_thread
+from warpwright.workers import device_yield
+
+T = TypeVar("T")
+
+GLANCE_SECONDS = 0.05
+"""A wait in steps so long can be ended by a deadline, also in a thread that is not the main one."""
+
+END_SECONDS = 2.0
+
+
+class Beside(Generic[T]):
+    """A step that was begun; `result` waits for what it returns, or raises what it raised."""
+
+    def __init__(self, step: Callable[[], T], name: str) -> None:
+        self._step = step
+        self._made: list[T] = []
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=f"warpwright {name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._made.append(self._step())
+        except BaseException as error:
+            self._failure = error
+
+    def result(self) -> T:
+        """Wait."""
+        while self._thread.is_alive():
+            self._thread.join(GLANCE_SECONDS)
+        if self._failure is not None:
+            raise self._failure
+        return self._made[0]
+
+    def abandon(self) -> None:
+        """End the step, and the workers that it asks: they are killed, so that it does not wait for their answers."""
+        if not self._thread.is_alive():
+            return
+        stop_thread(self._thread)
+        for worker in [one for one in device_yield.living if getattr(one, "thread", None) == self._thread.ident]:
+            worker.signal(signal.SIGKILL)
+        self._thread.join(END_SECONDS)
