@@ -33,9 +33,9 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
 
 
-def kernelbench(rows: Sequence[Row]) -> str:
-    """Return the means, the counts, the unscored tasks and the table of all tasks of a KernelBench run."""
-    lines = [row for row in rows if "task" in row]
+def kernelbench(rows: Sequence[Row], of: str | None = None) -> str:
+    """Return the means, the counts, the unscored tasks and the table of all tasks of a KernelBench run; `of`: that of the rows called so."""
+    lines = [row for row in rows if "task" in row and row.get("table") == of]
     unscored = [f"- {line['task']}: {line['reason']}" for line in lines if line["status"] == "unscored"]
     parts = [summary.paragraphs(summary.summarise(lines)), *(["Unscored:", "\n".join(unscored)] if unscored else []), summary.table(lines)]
     return "\n\n".join(parts)
@@ -43,6 +43,7 @@ def kernelbench(rows: Sequence[Row]) -> str:
 
 VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "kernelbench": kernelbench,
+    "kernelbench-drawn": partial(kernelbench, of="drawn"),
     "first-kernelbench": partial(first_table.view, of="kernelbench"),
     "first-modules": partial(first_table.view, of="tasks"),
     "first-held-out": partial(first_table.view, of="held_out"),

@@ -160,6 +160,29 @@ def test_bfloat16(size: tuple[int, ...]) -> None:
         assert test_cpp.errors(seen, truth) <= allowed, number
 
 
+class Convolved(torch.nn.Module):
+    """Convolutions with a bias before a chain, and one whose result is one of the model's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Conv2d(3, 8, 3), torch.nn.ConvTranspose2d(8, 4, 2)
+        self.last = torch.nn.Conv1d(4, 4, 3, padding="same")
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = torch.tanh(self.second(F.gelu(self.first(x)) * 2) - 0.5)
+        return y, self.last(y.flatten(2))
+
+
+def test_a_convolutions_bias_joins_the_kernel_behind_it() -> None:
+    torch.manual_seed(0)
+    model, x = Convolved(), torch.randn(2, 3, 40, 40)
+    kernels, optimized = fused(captured(model, x))
+    assert [len(kernel.sources) for kernel in kernels] == [2, 2]  # the convolution's result, and its bias
+    with torch.no_grad():
+        for seen, plain in zip(optimized(x, *model.state_dict().values()), model(x), strict=True):
+            torch.testing.assert_close(seen, plain, rtol=1e-5, atol=1e-6)
+
+
 class Losses(torch.nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (

@@ -113,7 +113,7 @@ class _Writer(Phases):
         computed = [v for v in again if v.kind == "op" and v.cost >= KEPT_COST]
         outermost = [v for v in computed if not any(v in closure([w]) and seen[w] >= seen[v] for w in computed if w is not v)]
         wanted = [*(v for v in again if v.kind == "load" and self._moves(v.operand)), *outermost]
-        room = REGISTERS.get(self.plan.block, 96 if self.plan.block < 256 else 32) // (self.plan.items * self.plan.vector)
+        room = max(1, REGISTERS.get(self.plan.block, 96 if self.plan.block < 256 else 32) // (self.plan.items * self.plan.vector))
         kept: list[Value] = []
         for v in wanted:
             if all(sum(min(seen[k]) <= phase < max(seen[k]) for k in [*kept, v]) <= room for phase in range(self.last)):

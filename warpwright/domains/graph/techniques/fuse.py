@@ -17,6 +17,7 @@ from warpwright.domains.graph.cpp.regions import LEAST_ELEMENTS, Maker, regions,
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, edit, sort
+from warpwright.domains.graph.techniques.convolutions import bias
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
@@ -124,8 +125,10 @@ def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
 
 @functools.lru_cache(maxsize=8)
 def _plan(ir: GraphIR, on_gpu: bool, least: int = LEAST_ELEMENTS) -> tuple[GraphIR, list[list[fx.Node]]]:
-    """Return the IR with batch norms, losses and sums of normalised rows written out, and its regions; a search asks for sites often."""
+    """Return the IR with batch norms, losses, sums of normalised rows and biases written out, and its regions; a search asks for sites often."""
     expanded = two_level.expand(losses.expand(expand(ir)))
+    if on_gpu:  # on a CPU oneDNN adds it while it writes
+        expanded = bias.expand(expanded)
     return expanded, regions(expanded, CudaKernel if on_gpu else Kernel, least)
 
 
