@@ -25,13 +25,13 @@ from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.plan import Options, run
 
 name, large = sys.argv[1], sys.argv[2] == "wide"
-for hub, count, scatter in ((0, 90, 1.5),) if large else ((0, 90, 1.5), (150, 200, 0.5), (0, 90, 6.0)):
+for hub, count, scatter, fuse in ((0, 90, 1.5, None),) if large else ((0, 90, 1.5, None), (150, 200, 0.5, None), (0, 90, 6.0, False)):
     index = graph(20, count, 4, hub=hub)
     layer, specs = LAYERS[name]
     specs = widened(name) if large else specs
     wide, narrow = inputs_of(name, index, wide=large), inputs_of(name, index, torch.float32, wide=large)
     (wanted,) = interpret(trace(layer, specs), index, wide)
-    seen = run(layer, index, {key: (specs[key][0], x) for key, x in narrow.items()}, Options(emitter="gpu", scatter=scatter))
+    seen = run(layer, index, {key: (specs[key][0], x) for key, x in narrow.items()}, Options(emitter="gpu", scatter=scatter, fuse=fuse))
     weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
     pairs = [(seen, wanted)]
     pairs += zip(torch.autograd.grad(seen, list(narrow.values()), weights.float()), torch.autograd.grad(wanted, list(wide.values()), weights))
