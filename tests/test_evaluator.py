@@ -12,13 +12,16 @@ import pytest
 
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Budget, Candidate, Record, Source, is_baseline
+from warpwright.deadline import Deadline
 from warpwright.loop import optimize
 from warpwright.space import Measuring, Space
 from warpwright.targets import local as local_target
+from warpwright.targets import trusted as trusted_target
 from warpwright.targets.building import add_baselines
 from warpwright.targets.local import ORIGINAL, LocalEvaluator
 from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
+from warpwright.workers import device_yield
 from warpwright.workers.limits import Limits
 from warpwright.workers.procfs import state_of
 from warpwright.workers.sandbox import Worker
@@ -214,9 +217,9 @@ def test_a_wrong_program_builds_no_baseline(folder: Path) -> None:
 def test_a_candidate_stands_still_while_the_baselines_are_built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
-    def watched(bench: Any, trusted: Any, seconds: float, rng: Any) -> None:
+    def watched(bench: Any, trusted: Any, seconds: float, rng: Any, meanwhile: Any) -> None:
         seen.extend(state_of(f"/proc/{worker.pid}") for worker in built)
-        add_baselines(bench, trusted, seconds, rng)
+        add_baselines(bench, trusted, seconds, rng, meanwhile)
 
     class Noted(Worker):
         def __init__(self, *arguments: Any) -> None:
@@ -235,9 +238,9 @@ def test_baselines_that_fail_beside_a_candidate_are_built_without_it(folder: Pat
     """It may hold the memory that they need: it is ended, and evaluated anew once they are there."""
     alive: list[list[bool]] = []
 
-    def short_of_memory(bench: Any, trusted: Any, seconds: float, rng: Any) -> None:
+    def short_of_memory(bench: Any, trusted: Any, seconds: float, rng: Any, meanwhile: Any) -> None:
         alive.append([worker.alive for worker in built])
-        add_baselines(bench, trusted, seconds, rng)
+        add_baselines(bench, trusted, seconds, rng, meanwhile)
         if any(alive[-1]):
             trusted.baselines["eager"].program = None
 
@@ -253,6 +256,34 @@ def test_baselines_that_fail_beside_a_candidate_are_built_without_it(folder: Pat
         record = evaluate(evaluator, SAME)
         assert alive == [[True], [False]] and len(built) == 2
     assert record.status == "ok" and record.measurement is not None and record.measurement.baselines["eager"].samples, record.detail
+
+
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_before_a_deadline_the_first_candidate_is_verified_while_the_compiler_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, whose work leaves the host's cores free."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
+    begun: list[str] = []
+    deadline = Deadline.of(400.0)
+    measuring = Measuring((ORIGINAL, "compile"), 1.0, deadline=deadline, ahead=True, tell=begun.append)
+    with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")) as evaluator:
+        assert evaluator.works_ahead
+        evaluator.prepare([program(SAME.replace("12", "11")), program(SAME)])
+        records = {record.candidate.proposer: record for record in evaluator.evaluate_baselines()}
+        assert len(list(evaluator.made())) == 2
+        wrong, right = evaluator.evaluate([program(SAME.replace("12", "11")), program(SAME)])
+    assert {record.status for record in records.values()} == {"ok"}
+    assert wrong.status == "wrong" and right.status == "ok" and set(right.measurement.baselines) == {"eager", "compile"}
+    assert begun.index("verifying") < begun.index("baseline compile") < begun.index("timing the baselines")
+    assert begun.count("building") == 2, "neither was built a second time"
+
+
+def test_one_that_is_left_early_ends_what_it_began(folder: Path) -> None:
+    measuring = Measuring((ORIGINAL,), 1.0, deadline=Deadline.of(60.0), ahead=True)
+    with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")):
+        pass
+    left = [worker for worker in device_yield.living if worker.alive and worker.role == "judge"]  # those of this module's own evaluator may live
+    assert len(left) <= 1
 
 
 def test_the_compiler_is_not_loaded_before_its_cache_folder_is_known(evaluator: LocalEvaluator) -> None:

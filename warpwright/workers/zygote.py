@@ -34,6 +34,9 @@ MAINS = {
     "candidate": "warpwright.workers.inside.runner",
     "baseline": "warpwright.workers.inside.runner",
 }
+NOTES_FOLDERS = "torch._inductor.codecache"
+"""Imported here, it has every worker write to a folder of this process's user."""
+
 WATCH_SECONDS = 0.5  # memory and process count of the tree; a scan takes 0.1 ms for a worker without children
 KILL_SECONDS = 5.0
 _read_all = False
@@ -77,8 +80,8 @@ def main() -> None:
 def _preload(names: str) -> None:
     """Import the modules of a task's program, which each of its workers would take seconds for.
 
-    Where that starts a thread of Python's or CUDA, which do not survive a fork, this process begins anew without them. (The threads of numerical
-    libraries, which wait for work, do no harm: OpenBLAS makes its own anew.)
+    Where that starts a thread of Python's or CUDA, which do not survive a fork, or loads what notes the folders of this process, it begins anew
+    without them. (The threads of numerical libraries, which wait for work, do no harm: OpenBLAS makes its own anew.)
     """
     import torch
 
@@ -87,7 +90,7 @@ def _preload(names: str) -> None:
     for name in names.split(","):
         with contextlib.suppress(Exception):  # whoever needs it is told why
             importlib.import_module(name)
-    if threading.active_count() > 1 or torch.cuda.is_initialized():
+    if threading.active_count() > 1 or torch.cuda.is_initialized() or NOTES_FOLDERS in sys.modules:
         os.execv(sys.executable, [sys.executable, "-m", "warpwright.workers.zygote", *sys.argv[1:]])
 
 
