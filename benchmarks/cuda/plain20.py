@@ -145,7 +145,7 @@ def recipes(space: Any) -> list[tuple[Action, ...]]:
         if step is None:
             break
         base = (*base, step)
-    singles = [(*base, action) for action in space.actions(space.replay(base))]
+    singles = [(*base, action) for action in space.actions(space.replay(base)) if action.technique != "operate"]
     whole = [(action,) for action in space.actions(space.start) if action.technique == "operate"]
     great = [recipe for recipe in singles if space.traits(recipe[-1]).tried_first]
     more = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.fsr20 import run
@@ -132,3 +134,18 @@ def test_an_order_of_elements_is_followed() -> None:
     assert scaled is not None and dict(scaled[0].sizes)["scale"] == pytest.approx(0.75)
     masked = kernel.task_text("cpu").replace("** 0.5, 2)", "** 0.5 + 1, 2)")
     assert operations.of_task(masked, "attention") is None
+
+
+def test_the_ladder_tries_a_template_among_the_first(tmp_path: Path) -> None:
+    from warpwright import domains
+
+    (tmp_path / "run.cu").write_text(TEXT)
+    (tmp_path / "run_task.py").write_text("import torch\n" + vector("x.cumsum(0)"))
+    for target in ("cpu", "cuda"):
+        space = domains.space(domains.describe(tmp_path / "run.cu"), target)
+        plan = space.start
+        for action in space.actions(plan):
+            if space.traits(action).legality == "E":
+                plan = space.apply(plan, action)
+        first = next(action for action in space.actions(plan) if space.traits(action).tried_first)
+        assert first.technique == "operate" and not space.actions(space.apply(plan, first)), "and what is left for other sizes stays as it is"

@@ -67,7 +67,7 @@ _TRITON = """
 
 @dataclass(frozen=True)
 class Readable:
-    """A rewrite of CUDA texts: of a text that cannot be read, as a model may write, it offers nothing."""
+    """A rewrite of CUDA texts: of a text that cannot be read, as a model may write, or whose entry calls a template, it offers nothing."""
 
     inner: Technique[Plan]
 
@@ -83,6 +83,8 @@ class Readable:
 
     def sites(self, ir: Plan) -> Iterator[Action]:
         """Yield what the rewrite offers."""
+        if operation.operated(ir):
+            return
         with suppress(NotApplicable):
             yield from self.inner.sites(ir)
 

@@ -1,7 +1,7 @@
 // Ordinary least squares by the normal equations: (x^T x) beta = x^T y for x [n, m], m <= 64, sums and solution in float64.
 //
-// Blocks share out the rows. Of the symmetric product a block forms the tiles of 4 x 4 on and above the diagonal, one a thread, and y's column beside them;
-// a second kernel adds up what the blocks have, a third eliminates in shared memory. Least work: n * m * (m + 3) operations in float64.
+// Blocks share out the rows. A thread forms 4 x 4 elements of the symmetric product: rows a, a + t, ... and columns b, b + t, ... for t = m / 4 and a <= b,
+// so that neighbouring threads read neighbouring columns from shared memory; y's column stands beside them. A second kernel adds up what the blocks have, a third eliminates in shared memory. Least work: n * m * (m + 3) operations in float64.
 
 #define WW_OLS_ROWS 32     // tune: 16 32 64; rows in shared memory
 #define WW_OLS_BLOCKS 528  // tune: 264 528 1056
@@ -46,16 +46,16 @@ ww_ols_gram(const float* __restrict__ x, const float* __restrict__ y, double* __
             for (int row = 0; row < WW_OLS_ROWS; ++row) {
                 const double other = rows[row][columns];
 #pragma unroll
-                for (int i = 0; i < 4; ++i) sum[i][0] += rows[row][4 * a + i] * other;
+                for (int i = 0; i < 4; ++i) sum[i][0] += rows[row][a + tiles * i] * other;
             }
         } else {
 #pragma unroll 2
             for (int row = 0; row < WW_OLS_ROWS; ++row) {
                 double left[4], other[4];
 #pragma unroll
-                for (int i = 0; i < 4; ++i) left[i] = rows[row][4 * a + i];
+                for (int i = 0; i < 4; ++i) left[i] = rows[row][a + tiles * i];
 #pragma unroll
-                for (int j = 0; j < 4; ++j) other[j] = rows[row][4 * b + j];
+                for (int j = 0; j < 4; ++j) other[j] = rows[row][b + tiles * j];
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
 #pragma unroll
@@ -69,24 +69,25 @@ ww_ols_gram(const float* __restrict__ x, const float* __restrict__ y, double* __
     for (int i = 0; i < 4; ++i) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            const int row = 4 * a + i, column = right ? m : 4 * b + j;
+            const int row = a + tiles * i, column = right ? m : b + tiles * j;
             if (works && row < m && (right ? j == 0 : column < m)) own[row * wide + column] = sum[i][j];
         }
     }
 }
 
-// A warp for each element on and above the diagonal, and of the last column.
+// A warp for each element; of two that mirror one another, for the one that the blocks formed.
 static __global__ void ww_ols_add(const double* __restrict__ parts, double* __restrict__ gram, int blocks, int m) {
     const int wide = m + 1, size = m * wide, lane = threadIdx.x % 32, at = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     const int row = at / wide, column = at % wide;
-    if (at >= size || column < row) return;
+    const int tiles = (m + 3) / 4, a = row % tiles, b = column % tiles;
+    if (at >= size || (column < m && a > b)) return;
     double sum = 0.0;
     for (int block = lane; block < blocks; block += 32) sum += parts[(size_t)block * size + at];
 #pragma unroll
     for (int far = 16; far > 0; far /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, far);
     if (lane == 0) {
         gram[at] = sum;
-        if (column < m) gram[column * wide + row] = sum;
+        if (column < m && a < b) gram[column * wide + row] = sum;
     }
 }
 

@@ -42,8 +42,6 @@ class Operate:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the template of the task's operation with its own parameters, then with each other value of one."""
-        if plan.done or plan.flags:
-            return
         known = _known(self.python, self.task)
         if known is None:
             return
@@ -63,9 +61,10 @@ class Operate:
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with the template, and an entry that calls it."""
         known = _known(self.python, self.task)
-        expect(known is not None and not plan.done and not plan.flags, "a task that is one of the operations that have a template, as it was given")
+        expect(known is not None, "a task that is one of the operations that have a template")
         assert known is not None
         operation, call = known
+        expect(not operated(plan) and "write" not in plan.done, "the text as given, or rewritten, without a template")
         given = dict(action.params)
         name = str(given.pop("template", ""))
         legal = name in (operation.template, *OF_TENSOR_CORES.get(operation.template, ()))
@@ -76,6 +75,11 @@ class Operate:
         text = unit.read(plan.text).changed([])  # without macros, whose names the template might have
         text = _with_call(text, call, CALLS[name](operation, _names(text, operation, call)))
         return replace(plan, text=f"{template}\n{text}", done=(*plan.done, f"{self.name} {action.at}"))
+
+
+def operated(plan: Plan) -> bool:
+    """Does a plan's entry call a template? What is left of the given text is for other sizes then, and not worth a rewrite."""
+    return any(one.startswith(f"{Operate.name} ") for one in plan.done)
 
 
 @functools.lru_cache(maxsize=64)
