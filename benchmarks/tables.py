@@ -15,9 +15,11 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kernelbench import first_table
 from warpwright.reports import summary
 
 RESULTS = Path(__file__).parent / "results"
@@ -39,7 +41,12 @@ def kernelbench(rows: Sequence[Row]) -> str:
     return "\n\n".join(parts)
 
 
-VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {"kernelbench": kernelbench}
+VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
+    "kernelbench": kernelbench,
+    "first-kernelbench": partial(first_table.view, of="kernelbench"),
+    "first-modules": partial(first_table.view, of="tasks"),
+    "first-held-out": partial(first_table.view, of="held_out"),
+}
 
 
 def table(rows: Sequence[Row], name: str) -> str:

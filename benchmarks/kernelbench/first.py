@@ -21,6 +21,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -38,12 +39,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernelbench", required=True, type=Path)
     parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--tasks", required=True, help="level:number pairs, or files, comma-separated")
+    parser.add_argument("--tasks", required=True, help="level:number pairs, files, or folders, comma-separated")
+    parser.add_argument("--baselines", default="compile", help="beside eager, comma-separated: compile, cuda_graph; empty: none")
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=90.0, help="the run ends after that many, whatever is left")
     parser.add_argument("--proposals", type=int, default=2)
     parser.add_argument("--wide", type=float, default=5.0)
-    parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -76,9 +77,9 @@ def main() -> None:
 
 
 def found(root: Path, name: str) -> list[Path]:
-    """Return the file of a level:number pair, or the file itself."""
+    """Return the file of a level:number pair, the files of a folder, or the file itself."""
     if ":" not in name:
-        return [Path(name)]
+        return sorted(Path(name).glob("*.py")) if Path(name).is_dir() else [Path(name)]
     level, _, number = name.partition(":")
     root = root / "KernelBench" if (root / "KernelBench").is_dir() else root
     return sorted((root / f"level{level}").glob(f"{number}_*.py"))
@@ -131,30 +132,47 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         programs["; ".join(map(str, recipe))] = rewritten(space, recipe, model, reference, options.dry)
     inputs = reference.make_inputs(0, device)
     leaves = [x for x in inputs if isinstance(x, torch.Tensor)]
-    compiled = ""
-    if not options.dry and not options.no_compile:
-        try:
-            programs["compile"] = torch.compile(copy.deepcopy(model), dynamic=False)
-            programs["compile"](*inputs)
-        except Exception as error:
-            programs.pop("compile", None)
-            compiled = str(error)[:200]
+    beside, problems = baselines(task, reference, model, inputs, options.baselines, device)
+    programs |= beside
     prepared = time.monotonic() - began
     with lock:
         began = time.monotonic()
         errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
-        times = {} if options.dry else timed({name: (lambda p=program: p(*inputs)) for name, program in programs.items()})
+        times = {} if options.dry else timed({name: partial(program, *inputs) for name, program in programs.items()})
         held = time.monotonic() - began
     old = published.get(task.name, {})
-    for name in (name for name in programs if name not in ("eager", "compile")):
-        row = {"table": "first", "task": task.name, "recipe": name, "errors": errors[name], "device": torch.cuda.get_device_name() if times else "cpu"}
+    for name in (name for name in programs if name not in ("eager", *beside)):
+        row: dict[str, Any] = {"table": "first", "task": task.name, "recipe": name, "errors": errors[name], "device": "cpu"}
         if times:
-            best = min(times["eager"], times.get("compile", times["eager"]))
-            row |= {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", "compile") if kind in times}
+            row["device"] = torch.cuda.get_device_name()
+            best = min(times[kind] for kind in ("eager", *beside))
+            row |= {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
             row["ours ms"] = round(1e3 * times[name], 4)
             row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
         row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
-        yield row | {"held s": round(held, 2), **({"compile failed": compiled} if compiled else {})}
+        yield row | {"held s": round(held, 2), **problems}
+
+
+def baselines(task: Any, reference: Any, model: Any, inputs: list[Any], wanted: str, device: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the baselines of these names with the model's state, called once, by name; and why there are none of the others."""
+    import torch
+
+    from warpwright.targets.baselines import baselines as sources
+    from warpwright.targets.baselines import names_for
+    from warpwright.tasks import taskfile
+
+    names, problems = [name for name in wanted.split(",") if name in names_for(device)], {}
+    found: dict[str, Any] = {}
+    for name, source in sources(taskfile.source_text(task), device, names).items():
+        try:
+            with torch.device(device):
+                made = taskfile.run_text(source.text, f"{name}.py", f"{task.key}_{name}").ModelNew(*reference.init_inputs).train(model.training)
+            made.load_state_dict(model.state_dict())
+            made(*inputs)
+            found[name] = made
+        except Exception as error:  # such a task has one baseline less
+            problems[f"no {name}"] = str(error)[:200]
+    return found, problems
 
 
 def least(old: dict[str, Any]) -> float | None:
@@ -230,8 +248,8 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
         for name, program in programs.items():
             if name == "eager":
                 continue
-            program.load_state_dict(state) if name != "compile" else None
-            if name != "compile" and not program.fits(given):
+            program.load_state_dict(state)
+            if hasattr(program, "fits") and not program.fits(given):
                 found[name][kind] = "does not fit the guard"
                 continue
             seen = flat(program(*given))

@@ -8,7 +8,7 @@ KernelBench is given by path: the folder that holds level1/, level2/ ... (or its
 
     footprint   each task's eager peak memory, on the meta device: a GPU gets no more tasks at once than fit into it
     prewarm     torch.compile of every unfinished task, in parallel and untimed, so that inductor's disk cache is warm
-    timed       one process a task and at most --jobs-per-gpu of them a GPU;
+    timed       at most --jobs-per-gpu tasks at once on a GPU, each process taking one after another (hands.py);
                 the device lock lets one of them time while the others stand still or compile
 
 The run ends by itself before --minutes are over; what was measured by then is in OUT/archive.db. The next call with --resume and the same
@@ -23,6 +23,7 @@ import json
 import math
 import os
 import platform
+import random
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kernelbench.hands import Hands
 from warpwright import bench, native
 from warpwright.archive import Archive
 from warpwright.base import Budget, Task
@@ -113,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     again = set(filter(None, options.retry.split(",")))
     todo = [job for job, line in zip(jobs, finished, strict=True) if line is None or line["status"] in again]
     _say(f"{len(jobs)} tasks, {len(jobs) - len(todo)} finished before")
-    waiting = _sized(todo, options.first.split(","))
+    waiting = [replace(one, copies=options.copies) for one in _sized(todo, options.first.split(","))]
     devices = _devices(options)
     if options.gpus:
         with contextlib.suppress(roofline.RooflineError):  # every task says so
@@ -125,7 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         light = [replace(one, copies=PREWARM_COPIES) for one in waiting]
         _schedule(light, crowded, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes), few)
     if options.prewarm != "only":
-        _schedule(waiting, devices, "warpwright.bench:run_job", deadline, {})
+        with Hands() as hands:
+            _schedule(waiting, devices, "warpwright.bench:run_job", deadline, {}, hands)
     lines = [line for line in (bench.finished(job) for job in jobs) if line is not None]
     _write(out, options, lines, len(jobs), devices)
     _say(f"{len(lines)} of {len(jobs)} tasks finished; results in {out}")
@@ -137,6 +140,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--kernelbench", required=True, help="the repository, or its folder of levels")
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
+    parser.add_argument("--draw", default="", help="SEED,COUNT: so many of the tasks, drawn at random")
+    parser.add_argument("--copies", type=int, default=COPIES, help="a task's eager peak is held about this often at once")
     parser.add_argument("--only", default="", help="level:number pairs: these tasks alone")
     parser.add_argument("--first", default="", help="level:number pairs that run before the others, such as 2:14,2:18")
     parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")
@@ -186,6 +191,9 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     files = [file for folder in folders for file in bench.find_tasks([folder], options.tasks)]
     only = list(filter(None, options.only.split(",")))
     files = [file for file in files if not only or _pair(file[0]) in only]
+    if options.draw:
+        seed, count = map(int, options.draw.split(","))
+        files = random.Random(seed).sample(files, count)
     return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
 
 
@@ -232,8 +240,13 @@ def _devices(options: argparse.Namespace) -> list[Device]:
 # --- scheduling --------------------------------------------------------------------------------------------------------------------
 
 
-def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float, environment: dict[str, str]) -> None:
-    """Run `function` for every task, on each device the first that fits, until all are done or time is up; then end what still runs."""
+def _schedule(
+    tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float, environment: dict[str, str], hands: Hands | None = None
+) -> None:
+    """Run `function` for every task, on each device the first that fits, until all are done or time is up; then end what still runs.
+
+    By `hands`, which are kept for more than one task; else each in a process of its own.
+    """
     queue, stop, done = list(tasks), threading.Event(), 0
     running: dict[Future[Any], tuple[Device, Waiting, float]] = {}
     with ThreadPoolExecutor(sum(device.slots for device in devices)) as pool:
@@ -241,7 +254,11 @@ def _schedule(tasks: Sequence[Waiting], devices: Sequence[Device], function: str
             while (queue or running) and time.time() < deadline:
                 for device in devices:
                     for waiting in _fitting(device, queue):
-                        future = pool.submit(run_job, function, waiting.job.to_json(), environment | _environment(device), None, stop)
+                        job, given = waiting.job.to_json(), environment | _environment(device)
+                        if hands is not None:
+                            future = pool.submit(hands.do, function, job, given, stop)
+                        else:
+                            future = pool.submit(run_job, function, job, given, None, stop)
                         running[future] = (device, waiting, time.time())
                 ended, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in ended:

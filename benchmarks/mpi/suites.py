@@ -1,8 +1,8 @@
 """The tests of others, with and without the shim: `python -m benchmarks.mpi.suites --out FOLDER --python PYTHON ... --mpich FOLDER --mpi4py FOLDER`.
 
-`--mpich` is test/mpi of MPICH's sources: its datatype programs, compiled as they are, run on the processes that its list says (up to four), plainly and
-under `warpwright mpi run`. `--mpi4py` is the test folder of mpi4py's sources: its modules, one job each, plainly and with the shim imported first. With
-the shim everything is packed that can be, however short. Both runs of a program must end with the same code and print the same lines; both of a
+`--mpich` is test/mpi of MPICH's sources: its datatype programs, compiled as they are, run on the processes that its list says (up to four), plainly
+and under `warpwright mpi run`. `--mpi4py` is the test folder of mpi4py's sources: its modules, one job each, plainly and with the shim first.
+With the shim everything is packed that can be, however short. Both runs of a program must end with the same code and print the same lines; both of a
 module must pass and fail the same tests. Each interpreter has mpi4py over one MPI library, whose compiler and launcher lie beside it.
 """
 
@@ -84,7 +84,7 @@ def programs(folder: Path, python: Path) -> Iterator[dict[str, Any]]:
         Path(room, "mtest_mpix.h").write_text("")
         build = [compiler, "-w", "-O0", f"-I{room}", f"-I{folder}/include", f"-I{folder}/dtpools/include"]
         common = []
-        for name in ("mtest", "mtest_common", "mtest_thread"):
+        for name in ("mtest", "mtest_common", "mtest_thread", "dtypes"):
             common.append(f"{room}/{name}.o")
             told = run([*build, "-c", f"{folder}/util/{name}.c", "-o", common[-1]], environment())
             if told["code"]:

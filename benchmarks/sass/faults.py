@@ -111,9 +111,23 @@ def main() -> None:
             except Exception as error:  # one kernel's failure must not cost the others' time
                 traceback.print_exc()
                 found = [{"kernel": name, "error": f"{type(error).__name__}: {error}"[:500]}]
-            rows.writelines(json.dumps(row) + "\n" for row in found)
+            rows.writelines(json.dumps(row) + "\n" for row in [*found, *table_rows(found)])
             rows.flush()
             print(name, dict(Counter((row["kind"], row["rule"], row["outcome"]) for row in found if "kind" in row)), flush=True)
+
+
+def table_rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of the result's table: what the hardware did with faults of each kind, by what the model says of them."""
+    counted: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    for row in found:
+        if "outcome" in row:
+            counted[row["kernel"], row["kind"], row["rule"]][row["outcome"]] += 1
+    outcomes = ("kept", "broke", "crashed")
+    return [
+        {"table": "faults", "kernel": kernel, "a cycle or a wait less": kind, "the model": rule, **{outcome: count[outcome] for outcome in outcomes}}
+        for (kernel, kind, rule), count in sorted(counted.items())
+        if sum(count[outcome] for outcome in outcomes)
+    ]
 
 
 def asked(name: str, cubin: Path, given: argparse.Namespace) -> list[dict[str, Any]]:

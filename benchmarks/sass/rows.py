@@ -27,7 +27,7 @@ def table_rows(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _schedule(row: Mapping[str, Any]) -> dict[str, Any]:
     failed = sum(count for status, count in row["statuses"].items() if status != "ok")
     final = row.get("final")
-    if final is None:
+    if final is None or final["interval"][0] <= max(1.0, final["same_interval"][1]):
         return {"failed": failed, "original us": f"{row['original_us']:.1f}", "gain %": "none found", "launches compared": 0, "other words": 0}
     return {
         "failed": failed,

@@ -6,9 +6,9 @@
     python -m benchmarks.sass.suite --dry --only rmsnorm --out /tmp/dry    the same path against the simulator, without a GPU
 
 All kernels are searched at once, a process each; one measures while the others propose, for a child process has its GPU alone while it answers.
-`--limit` is for all of it, `--devices 0,1` deals the kernels out to several GPUs. Each kernel is first compared with float64 at a small size.
-rows.jsonl gets a row for each kernel ("kernel"), each kind of edit that was tried on a kernel ("edits"), and each candidate that was not ok
-("failed"), with its recipe. The best schedules lie in schedules/.
+`--limit` is for all of it, `--devices 0,1` deals the kernels out to several GPUs. Each kernel is first compared with float64 at a small size;
+`--folder F` searches the cubins of a folder instead, from wherever they come. rows.jsonl gets a row for each kernel ("kernel"), each kind of edit
+that was tried on a kernel ("edits"), and each candidate that was not ok ("failed"), with its recipe. The best schedules lie in schedules/.
 """
 
 from __future__ import annotations
@@ -35,15 +35,19 @@ from warpwright import domains
 from warpwright.base import Budget, Record
 from warpwright.domains.sass import script
 from warpwright.domains.sass.domain import kernel_of
+from warpwright.domains.sass.harness import load
 from warpwright.errors import WarpwrightError
-from warpwright.loop import Course, optimize
+from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
+from warpwright.targets.cubin.shipping import proven
 from warpwright.targets.cubin.simulated import SimulatedEvaluator
 
 In, Out = TypeVar("In"), TypeVar("Out")
 
-FINAL = 1.2
+TRIED = 3
+
+FINAL = 0.7
 """Seconds of the limit that are kept for each kernel's final measurement."""
 
 LEAST = 2.0
@@ -59,6 +63,8 @@ class Job:
     device: str
     harness: Path
     out: Path
+    cubin: Path | None
+    """One that was made elsewhere; None for a kernel of this folder."""
     folder: Path
     given: argparse.Namespace
     until: float
@@ -80,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="kernels, separated by commas")
+    parser.add_argument("--folder", type=Path, help="other cubins, NAME.cubin, each with its harness NAME.py; their `small()` is for --launches")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds, for everything but --launches")
     parser.add_argument("--search", default="screen", help="one, or several separated by commas")
     parser.add_argument("--flags", action="store_true", help="begin at the compiler's best flags")
@@ -112,11 +119,14 @@ def write(rows: TextIO, found: list[dict[str, Any]]) -> None:
 
 def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]:
     """Yield a job for each kernel and search; the searches of all end at the same time."""
-    kernels = [name for name in KERNELS if not given.only or name in given.only.split(",")]
+    every = sorted(path.stem for path in given.folder.glob("*.cubin")) if given.folder else KERNELS
+    kernels = [name for name in every if not given.only or name in given.only.split(",")]
     pairs, devices = list(product(kernels, given.search.split(","))), given.devices.split(",")
     until = began + max(LEAST, given.limit - FINAL * len(pairs) / len(devices))
     for (name, search), device in zip(pairs, cycle(devices), strict=False):
-        yield Job(name, search, f"cubin:{device}", HERE / "harnesses" / f"{name}.py", given.out, folder, given, until)
+        harness = (given.folder or HERE / "harnesses") / f"{name}.py"
+        cubin = given.folder / f"{name}.cubin" if given.folder else None
+        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, folder, given, until)
 
 
 def in_parallel(work: Callable[[In], Out], every: list[In], given: argparse.Namespace) -> Iterator[Out]:
@@ -141,7 +151,8 @@ def launched(done: Done) -> dict[str, Any]:
     job = done.job
     row: dict[str, Any] = {"table": "launches", "kernel": job.kernel, "search": job.search}
     try:
-        with CubinEvaluator(described(build(job.kernel, job.folder, job.given.arch), job), job.device, Measuring()) as evaluator:
+        cubin = job.cubin or build(job.kernel, job.folder, job.given.arch)
+        with CubinEvaluator(described(cubin, job), job.device, Measuring()) as evaluator:
             count, differ = evaluator.launches(done.image, job.given.launches)
     except Exception as error:
         traceback.print_exc()
@@ -152,14 +163,15 @@ def launched(done: Done) -> dict[str, Any]:
 def measured(job: Job) -> Done:
     """Return the rows of one kernel, and what was accepted."""
     given, began = job.given, time.monotonic()
-    cubin = build(job.kernel, job.folder, given.arch)
+    cubin = job.cubin or build(job.kernel, job.folder, given.arch)
     row: dict[str, Any] = {"row": "kernel", "kernel": job.kernel, "search": job.search, "seed": given.seed}
     if given.dry:
         return Done(job, dry(job, cubin, row))
     base = described(cubin, job)
     with CubinEvaluator(base, job.device, Measuring(seed=given.seed)) as evaluator:
-        row["error_float64"] = error_against_float64(evaluator, job.harness)
-        if given.flags:
+        if job.cubin is None:
+            row["error_float64"] = error_against_float64(evaluator, job.harness)
+        if given.flags and job.cubin is None:
             found = best_flags(job.kernel, evaluator, job.folder, given.arch)
             row |= {"flags": found.row, "variants": found.tried}
             cubin = found.cubin or cubin
@@ -175,7 +187,7 @@ def measured(job: Job) -> Done:
 
 def described(cubin: Path, job: Job) -> Any:
     """Return the task of a cubin with the kernel's harness."""
-    return domains.describe(cubin, {"harness": str(job.harness)})
+    return domains.describe(cubin, {"harness": str(job.harness), "kernel": load(job.harness).kernel})
 
 
 def dry(job: Job, cubin: Path, row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -199,17 +211,31 @@ def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[
     about = evaluator.child.about
     row |= {"instructions": len(space.start.order), "device": about.get("device", ""), "original_us": about.get("us", 0.0), "noise": evaluator.noise}
     row |= counts(outcome) | {"starts_s": evaluator.child.starts}
-    image, best = b"", outcome.best
-    if best is not None and best.candidate.actions:
-        row |= {"actions": [str(action) for action in best.candidate.actions], "searched": best.speedup}
-        keep(job, best)
+    image = b""
+    for best in candidates(outcome):
         try:
             final = evaluator.confirm(best.candidate, stress=0.05)
-            row["final"] = asdict(final)
-            image = script.read(best.candidate.source.text, kernel_of(task)).cubin.data
         except WarpwrightError as error:  # the search's rows are worth keeping
-            row["final_failed"] = str(error)
+            row.setdefault("refused", []).append(str(error)[:300])
+            continue
+        if final.differ:
+            row.setdefault("refused", []).append(
+                f"{final.differ} other words in {final.launches} launches: {[str(a) for a in best.candidate.actions]}"
+            )
+            continue
+        row |= {"actions": [str(action) for action in best.candidate.actions], "searched": best.speedup, "final": asdict(final)}
+        if proven(final):
+            keep(job, best)
+            image = script.read(best.candidate.source.text, kernel_of(task)).cubin.data
+        break
     return [*edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)], image
+
+
+def candidates(outcome: Outcome) -> list[Record]:
+    """Return the fastest few of what a search took for faster: the best is refused where a longer look sees one other word."""
+    faster = [record for record in outcome.records if record.measurement is not None and record.measurement.verdict == "FASTER"]
+    sure = [record for record in faster if record.candidate.actions and record.status == "ok"]
+    return sorted(sure, key=lambda record: -record.speedup)[:TRIED]
 
 
 def keep(job: Job, best: Record) -> None:

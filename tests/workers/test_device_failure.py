@@ -5,6 +5,7 @@ Simulated without a GPU: torch raises the kernel's error again in every later us
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -112,7 +113,7 @@ class Asked:
 @pytest.mark.parametrize("sound", [True, False])
 def test_output_that_the_judge_cannot_open_is_the_programs_fault_where_the_judge_is_sound(op: str, sound: bool) -> None:
     judge = Judge.__new__(Judge)
-    judge._trims, judge.worker = 0, Asked(sound)  # type: ignore[assignment]
+    judge._trims, judge.worker, judge.turn = 0, Asked(sound), threading.RLock()  # type: ignore[assignment]
     with pytest.raises(WorkerError if sound else JudgeFailed) as caught:
         judge._ask(op)
     if sound:

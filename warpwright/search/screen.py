@@ -39,8 +39,8 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
     """Propose the original, then rounds for ever; end where there is nothing but baselines."""
     moves = Moves(space, LONGEST)
     [first] = yield from moves.ask([()], 1)
-    here, idle = (first.speedup, ()), 0
-    best: tuple[float, Recipe] = here
+    best: tuple[float, Recipe] = (first.speedup, ())
+    here, idle = best, 0
     while space.draw is not None or moves.additions(()):
         found = yield from _round(moves, rng, batch, here[1])
         top = max(found, key=_speedup, default=here)

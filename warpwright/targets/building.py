@@ -291,6 +291,7 @@ def _judge_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name:
     if not rejected:
         baseline.build = replace(baseline.build, seconds=_longest_build(bench, baseline.candidate, baseline.build.seconds))
     baseline.program = None if rejected else TrustedProgram(judge, worker, name)
+    bench.tell(f"verifying baseline {name}")
     with bench.beside_others():
         baseline.verdict = rejected or _verdict_of(bench, judge, worker, name, baseline)
         trust(worker.release_memory)

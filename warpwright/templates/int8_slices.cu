@@ -5,6 +5,10 @@
 // whole numbers exact and wastes at most 6 % of the range, where a power of two wastes up to half. The bytes of w + 0x80808080 are the slices: the top
 // one as it is, the others less 128, so each lies in [-128, 127] and w = sum of q[i] 2^(8 (4 - i)).
 //
+// What the last slices hold is left out of most products. It is rounded up at ties and otherwise by 2^-9 of a step too often, and numbers on a grid
+// (torch.rand, a layer's initial weights) tie often: a product of weights of either sign with positive values then errs to one side, which the sum of
+// its rows shows. So element k of both sides is negated where k has an odd number of bits set: products stay, and such errors cancel over k.
+//
 // Each pass does both sides of a product in one launch; a side that is done already has no rows. Order: slice_rows or slice_columns, summarise,
 // slice_more, the product, plain_rows. Traffic of the first: 4 bytes read (twice; the second time from L1 or L2) and 3 written an element.
 //
@@ -47,6 +51,8 @@ __device__ __forceinline__ double scale_of(u32 top) {  // of a row whose largest
 __device__ __forceinline__ i64 fixed_point(float x, double scale) {
     return __double_as_longlong((double)x * scale * 4294967296.0 + 6755399441055744.0) - 0x4338000000000000ll + 0x80808080ll;
 }
+
+__device__ __forceinline__ float turned(float x, int k) { return __popc(k) & 1 ? -x : x; }
 
 struct Counts {
     float square;
@@ -116,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(256) slice_rows(const Matrix a, con
             for (int j = 0; j < 4; ++j) v[j] = i + j < k ? from[i + j] : 0.0f;
         }
         u32 words[3] = {0, 0, 0};
-        for (int j = 0; j < 4; ++j) slice(finite ? v[j] : 0.0f, scale, large, j, words, counts);
+        for (int j = 0; j < 4; ++j) slice(finite ? turned(v[j], i + j) : 0.0f, scale, large, j, words, counts);
         for (int s = 0; s < 3; ++s) *(u32*)(out + s * plane + i) = words[s];
     }
     for (int step = 16; step > 0; step /= 2) {
@@ -166,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(512) slice_columns(const Matrix to,
         u32 words[3] = {0, 0, 0};
         for (int j = 0; j < 4; ++j) {
             const int i = start + 4 * y + j;
-            slice(inside && finite && i < k ? from[i * to.k_stride] : 0.0f, scale, large, j, words, counts);
+            slice(inside && finite && i < k ? turned(from[i * to.k_stride], i) : 0.0f, scale, large, j, words, counts);
         }
         for (int s = 0; s < 3; ++s) staged[16 * s + c][y] = words[s];
         __syncthreads();
@@ -260,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(256) slice_more(const Matrix a, con
         const int line = across ? e % 16 : e / to.padded, i = across ? e / 16 : e % to.padded, row = first + line;
         if (line >= count) continue;
         const double scale = short_mantissa(0.00390625 / to.inverse[row] * 1.001);
-        const i64 w = fixed_point(i < k && !to.flags[row] ? to.x[row * to.row_stride + i * to.k_stride] : 0.0f, scale);
+        const i64 w = fixed_point(i < k && !to.flags[row] ? turned(to.x[row * to.row_stride + i * to.k_stride], i) : 0.0f, scale);
         signed char* out = to.slices + row * (i64)to.padded + i;
         const u32 low = (u32)w ^ 0x80808080u;
         out[3 * plane] = (signed char)(low >> 8);

@@ -103,6 +103,23 @@ def test_the_entry_calls_the_template_at_the_sizes_of_the_task_alone() -> None:
         technique.apply(Plan(TEXT), Action("operate", "run", (("template", "prefix_sum"), ("SCAN_THREADS", 96))))
 
 
+@pytest.mark.parametrize(
+    ("reference", "whole", "legal"), [("x.sort().values", False, True), ("x.cumsum(0)", False, False), ("x.sort().values", True, True)]
+)
+def test_a_sort_may_be_done_where_the_elements_lie_and_be_of_integers(reference: str, whole: bool, legal: bool) -> None:
+    python = vector(reference, "kernel.run(out, len(x))").replace("torch.empty_like(x)", "x.clone()")
+    text = TEXT.replace("const float* x, float* y", "float* y").replace("(x, y, n)", "(y, n)").replace("x[i]", "-y[i]")
+    if whole:
+        python, text = python.replace("torch.randn(1000)", "torch.randint(9, (1000,), dtype=torch.int32)"), text.replace("float", "int")
+    technique = Operate(python, "task")
+    found = list(technique.sites(Plan(text)))
+    assert bool(found) is legal
+    if legal:
+        made = technique.apply(Plan(text), found[0]).text
+        assert "ww_sort(y, y, 1000);" in made and f"#define WW_SORT_WHOLE {int(whole)} " in made
+        assert not list(technique.sites(Plan(text.replace("int* y", "unsigned int* y").replace("float* y", "double* y"))))
+
+
 def test_an_order_of_elements_is_followed() -> None:
     [kernel] = [kernel for kernel in run.KERNELS if kernel.name == "attention"]
     found = operations.of_task(kernel.task_text("cpu"), "attention")

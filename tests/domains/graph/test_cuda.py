@@ -97,6 +97,13 @@ def test_long_rows_are_read_twice_at_most() -> None:
     assert all(kernel.made.flags for kernel in kernels)  # in parts
 
 
+def test_rows_of_a_multiprocessors_registers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MULTIPROCESSORS", 2)
+    kernels = check([ROWS[0], lambda x: torch.softmax(x, -1)], (3, 49152), ("normal",))
+    assert all(kernel.made.flags == 0 and kernel.made.launch.block == 1024 for kernel in kernels)
+    assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
+
+
 @pytest.mark.slow
 def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "CHUNK_BYTES", 3 << 18)  # two rows

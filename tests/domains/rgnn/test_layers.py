@@ -13,6 +13,7 @@ from domains.rgnn.layers import edges
 from warpwright.domains.rgnn import operator
 from warpwright.domains.rgnn.emit.triton_text import Tuning
 from warpwright.domains.rgnn.index import _KEPT
+from warpwright.domains.rgnn.nn import hgt
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.synth import SPECS, adversarial, synthetic
 from warpwright.errors import MissingExtra
@@ -210,6 +211,17 @@ def test_a_compiled_hgt_has_one_graph_and_agrees() -> None:
     index = {kinds[0]: torch.tensor([[0, 3, 8], [1, 1, 6]]), kinds[1]: torch.tensor([[5, 2], [0, 0]])}
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
     assert_equal(flat(compiled(x, index)), flat(layer(x, index)), [*x.values(), layer.k_rel.weight, layer.kqv_lin.lins["a"].weight])
+
+
+def test_hgt_projects_few_nodes_as_it_does_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = [("a", "x", "b"), ("b", "y", "a"), ("b", "z", "c")]
+    layer = HGTConv({"a": 4, "b": 3, "c": 4}, 4, (["a", "b", "c"], kinds)).double()
+    x = {kind: torch.randn(9, layer.in_channels[kind], dtype=torch.float64, requires_grad=True) for kind in layer.in_channels}
+    index = {kind: torch.randint(9, (2, 12)) for kind in kinds}
+    few = flat(layer(x, index))
+    monkeypatch.setattr(hgt, "FEW", 0)
+    used = [parameter for name, parameter in layer.named_parameters() if name != "skip.b"]  # b's own width is another than the result's
+    assert_equal(few, flat(layer(x, index)), [*x.values(), *used])
 
 
 def test_the_operator_keeps_its_contract() -> None:

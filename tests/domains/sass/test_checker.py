@@ -114,6 +114,44 @@ def test_the_sources_of_a_load_stay_until_they_are_read() -> None:
     assert violations([(LOAD, word(2, write=0, read=3)), (over, word(wait=8))]) == []
 
 
+def test_memory_comes_some_cycles_after_a_barrier() -> None:
+    barrier, shared, product = line("BAR.SYNC.DEFER_BLOCKING 0x0"), line("LDS R8, [R9]", (8,), (9,)), line("FADD R5, R5, R6", (5,), (5, 6))
+    known = shipped(90)
+    assert violations([(barrier, word(5)), (shared, word(2, write=0))], known) == [("DISTANCE", 1)]
+    assert violations([(barrier, word(6)), (shared, word(2, write=0))], known) == []
+    assert violations([(barrier, word(1)), (product, word(5)), (shared, word(2, write=0))], known) == []
+    assert violations([(barrier, word(1)), (product, word(1))], known) == []
+
+
+def test_operations_of_one_pipe_keep_their_spacing() -> None:
+    first, second = line("LDS R8, [R9]", (8,), (9,)), line("LDG.E R4, [R2.64]", (4,), (2, 3))
+    root, idle = line("MUFU.RSQ R6, R7", (6,), (7,)), line("@!PT LDS RZ, [RZ]")
+    known = shipped(90)
+    assert violations([(first, word(3, write=0)), (second, word(2, write=1))], known) == [("DISTANCE", 1)]
+    assert violations([(first, word(4, write=0)), (second, word(2, write=1))], known) == []
+    assert violations([(first, word(1, write=0)), (root, word(2, write=1))], known) == []  # another pipe
+    assert violations([(idle, word(1)), (second, word(2, write=1))], known) == []  # never executed
+
+
+def test_a_special_register_does_not_wait_for_what_a_copy_reads() -> None:
+    copy = line("LDGSTS.E.BYPASS.128 [R9], desc[UR10][R8.64]", (), (8, 9))
+    special = line("S2R R8, SR_CTAID.X", (8,))
+    assert violations([(copy, word(2, read=1)), (special, word(2, write=0))]) == [("WAR", 1)]
+    assert violations([(copy, word(2, read=1)), (special, word(2, write=0, wait=2))]) == []
+    over = line("LDS R9, [R2]", (9,), (2,))
+    store = line("STS [R9], R3", (), (9, 3))
+    assert violations([(store, word(4)), (over, word(2, write=0))]) == []  # shared memory reads its sources in order
+
+
+@pytest.mark.parametrize("name", ["stencil_90", "softmax_90"])
+def test_a_barrier_that_is_left_a_cycle_early_is_seen(name: str) -> None:
+    """On an H200 each of these gave other bits."""
+    original = kernel(name).original
+    barriers = [place for place in range(len(original.words)) if original.at(place).base == "BAR" and control.stall(original.words[place]) == 6]
+    assert barriers
+    assert all(planted(original, place, control.with_stall(original.words[place], 5)) for place in barriers)
+
+
 def test_distances_tell_operand_slots_apart() -> None:
     key = ("RAW", "FMA", "FMA.a", "R")
     distances = Distances({key: 4, ("RAW", "FMA", "FMA.c", "R"): 3})

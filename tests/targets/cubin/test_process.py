@@ -7,6 +7,7 @@ import math
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,41 @@ def test_a_slower_candidate_is_slower(evaluator: CubinEvaluator) -> None:
     assert said["differ"] == [0, 0]
     median, low, high = interval([a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True)], 0.95)
     assert median == pytest.approx(20 / 22, rel=1e-4) and comparison(low, high, 1.0) == "SLOWER"
+
+
+def test_a_loser_is_timed_for_the_first_round_alone(evaluator: CubinEvaluator) -> None:
+    request = {"do": "evaluate", "seeds": [1], "rounds": [2, 6, 24], "worth": 0.999, "fresh": [7, 8]}
+    said = {mark: evaluator.child.ask(request | {"image": str(evaluator._write(marked(mark)))}) for mark in (b"SLOWS", b"OTHER")}
+    assert [len(said[mark]["original_us"]) for mark in (b"SLOWS", b"OTHER")] == [2, 32]
+    assert said[b"SLOWS"]["differ"] == [0] and said[b"OTHER"]["differ"] == [0, 0, 0]  # what may be the best is compared on new inputs
+
+
+def test_inputs_that_serve_many_candidates_still_show_a_wrong_one(evaluator: CubinEvaluator) -> None:
+    for mark, wrong in ((b"OTHER", 0), (b"WRONG", 1), (b"WRONG", 1), (b"OTHER", 0)):
+        image = str(evaluator._write(marked(mark)))
+        said = evaluator.child.ask({"do": "evaluate", "image": image, "seeds": [5], "rounds": [], "worth": 0.0})
+        assert said["differ"] == [wrong]
+
+
+def test_a_gpu_is_held_while_a_child_answers(evaluator: CubinEvaluator) -> None:
+    evaluator.child.start()
+    image = str(evaluator._write(marked(b"OTHER")))
+    request = {"do": "evaluate", "image": image, "seeds": [1], "rounds": [], "worth": 0.0}
+    with ThreadPoolExecutor(1) as pool:
+        with evaluator.child.lock.exclusive():
+            waiting = pool.submit(evaluator.child.ask, request)
+            with pytest.raises(TimeoutError):
+                waiting.result(0.3)
+        assert waiting.result(10.0)["differ"] == [0]
+
+
+def test_other_cubins_of_the_kernel_are_measured_beside_it(evaluator: CubinEvaluator) -> None:
+    assert evaluator.glance(marked(b"SLOWS"), 0.9) == (pytest.approx(20 / 22, rel=1e-4), 0)
+    assert evaluator.glance(marked(b"WRONG"), 0.9) == (0.0, 1)
+    (speedup, low, high), differ = evaluator.against(marked(b"SLOWS"), pairs=2)
+    assert (low, speedup, high) == (pytest.approx(20 / 22, rel=1e-4),) * 3 and differ == 0
+    launches, differ = evaluator.launches(marked(b"WRONG"), 0.0, "launch", each=10)
+    assert launches == 10 and differ == 10
 
 
 def test_wrong_bits_are_counted(evaluator: CubinEvaluator) -> None:

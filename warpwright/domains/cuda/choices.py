@@ -42,7 +42,7 @@ def space(task: Task, target: str) -> Space[Plan]:
     def told(made: Candidate) -> Facts:
         return facts.facts(task, made, machine_name("cuda:0") if target == "cuda" else "")
 
-    known = (Write(), *(map(Readable, (operation.Operate(python, task.name), *techniques(target))) if not limited else ()))
+    known = (Write(), *(map(Readable, (operation.Operate(python, task.name, target), *techniques(target))) if not limited else ()))
     return Space(Plan(cuda), known, lower, writing=writing, limited=limited, facts=told, alike=translated if target == "cpu" else None)
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import torch
-    from torch.fx import Node
+import torch
+from torch.fx import Node
+from torch.utils._python_dispatch import TorchDispatchMode
 
 MOST_MOVED = 1 << 24
 """Elements whose order is followed: it takes 8 bytes each."""
@@ -30,6 +30,8 @@ class Operation:
     """Which of the task's inputs it takes, in the template's order."""
     sizes: tuple[tuple[str, float], ...]
     """What the template has to know besides."""
+    element: str = "float"
+    """Of inputs and output."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,12 @@ class Call:
 
     entry: str
     arguments: tuple[tuple[str, float], ...]
-    """For each parameter: ("input", which), ("output", which), ("scratch", 0) or ("number", value)."""
+    """For each parameter: ("input", which), ("output", which), ("copy", which input) for an output that begins as a copy, ("scratch", 0) or
+    ("number", value)."""
 
 
 def of_task(python: str, name: str) -> tuple[Operation, Call] | None:
     """Return the operation that a task file's reference is, and its call; None where it is none that is known."""
-    import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -75,15 +77,14 @@ class _Other(Exception):
 
 def _called(launch: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> Call | None:
     """Return the one call that a launch makes; None where it makes another number, or does more with the outputs than return them."""
-    import torch
-
     calls: list[tuple[str, tuple[Any, ...]]] = []
 
     class Noting:
         def __getattr__(self, entry: str) -> Callable[..., None]:
             return lambda *values: calls.append((entry, values))
 
-    outputs = launch(Noting(), *inputs)
+    with _Clones() as clones:
+        outputs = launch(Noting(), *inputs)
     outputs = list(outputs) if isinstance(outputs, tuple | list) else [outputs]
     if len(calls) != 1:
         return None
@@ -94,12 +95,32 @@ def _called(launch: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> Call 
             arguments.append(("number", value))
         elif any(value is x for x in inputs):
             arguments.append(("input", next(at for at, x in enumerate(inputs) if x is value)))
+        elif any(value is y for y in outputs) and any(clones.source(value) is x for x in inputs):
+            arguments.append(("copy", next(at for at, x in enumerate(inputs) if clones.source(value) is x)))
         elif any(value is y for y in outputs):
             arguments.append(("output", next(at for at, y in enumerate(outputs) if y is value)))
         else:
             arguments.append(("scratch", 0))
-    written = [value for kind, value in arguments if kind == "output"]
+    written = [value for kind, value in arguments if kind in ("output", "copy")]
     return Call(entry, tuple(arguments)) if len(written) == len(outputs) == 1 else None
+
+
+class _Clones(TorchDispatchMode):
+    """Notes which tensors are copies of which."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs: list[tuple[Any, Any]] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = function(*args, **(kwargs or {}))
+        if str(function) == "aten.clone.default":
+            self.pairs.append((made, args[0]))
+        return made
+
+    def source(self, copy: Any) -> Any:
+        """Return what a tensor is a copy of."""
+        return next((source for made, source in self.pairs if made is copy), None)
 
 
 class Recorded:
@@ -114,8 +135,6 @@ class Recorded:
                 raise _Other
             outputs = outputs[0]
         self.output: Any = outputs
-        if str(outputs.meta["val"].dtype) != "torch.float32":  # all templates are of float32
-            raise _Other
 
     def number(self, node: Any) -> int:
         """Return which input a node is, unchanged."""
@@ -179,8 +198,6 @@ def _name(node: Any) -> str:
 
 
 def _counted(shape: Sequence[int]) -> torch.Tensor:
-    import torch
-
     count = 1
     for size in shape:
         count *= int(size)
@@ -189,8 +206,6 @@ def _counted(shape: Sequence[int]) -> torch.Tensor:
 
 def _affine(order: torch.Tensor) -> tuple[int, ...]:
     """Return by how much each axis moves, where the places are sums of multiples of the indices."""
-    import torch
-
     steps = []
     whole = torch.zeros((), dtype=torch.int64)
     for axis, size in enumerate(order.shape):
@@ -206,14 +221,25 @@ def _affine(order: torch.Tensor) -> tuple[int, ...]:
 # --- the operations -----------------------------------------------------------------------------------------------------------------
 
 
-def _vector(recorded: Recorded, node: Any) -> tuple[int, int]:
-    """Return which input a node is, a float32 vector, and its length."""
-    import torch
+ELEMENTS = {"torch.float32": "float", "torch.int32": "int"}
 
+
+def _element(recorded: Recorded, which: int, legal: Sequence[str] = ("float",)) -> str:
+    """Return the C type of an input's elements, which have to be those of the output, too; raise _Other where it is not legal."""
+    kinds = {str(node.meta["val"].dtype) for node in (recorded.inputs[which], recorded.output)}
+    found = ELEMENTS.get(kinds.pop(), "") if len(kinds) == 1 else ""
+    if found not in legal:
+        raise _Other
+    return found
+
+
+def _vector(recorded: Recorded, node: Any, legal: Sequence[str] = ("float",)) -> tuple[int, int]:
+    """Return which input a node is, a vector, and its length."""
     which = recorded.number(node)
     value = recorded.inputs[which].meta["val"]
-    if value.dim() != 1 or value.dtype != torch.float32:
+    if value.dim() != 1:
         raise _Other
+    _element(recorded, which, legal)
     return which, int(value.numel())
 
 
@@ -240,8 +266,9 @@ def radix_sort(recorded: Recorded) -> Operation | None:
     node = recorded.call(_first(recorded, recorded.output), "aten.sort.default", "aten.sort.stable")
     if _argument(node, 2, "descending", False):
         raise _Other
-    which, n = _vector(recorded, node.args[0])
-    return Operation("radix_sort", (which,), (("n", n),)) if n < 1 << 30 else None
+    which, n = _vector(recorded, node.args[0], ("float", "int"))
+    element = _element(recorded, which, ("float", "int"))
+    return Operation("radix_sort", (which,), (("n", n),), element) if n < 1 << 30 else None
 
 
 def top_k(recorded: Recorded) -> Operation | None:
@@ -256,12 +283,11 @@ def top_k(recorded: Recorded) -> Operation | None:
 
 def _matrix(recorded: Recorded, node: Any) -> tuple[int, int, int]:
     """Return which input a node is, a float32 matrix, and its sides."""
-    import torch
-
     which = recorded.number(node)
     value = recorded.inputs[which].meta["val"]
-    if value.dim() != 2 or value.dtype != torch.float32:
+    if value.dim() != 2:
         raise _Other
+    _element(recorded, which)
     return which, int(value.shape[0]), int(value.shape[1])
 
 
@@ -293,8 +319,6 @@ def normal_equations(recorded: Recorded) -> Operation | None:
 
 def attention(recorded: Recorded) -> Operation | None:
     """`softmax(q k^T * scale) v` for every head, however the heads lie."""
-    import torch
-
     root, order = recorded.order(recorded.output)
     second = recorded.call(root, "aten.bmm.default")
     heads, rows, depth = (int(size) for size in second.meta["val"].shape)
@@ -327,9 +351,10 @@ def attention(recorded: Recorded) -> Operation | None:
     v, by_v = recorded.strides(second.args[1], 3)
     keys = int(first.meta["val"].shape[2])
     inside = int(first.args[0].meta["val"].shape[2])
-    dtypes = {recorded.inputs[at].meta["val"].dtype for at in (q, k, v)}
+    for which in (q, k, v):
+        _element(recorded, which)
     unit = [by_q[2], by_k[1], by_v[2], by_output[2]]
-    if dtypes != {torch.float32} or inside != depth or not 1 <= depth <= 128 or (depth > 1 and unit != [1, 1, 1, 1]):
+    if inside != depth or not 1 <= depth <= 128 or (depth > 1 and unit != [1, 1, 1, 1]):
         raise _Other
     sizes: Mapping[str, float] = {
         "heads": heads, "rows": rows, "keys": keys, "depth": depth, "q_head": by_q[0], "q_row": by_q[1], "k_head": by_k[0], "k_row": by_k[2],

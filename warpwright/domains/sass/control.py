@@ -22,6 +22,7 @@ LONGEST_HELD_STALL = 11
 """Compilers write longer stalls with the yield alone: 28 to 31 do not occur in the five bits of hold and stall."""
 
 MASK = ((1 << 20) - 1) << 105
+REUSE = 7 << 122
 SLOT_BITS = (24, 32, 64)
 """Where the register numbers of operand slots a, b and c begin."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
+from warpwright.domains.sass import isa
 from warpwright.domains.sass.hazards import Key, learn_from
 from warpwright.domains.sass.kernel import Kernel
 
@@ -21,6 +22,7 @@ FLOORS: Mapping[str, Mapping[str, int]] = {
     "WAW": {"R": 6, "P": 4, "UR": 8, "UP": 8},
     "WAR": {"R": 2, "P": 4, "UR": 4, "UP": 4},
     "SET": {"SB": 2},
+    "AFTER": {"M": 6},
 }
 """Cycles that an unseen pair needs at least: as much as the worst of what was seen on sm_90."""
 
@@ -34,6 +36,8 @@ class Distances:
 
     def needed(self, key: Key) -> int:
         """Return the cycles that a key needs."""
+        if key[0] == "PIPE":
+            return self.least.get(key, isa.SPACING[key[1]])
         return self.least[key] if key in self.least else self._unseen(key[0], key[1], key[3])
 
     def _unseen(self, hazard: str, producer: str, file: str) -> int:

@@ -3,14 +3,17 @@
 Variable latencies are protected by six scoreboards, fixed ones by the distance in cycles; the hardware interlocks neither. Rules:
 
     1  an operation with a write scoreboard holds its results until a wait on that board; its sources until one on its read or its write board
-    2  a queue reads its sources in order: a board that a later operation of the queue sets covers the reads before it too. Results come back
-       in order within one group of operations (isa.RETURNS) only: a later board covers those earlier results of its group that have no board
+    2  one group of operations (isa.READS) reads its sources in order: a board that a later one sets covers the reads before it too. Results
+       come back in order within one group (isa.RETURNS): a later board covers those earlier results of its group that have no board
     3  a wait clears whatever the board covers, if the board was set at least two cycles before (learnt: `SET` distances)
-    4  a write after a read within one queue is free
+    4  a write after a read within one such group is free
     5  registers of a warp group's matrix products belong to them until WARPGROUP.DEPBAR gsb0, 0
     6  where paths meet, facts unite and covers intersect
     7  at a fence, a branch or a memory access no operation may be in flight that was not in flight there in the original: what a wait protects
        there may be another thread's data, which registers do not show
+    8  what touches memory, has a variable latency or is a fence comes some cycles after a fence (learnt: `AFTER` distances): a warp is not yet held
+       by a barrier in the cycles behind it, six on sm_90
+    9  operations of one pipe are some cycles apart (isa.SPACING)
 """
 
 from __future__ import annotations
@@ -25,11 +28,11 @@ from warpwright.domains.sass.kernel import Kernel, Schedule
 HORIZON = 40
 """Cycles after which a fixed latency is over."""
 
-BOARD, OPERATION = 1024, 2048
-"""Pseudo registers: the setting of a scoreboard, and an operation as a whole."""
+BOARD, FENCE, PIPES, OPERATION = 1024, 1536, 1537, 2048
+"""Pseudo registers: the setting of a scoreboard, the last fences, the last operation of each pipe, and an operation as a whole."""
 
 Fact = tuple[bool, str, int]
-"""(is it a pending write?, queue, instruction): a register's use by an operation in flight."""
+"""(is it a pending write?, group within which it is in order, instruction): a register's use by an operation in flight."""
 
 Key = tuple[str, str, str, str]
 """What a distance is learnt for: (hazard, producer's class, consumer's class and slot, register file)."""
@@ -178,7 +181,7 @@ def _wait(state: State, instruction: Instruction, word: int, watch: Watch) -> No
 
 
 def _check_facts(state: State, instruction: Instruction, report: Report) -> None:
-    facts, index, queue = state.facts, instruction.index, instruction.queue
+    facts, index, group = state.facts, instruction.index, reading_group(instruction)
     for register in instruction.uses:
         for fact, cover in facts.get(register, {}).items():
             if fact[0]:
@@ -187,7 +190,7 @@ def _check_facts(state: State, instruction: Instruction, report: Report) -> None
         for fact, cover in facts.get(register, {}).items():
             if fact[0]:
                 report(Violation("WAW", index, register, fact, cover))
-            elif fact[1] != queue:
+            elif fact[1] != group:
                 report(Violation("WAR", index, register, fact, cover))
     if state.gmma and not instruction.is_gmma:
         owned = (instruction.defs | instruction.uses) & state.gmma
@@ -207,6 +210,14 @@ def _check_distances(state: State, instruction: Instruction, watch: Watch) -> No
             if now - cycle < HORIZON:
                 hazard = "WAR" if name[0] == "<" else "WAW"
                 _compare((hazard, name, instruction.latency_class, file_of(register)), now - cycle, index, register, watch)
+
+    if instruction.kind != "fixed":
+        for name, cycle in ages.get(FENCE, {}).items():
+            if now - cycle < HORIZON:
+                _compare(("AFTER", name, instruction.kind, "M"), now - cycle, index, FENCE, watch)
+    pipe = isa.PIPE.get(instruction.base)
+    if pipe and instruction.kind != "fence" and not watch.learn and now - (since := ages.get(PIPES, {}).get(pipe, -HORIZON)) < isa.SPACING[pipe]:
+        _compare(("PIPE", pipe, pipe, "M"), now - since, index, PIPES, watch)
 
 
 def _compare(key: Key, cycles: int, index: int, register: int, watch: Watch) -> None:
@@ -230,6 +241,10 @@ def issue(state: State, instruction: Instruction, word: int) -> None:
         _launch(state, instruction, write, sum(1 << board for board in boards))
     else:
         _execute(state, instruction)
+    if instruction.base in isa.FENCES and instruction.base not in isa.ENDS:
+        state.ages.setdefault(FENCE, {})[instruction.base] = state.now
+    if instruction.base in isa.PIPE and instruction.kind != "fence":
+        state.ages.setdefault(PIPES, {})[isa.PIPE[instruction.base]] = state.now
     for register in instruction.late_reads:
         state.ages.setdefault(register, {})["<" + instruction.latency_class] = state.now
     state.now += max(1, control.stall(word))
@@ -237,29 +252,29 @@ def issue(state: State, instruction: Instruction, word: int) -> None:
 
 def _launch(state: State, instruction: Instruction, write: int, cover: int) -> None:
     """An operation of variable latency: rules 1 and 2."""
-    facts, queue, index = state.facts, instruction.queue or "other", instruction.index
+    facts, group, index = state.facts, reading_group(instruction), instruction.index
     written = 1 << write if write < control.BOARDS else 0
     if cover:
-        _cover_earlier(facts, queue, instruction, cover, written)
+        _cover_earlier(facts, group, instruction, cover, written)
     result: Fact = (True, group_of(instruction), index)
     for register in instruction.defs:
         facts.setdefault(register, {})[result] = written
         state.ages.pop(register, None)
-    reading: Fact = (False, queue, index)
+    reading: Fact = (False, group, index)
     for register in instruction.tracked_reads:
         facts.setdefault(register, {})[reading] = cover
     if instruction.kind in ("memory", "variable"):
         facts.setdefault(OPERATION + index, {})[result if instruction.defs else reading] = written if instruction.defs else cover
 
 
-def _cover_earlier(facts: dict[int, dict[Fact, int]], queue: str, instruction: Instruction, cover: int, written: int) -> None:
+def _cover_earlier(facts: dict[int, dict[Fact, int]], reads: str, instruction: Instruction, cover: int, written: int) -> None:
     group = group_of(instruction)
     for pending in facts.values():
         for fact, known in pending.items():
             if fact[0]:
                 if written and not known and fact[1] == group:
                     pending[fact] = written
-            elif fact[1] == queue:
+            elif fact[1] == reads:
                 pending[fact] = known | cover
 
 
@@ -275,6 +290,11 @@ def _execute(state: State, instruction: Instruction) -> None:
 def group_of(instruction: Instruction) -> str:
     """Return the group within which results come back in order; an operation of no group is one by itself."""
     return isa.RETURNS.get(instruction.base, f"#{instruction.index}")
+
+
+def reading_group(instruction: Instruction) -> str:
+    """Return the group within which sources are read in order; an operation of no group is one by itself."""
+    return isa.READS.get(instruction.base, f"#{instruction.index}")
 
 
 # --- whole kernels ---------------------------------------------------------------------------------------------------------------------------

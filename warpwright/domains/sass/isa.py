@@ -38,13 +38,29 @@ _QUEUES = {
 }
 
 QUEUE: Mapping[str, str] = {opcode: queue for queue, opcodes in _QUEUES.items() for opcode in opcodes.split()}
-"""The queue that an instruction of variable latency waits in. One queue reads its sources in order."""
+"""The queue that an instruction of variable latency waits in."""
 
 _RETURNS = {"shared": "LDS LDSM SHFL", "xu": _QUEUES["xu"]}
 
 RETURNS: Mapping[str, str] = {opcode: group for group, opcodes in _RETURNS.items() for opcode in opcodes.split()}
 """Results of one group come back in order, which compilers rely on (sixty cubins: of shared memory and shuffles, of special functions); those of two
 groups do not, though they may wait in one queue (LDS overtakes LDG). That loads from global memory do is nowhere relied on, so it is not assumed."""
+
+_READS = {"lsu": "LDG STG LDS STS LDSM LDL STL SHFL", "xu": "MUFU"}
+
+READS: Mapping[str, str] = {opcode: group for group, opcodes in _READS.items() for opcode in opcodes.split()}
+"""Sources of one group are read in order, which compilers rely on in sixty-four cubins for these alone. That others wait in the same queue says
+nothing: with one wait of an S2R dropped, which overwrote the address of an LDGSTS before it, an H200 went astray."""
+
+SPACING: Mapping[str, int] = {"lsu": 4, "MUFU": 8, "LDC": 8, "S2UR": 8}
+"""Cycles between two operations of one pipe. In sixty-four cubins no two of memory come closer than 4 (2,800 pairs), 256 of 262 MUFU 8 (3 on
+sm_120: learnt/). The hardware takes closer ones, but late: the later one sets its scoreboard when the pipe has room, and a wait two cycles after its
+issue comes too early."""
+
+_PIPED = "LDG STG LDS STS LDSM STSM LDL STL LD ST LDGSTS SHFL ATOM ATOMG ATOMS RED REDG"
+
+PIPE: Mapping[str, str] = {**dict.fromkeys(_PIPED.split(), "lsu"), "MUFU": "MUFU", "LDC": "LDC", "S2UR": "S2UR"}
+"""The pipe that an operation is issued to, where the spacing is known."""
 
 Access = Literal["r", "w"]
 

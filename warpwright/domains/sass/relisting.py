@@ -61,12 +61,31 @@ def _settled(checker: Checker, schedule: Schedule, number: int, wanted: Mapping[
     new = _listed(old, checker.before(number), wanted)
     if new == list(old) and not least:
         return None
-    word_of = dict(zip(schedule.order[block.start : block.stop], schedule.words[block.start : block.stop], strict=True))
+    word_of = _with_boards(checker, schedule, block)
     order, words = list(schedule.order), list(schedule.words)
     order[block.start : block.stop] = new
     words[block.start : block.stop] = [word_of[index] for index in new]
     moved = replace(schedule, order=tuple(order), words=tuple(words))
     return settle(checker, without_stale_reuse(moved, block.start, block.stop - 1), number, least)
+
+
+def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int, int]:
+    """Return instruction -> word, where a result that a later operation's scoreboard covers (hazards, rule 2) has that scoreboard itself.
+
+    The later operation may come later still, or after what reads the result. Reuse flags that an earlier edit dropped are back: the new order may
+    bear them again.
+    """
+    original = schedule.kernel.words
+    words, boards = {}, dict[str, int]()
+    for place in reversed(block):
+        instruction, word = schedule.at(place), schedule.words[place]
+        group, board = hazards.group_of(instruction), control.write_board(word)
+        if board < control.BOARDS:
+            boards[group] = board
+        elif instruction.defs and group in boards and not checker.counted_boards >> boards[group] & 1 and instruction.kind != "fence":
+            word = control.with_write_board(word, boards[group])
+        words[instruction.index] = word | (original[instruction.index] & control.REUSE if control.held(word) else 0)
+    return words
 
 
 def _listed(order: tuple[int, ...], before: Mapping[int, frozenset[int]], wanted: Mapping[int, float]) -> list[int]:
@@ -126,7 +145,23 @@ def settle(checker: Checker, schedule: Schedule, number: int, least: bool = Fals
     settled = replace(schedule, words=tuple(words))
     if settled.words == schedule.words and least:
         return None
-    return checker.accept(settled, number) or repaired(checker, settled, number)
+    return checker.accept(settled, number) or repaired(checker, settled, number) or _later(checker, settled, number)
+
+
+def _later(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
+    """Return `schedule` with the cycles at the end of a block that the blocks after it lack (itself, in a loop)."""
+    block = schedule.kernel.blocks[number]
+    end = block.stop - (schedule.at(block.stop - 1).base in isa.ENDS)
+    for _ in range(ROUNDS // 2):
+        missing = [violation.needed - violation.cycles for violation in checker.all_violations(schedule) if violation.rule == "DISTANCE"]
+        words = list(schedule.words)
+        if not missing or not _lengthened(words, end, block.start, max(missing)):
+            return None
+        schedule = replace(schedule, words=tuple(words))
+        legal = checker.accept(schedule, number)
+        if legal is not None:
+            return legal
+    return None
 
 
 def _shortest(instruction: Instruction, word: int) -> int:

@@ -280,28 +280,33 @@ class Session:
     # --- time ------------------------------------------------------------------------------------------------------------------------
 
     def pairs(self, candidate: ctypes.c_void_p, rounds: int, inner: int) -> tuple[list[float], list[float]]:
-        """Return the microseconds of a launch of the original and of the candidate, `rounds` pairs ABBA each."""
-        driver, events = self.driver, self.events
-        functions = (self.original, candidate)
-        arguments = [self.arguments(number, 1) for number in range(len(self.sets))]
-        order = [0, 1, 1, 0]
-        for which in (0, 1):
-            self.run(functions[which], arguments[0])
+        """Return the microseconds of a launch of the original and of the candidate, `rounds` pairs ABBA each, on each set of inputs in turn.
+
+        A set is used for many pairs on end, after launches that are not timed: whoever comes first after a change finds the caches cold.
+        """
         times: tuple[list[float], list[float]] = ([], [])
-        for start in range(0, rounds, 256):
-            count = min(256, rounds - start)
-            driver.call("cuEventRecord", events[0], None)
-            for step in range(4 * count):
-                for _ in range(inner):
-                    self.run(functions[order[step % 4]], arguments[step // 4 % len(arguments)])
-                driver.call("cuEventRecord", events[step + 1], None)
-            driver.wait()
-            each = [driver.milliseconds(events[step], events[step + 1]) * 1e3 / inner for step in range(4 * count)]
-            for pair in range(count):
-                first, second, third, fourth = each[4 * pair : 4 * pair + 4]
-                times[0].append((first + fourth) / 2)
-                times[1].append((second + third) / 2)
+        share = -(-rounds // len(self.sets))
+        for number in range(len(self.sets)):
+            for start in range(0, min(share, rounds - number * share), 256):
+                first, second = self._timed(candidate, number, min(256, share - start, rounds - number * share - start), inner)
+                times[0].extend(first)
+                times[1].extend(second)
         return times
+
+    def _timed(self, candidate: ctypes.c_void_p, number: int, count: int, inner: int) -> tuple[list[float], list[float]]:
+        driver, events, order = self.driver, self.events, (0, 1, 1, 0)
+        functions, arguments = (self.original, candidate), self.arguments(number, 1)
+        for which in (0, 1, 0):
+            self.run(functions[which], arguments)
+        driver.call("cuEventRecord", events[0], None)
+        for step in range(4 * count):
+            for _ in range(inner):
+                self.run(functions[order[step % 4]], arguments)
+            driver.call("cuEventRecord", events[step + 1], None)
+        driver.wait()
+        each = [driver.milliseconds(events[step], events[step + 1]) * 1e3 / inner for step in range(4 * count)]
+        fours = [each[4 * pair : 4 * pair + 4] for pair in range(count)]
+        return [(first + fourth) / 2 for first, _, _, fourth in fours], [(second + third) / 2 for _, second, third, _ in fours]
 
     def begin(self) -> dict[str, Any]:
         """Run the original: is it the same each time, and how long does it take?"""
@@ -330,8 +335,7 @@ class Session:
             original, timed = self.pairs(candidate, count, self.inner)
             said["original_us"] += original
             said["candidate_us"] += timed
-            ratios = sorted(a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True))
-            if ratios[-(len(ratios) // 6) - 1] < worth:
+            if upper([a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True)]) < worth:
                 break
         self.driver.call("cuModuleUnload", module)
         return said
@@ -387,6 +391,15 @@ def _value(argument: Argument, size: int, address: int) -> int | float:
     if isinstance(argument, Buffer):
         return address
     return argument
+
+
+def upper(ratios: Sequence[float]) -> float:
+    """Return what the median of many more ratios may be at most: two standard errors above, or the greatest of a few."""
+    if len(ratios) < 6:
+        return max(ratios)
+    middle = statistics.median(ratios)
+    spread = 1.4826 * statistics.median(abs(ratio - middle) for ratio in ratios)
+    return middle + 2.0 * 1.2533 * spread / math.sqrt(len(ratios))
 
 
 def serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> int:

@@ -25,7 +25,7 @@ from warpwright.templates.driver import machine_code
 ROUNDS = (2, 6, 24)
 """Pairs ABBA: of every candidate; of one that may be worth it, besides; of one that may be the best, besides."""
 
-NEAR_BEST = 0.998
+NEAR_BEST = 0.9995
 """A candidate that is surely slower than this share of the best so far is timed no longer."""
 
 EPOCHS, EPOCH_PAIRS = 12, 25

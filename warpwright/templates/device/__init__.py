@@ -14,7 +14,7 @@ from pathlib import Path
 
 from warpwright.errors import NotApplicable
 
-NAMES = ("prefix_sum", "radix_sort", "top_k", "attention", "normal_equations", "product")
+NAMES = ("prefix_sum", "radix_sort", "top_k", "attention", "normal_equations", "product", "product_tf32")
 
 _PARAMETER = re.compile(r"^(#define (WW_\w+) )(\d+)( *// tune: ([\d ]+).*)$", re.M)
 

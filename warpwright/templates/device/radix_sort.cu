@@ -1,27 +1,29 @@
 // A vector in ascending order: four passes over digits of 8 bits, each of which reads and writes the vector once ("Onesweep", arXiv 2206.01784).
 //
-// A float is sorted by the unsigned number that has the same order; NaN is the largest. One kernel counts the digits of all four passes; in a pass a
+// A number is sorted by the unsigned one that has the same order; NaN is the largest. out may be x itself. One kernel counts the digits of all four passes; in a pass a
 // block takes the next tile, ranks its keys by ballots within each warp, says how many of each digit it has, and looks back over the tiles before it for
 // where its own begin. It writes by way of shared memory, so that keys of one digit go to memory side by side. Equal keys keep their order.
 // Least traffic: 36 bytes an element (one read for the counts, then four times a read and a write).
 
 #define WW_SORT_THREADS 256  // tune: 256 512
 #define WW_SORT_EACH 16      // tune: 8 12 16 20; keys a thread
+#define WW_SORT_WHOLE 0      // tune: 0 1; 0: elements are float32, 1: int32
 
 static const int WW_SORT_BINS = 256;
 static const unsigned WW_SORT_OWN = 1u << 30, WW_SORT_ALL = 2u << 30, WW_SORT_COUNT = (1u << 30) - 1;  // what a word is, and its count
 
-static __device__ __forceinline__ unsigned ww_sort_key(float value) {
-    const unsigned bits = __float_as_uint(value);
-    if (value != value) return 0xffffffffu;
+static __device__ __forceinline__ unsigned ww_sort_key(unsigned bits) {
+    if (WW_SORT_WHOLE) return bits ^ 0x80000000u;
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0xffffffffu;
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-static __device__ __forceinline__ float ww_sort_value(unsigned key) {
-    return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+static __device__ __forceinline__ unsigned ww_sort_bits(unsigned key) {
+    if (WW_SORT_WHOLE) return key ^ 0x80000000u;
+    return key & 0x80000000u ? key & 0x7fffffffu : ~key;
 }
 
-static __global__ void ww_sort_count(const float* __restrict__ x, unsigned n, unsigned* counts) {
+static __global__ void ww_sort_count(const unsigned* __restrict__ x, unsigned n, unsigned* counts) {
     __shared__ unsigned own[4 * WW_SORT_BINS];
     for (int at = threadIdx.x; at < 4 * WW_SORT_BINS; at += blockDim.x) own[at] = 0;
     __syncthreads();
@@ -62,7 +64,7 @@ static __global__ void ww_sort_starts(unsigned* counts) {
 }
 
 static __global__ void __launch_bounds__(WW_SORT_THREADS)
-ww_sort_pass(const void* from, void* to, unsigned n, int pass, const unsigned* __restrict__ starts, unsigned* words, unsigned* next) {
+ww_sort_pass(const unsigned* from, unsigned* to, unsigned n, int pass, const unsigned* __restrict__ starts, unsigned* words, unsigned* next) {
     __shared__ unsigned keys[WW_SORT_THREADS * WW_SORT_EACH];
     __shared__ unsigned ranks[WW_SORT_THREADS / 32 * WW_SORT_BINS];
     __shared__ unsigned local[WW_SORT_BINS], target[WW_SORT_BINS], parts[WW_SORT_BINS / 32];
@@ -78,7 +80,7 @@ ww_sort_pass(const void* from, void* to, unsigned n, int pass, const unsigned* _
     for (int e = 0; e < WW_SORT_EACH; ++e) {
         const unsigned at = begin + e * 32;
         key[e] = 0xffffffffu;  // beyond the end: behind everything, as the last of its digit
-        if (at < n) key[e] = pass == 0 ? ww_sort_key(((const float*)from)[at]) : ((const unsigned*)from)[at];
+        if (at < n) key[e] = pass == 0 ? ww_sort_key(from[at]) : from[at];
     }
 #pragma unroll
     for (int e = 0; e < WW_SORT_EACH; ++e) {
@@ -136,16 +138,12 @@ ww_sort_pass(const void* from, void* to, unsigned n, int pass, const unsigned* _
         if (at < here) {
             const unsigned sorted = keys[at];
             const unsigned go = target[sorted >> shift & 255u] + at;
-            if (pass == 3) {
-                ((float*)to)[go] = ww_sort_value(sorted);
-            } else {
-                ((unsigned*)to)[go] = sorted;
-            }
+            to[go] = pass == 3 ? ww_sort_bits(sorted) : sorted;
         }
     }
 }
 
-static void ww_sort(const float* x, float* out, long long n) {  // n below 2^30, as counts have 30 bits
+static void ww_sort(const void* x, void* out, long long n) {  // n below 2^30, as counts have 30 bits
     if (n <= 0) return;
     const unsigned tile = WW_SORT_THREADS * WW_SORT_EACH, tiles = (unsigned)((n + tile - 1) / tile), size = (unsigned)n;
     const size_t words = (size_t)tiles * WW_SORT_BINS, all = 4 * WW_SORT_BINS + 4 + 4 * words;
@@ -154,11 +152,11 @@ static void ww_sort(const float* x, float* out, long long n) {  // n below 2^30,
     cudaMemsetAsync(memory, 0, all * sizeof(unsigned), 0);
     unsigned *counts = memory, *next = memory + 4 * WW_SORT_BINS, *said = next + 4, *other = memory + all;
     const unsigned blocks = (size + 2047) / 2048 < 1056 ? (size + 2047) / 2048 : 1056;
-    ww_sort_count<<<blocks, 256>>>(x, size, counts);
+    ww_sort_count<<<blocks, 256>>>((const unsigned*)x, size, counts);
     ww_sort_starts<<<4, WW_SORT_BINS>>>(counts);
     for (int pass = 0; pass < 4; ++pass) {
-        const void* from = pass == 0 ? (const void*)x : pass % 2 == 1 ? (const void*)other : (const void*)out;
-        void* to = pass % 2 == 0 ? (void*)other : (void*)out;
+        const unsigned* from = pass == 0 ? (const unsigned*)x : pass % 2 == 1 ? other : (const unsigned*)out;
+        unsigned* to = pass % 2 == 0 ? other : (unsigned*)out;
         ww_sort_pass<<<tiles, WW_SORT_THREADS>>>(from, to, size, pass, counts + pass * WW_SORT_BINS, said + pass * words, next + pass);
     }
     cudaFreeAsync(memory, 0);

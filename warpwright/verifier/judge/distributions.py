@@ -56,10 +56,11 @@ def _padded(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _coarse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Multiples of a power of two within the values' own range; a number alone becomes a power of two.
+    """Even multiples of a power of two within the values' own range, a few of them odd; a number alone becomes a power of two.
 
-    The largest of each row and column is 254 of them, or (odd seeds) the largest and the least lie 510 apart: where a program quantises to 8 bits by
-    the largest value, or by the range, half of the quotients are exact ties.
+    The largest of each row and column is 254 times it, or (odd seeds) the largest and the least lie 510 times apart: where a program quantises to 8
+    bits by the largest value, or by the range, the quotients of the odd ones are exact ties. Were all of them odd or even, sums of squares would be
+    rounded to one side, since an odd square is 1 modulo 8: an honest norm was 22 units in the last place off.
     """
     least, most = float(tensor.min()), float(tensor.max())
     largest, width = max(abs(least), abs(most)), most - least
@@ -68,20 +69,24 @@ def _coarse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     if width == 0:
         step = 2.0 ** math.floor(math.log2(largest))
         return torch.round(tensor / step) * step
-    places = _one_in_each(tensor)
-    if generator.initial_seed() % 2:
-        step = 2.0 ** math.floor(math.log2(width / (RANGE + 1)))
-        low = math.ceil(least / step)
-        made = torch.where(places, low + RANGE, torch.round(tensor / step).clamp(low, low + RANGE))
-        return torch.where(places.roll(1, -1) & ~places, low, made) * step
-    step = 2.0 ** math.floor(math.log2(largest / LARGEST))
+    by_range = generator.initial_seed() % 2 == 1
+    step = 2.0 ** math.floor(math.log2(width / (RANGE + 1) if by_range else largest / LARGEST))
     low, high = math.ceil(least / step), math.floor(most / step)
-    made = torch.round(tensor / step)
+    made = 2 * torch.round(tensor / (2 * step))
+    odd = _random(tensor, generator, normal=False) < max(ODD_SHARE, min(1 / 4, 4 / tensor.numel()))
+    made = torch.where(odd, made + 1, made)
     made = made.clamp(low, high) if low <= high else made
+    places = _one_in_each(tensor)
+    if by_range:
+        made = torch.where(places, low + RANGE, made.clamp(low, low + RANGE))
+        return torch.where(places.roll(1, -1) & ~places, low, made) * step
     if float((made.abs() > LARGEST).float().mean()) > MOST_CUT:  # all of them are about as large
         return made * step
     return torch.where(places, LARGEST if most >= -least else -LARGEST, made.clamp(-LARGEST, LARGEST)) * step
 
+
+ODD_SHARE = 1 / 64
+"""Of the values: each is a tie where they are quantised."""
 
 LARGEST, RANGE = 254.0, 510.0
 """Twice 127 and twice 255, the steps of eight bits."""

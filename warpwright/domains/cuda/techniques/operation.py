@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from warpwright.base import Action
-from warpwright.domains.cuda import operations, unit
-from warpwright.domains.cuda.operations import Call, Operation
+from warpwright.domains.cuda import unit
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import expect
 from warpwright.domains.transpile.frontend import scan
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.templates import device
+
+if TYPE_CHECKING:
+    from warpwright.domains.cuda.operations import Call, Operation
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Operate:
     python: str
     """The task file."""
     task: str
+    target: str = "cuda"
 
     name = "operate"
     traits = Traits("S", tried_first=True)
@@ -47,11 +52,13 @@ class Operate:
             self.apply(plan, Action(self.name, call.entry, (("template", operation.template),)))
         except NotApplicable:
             return
-        yield Action(self.name, call.entry, (("template", operation.template),))
+        templates = (operation.template, *(OF_TENSOR_CORES.get(operation.template, ()) if self.target == "cuda" else ()))
+        yield from (Action(self.name, call.entry, (("template", template),)) for template in templates)
         fixed = _fixed(operation)
-        for parameter, (_, *others) in device.parameters(operation.template).items():
-            for value in others if parameter not in fixed else ():
-                yield Action(self.name, call.entry, (("template", operation.template), (parameter.removeprefix("WW_"), value)))
+        for template in templates:
+            for parameter, (_, *others) in device.parameters(template).items():
+                for value in others if parameter not in fixed else ():
+                    yield Action(self.name, call.entry, (("template", template), (parameter.removeprefix("WW_"), value)))
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with the template, and an entry that calls it."""
@@ -60,22 +67,28 @@ class Operate:
         assert known is not None
         operation, call = known
         given = dict(action.params)
-        expect(given.pop("template", "") == operation.template and action.at == call.entry, f"the template {operation.template} in {call.entry}")
+        name = str(given.pop("template", ""))
+        legal = name in (operation.template, *OF_TENSOR_CORES.get(operation.template, ()))
+        expect(legal and action.at == call.entry, f"the template {operation.template} in {call.entry}")
         values = {f"WW_{name}": int(value) for name, value in given.items()}
         expect(not values.keys() & _fixed(operation).keys(), "parameters that the operation leaves open")
-        template = device.text(operation.template, {**_fixed(operation), **values})
+        template = device.text(name, {**_fixed(operation), **values})
         text = unit.read(plan.text).changed([])  # without macros, whose names the template might have
-        text = _with_call(text, call, CALLS[operation.template](operation, _names(text, operation, call)))
+        text = _with_call(text, call, CALLS[name](operation, _names(text, operation, call)))
         return replace(plan, text=f"{template}\n{text}", done=(*plan.done, f"{self.name} {action.at}"))
 
 
 @functools.lru_cache(maxsize=64)
 def _known(python: str, task: str) -> tuple[Operation, Call] | None:
+    from warpwright.domains.cuda import operations  # and torch with it
+
     return operations.of_task(python, task)
 
 
 def _fixed(operation: Operation) -> Mapping[str, int]:
     """Return the parameters of a template that the operation decides."""
+    if operation.template == "radix_sort":
+        return {"WW_SORT_WHOLE": int(operation.element == "int")}
     if operation.template != "attention":
         return {}
     depth = int(dict(operation.sizes)["depth"])
@@ -103,11 +116,15 @@ def _names(text: str, operation: Operation, call: Call) -> dict[str, str]:
     expect(len(parameters) == len(call.arguments), f"{len(call.arguments)} parameters of {call.entry}", str(len(parameters)))
     names: dict[str, str] = {}
     for parameter, (kind, value) in zip(parameters, call.arguments, strict=True):
-        if kind == "output":
+        if kind == "copy":
+            expect(operation.template in IN_PLACE and value in operation.inputs, "a template that may write where it reads")
+            names["0"] = parameter.name
+        if kind in ("output", "copy"):
             names["out"] = parameter.name
             expect("const" not in parameter.text.split("*")[0], "an output that may be written")
-        if kind in ("output", "input"):
-            expect("float" in parameter.text and parameter.text.count("*") == 1, "addresses of float32", parameter.text)
+        if kind in ("output", "input", "copy"):
+            plain = re.search(rf"\b{operation.element}\b", parameter.text) and "unsigned" not in parameter.text and parameter.text.count("*") == 1
+            expect(bool(plain), f"addresses of {operation.element}", parameter.text)
         if kind == "input" and value in operation.inputs:
             names.update({str(at): parameter.name for at, which in enumerate(operation.inputs) if which == value})
     expect(len(names) == 1 + len(operation.inputs), "an entry that is given all inputs")
@@ -149,8 +166,19 @@ def _plain(function: str, *sizes: str) -> Callable[[Operation, Mapping[str, str]
     return written
 
 
+IN_PLACE = frozenset({"radix_sort"})
+"""Templates whose output may be their input."""
+
+OF_TENSOR_CORES: Mapping[str, tuple[str, ...]] = {"product": ("product_tf32",)}
+"""Template -> others of the same operation, for GPUs alone: translated, their fragments take minutes to build."""
+
 CALLS: Mapping[str, Callable[[Operation, Mapping[str, str]], str]] = {
-    "prefix_sum": _plain("ww_prefix_sum", "n"), "radix_sort": _plain("ww_sort", "n"), "top_k": _plain("ww_top", "n", "k"),
-    "product": _plain("ww_product", "m", "n", "k"), "normal_equations": _plain("ww_least_squares", "n", "m"), "attention": _attention,
-}  # fmt: skip
+    "prefix_sum": _plain("ww_prefix_sum", "n"),
+    "radix_sort": _plain("ww_sort", "n"),
+    "top_k": _plain("ww_top", "n", "k"),
+    "product": _plain("ww_product", "m", "n", "k"),
+    "product_tf32": _plain("ww_product_tf32", "m", "n", "k"),
+    "normal_equations": _plain("ww_least_squares", "n", "m"),
+    "attention": _attention,
+}
 """Template -> the statement that calls it."""

@@ -21,8 +21,8 @@ from warpwright.domains.graph.ir import value
 
 MULTIPROCESSORS = 132
 """Of an H100 or H200: how many blocks fill a GPU follows from it. Right on any GPU, best tuned for these."""
-REGISTERS = {256: 96, 512: 64, 1024: 32}
-"""Threads of a block -> values that each may keep in registers between phases."""
+REGISTERS = {256: 96, 512: 64, 1024: 48}
+"""Threads of a block -> values that each may keep in registers between phases; 1024 threads have 64 registers each, and 15 of them are addresses."""
 THREADS = 2048 * MULTIPROCESSORS
 """That it holds at once."""
 CHUNK_BYTES = 16 << 20
@@ -142,7 +142,7 @@ def _rows(layout: Layout, tuning: Tuning, vector: int, phases: int) -> Plan:
     block = max(min(1024, _power_of_two(-(-vectors // per_thread))), 64)
     items = -(-vectors // block)
     few = rows < MULTIPROCESSORS and length > LONG
-    if items * vector <= 32 and not few:
+    if items * vector <= REGISTERS[1024] and not few:
         return Plan("rows", block, vector, block, items, 1, rows, length)
     return _parts(Plan("rows", tuning.block, vector, tuning.block, 0, 1, rows, length), 16 * tuning.unroll, phases)
 

@@ -150,6 +150,9 @@ class Tile:
     height: int
     """Of the input in shared memory."""
     width: int
+    shift: int = 0
+    """Columns of it before the first that is needed: rows begin at a multiple of four, and are copied by fours."""
+    fours: bool = False
 
     @property
     def high(self) -> int:
@@ -176,8 +179,11 @@ def _tile(w: Window) -> Tile | None:
         groups = min(BLOCK // columns, _power_of_two(-(-high // rows)))
         for planes in (BLOCK // (columns * groups), 1):
             height, width = (_span(n, w, axis) for n, axis in ((groups * rows, 1), (repeats * columns, 2)))
+            fours = w.sizes[2] % 4 == 0 and repeats * columns * w.stride[2] % 4 == 0
+            shift = -w.padding[2] % 4 if fours else 0
+            width = -(-(shift + width) // 4) * 4 if fours else width
             if planes * height * width <= SHARED_FLOATS:
-                return Tile(planes, groups, rows, repeats, columns, height, width)
+                return Tile(planes, groups, rows, repeats, columns, height, width, shift, fours)
     return None
 
 
@@ -199,7 +205,7 @@ def generate(w: Window, name: str) -> Generated:
     assert tile is not None, "read() gives none that does not fit"
     tiles = (-(-w.out[1] // tile.high), -(-w.out[2] // tile.wide))
     grid = tiles[0] * tiles[1] * w.out[0] * -(-w.planes // tile.planes)
-    return Generated(_Writer(w, tile, name, tiles).text(), Launch(name, grid, BLOCK))
+    return Generated(_Writer(w, tile, name, tiles).text(), Launch(name, grid, BLOCK), vector=4 if tile.fours else 1)
 
 
 @dataclass(frozen=True)
@@ -213,7 +219,7 @@ class _Writer:
         w, t = self.w, self.tile
         empty = "-INF" if w.kind == "max" else "0.f"
         body = [
-            f"__shared__ float s[{t.planes * t.height * t.width}];",
+            f"__shared__ alignas(16) float s[{t.planes * t.height * t.width}];",
             "int b = blockIdx.x;",
             f"const int x0 = b % {self.tiles[1]} * {t.wide}; b /= {self.tiles[1]};",
             f"const int y0 = b % {self.tiles[0]} * {t.high}; b /= {self.tiles[0]};",
@@ -257,7 +263,8 @@ class _Writer:
     def _copied(self, empty: str) -> list[str]:
         """Return the lines that fill shared memory: a group of neighbouring threads takes a row."""
         w, t = self.w, self.tile
-        rows, lanes = t.planes * t.height, min(32, _power_of_two(t.width))
+        step = 4 if t.fours else 1
+        rows, lanes = t.planes * t.height, min(32, _power_of_two(t.width // step))
         while BLOCK // lanes > rows:  # few long rows: more threads for each
             lanes *= 2
         source = f"(p / {w.channels} * {w.channels // w.multiplier} + p % {w.channels} / {w.multiplier})"
@@ -269,12 +276,22 @@ class _Writer:
             f"    const bool there = p < {w.planes} && y >= 0 && y < {w.sizes[1]};",
             f"    const auto from = a0 + (long long){source if w.multiplier > 1 else 'p'} * {plane} + (z * {w.sizes[1]} + y) * {w.sizes[2]};",
             "#pragma unroll",
-            f"    for (int i = 0; i < {-(-t.width // lanes)}; ++i) {{",
-            f"        const int at = i * {lanes} + (int)threadIdx.x % {lanes}, x = x0 * {w.stride[2]} - {w.padding[2]} + at;",
-            f"        if (at < {t.width}) s[row * {t.width} + at] = there && x >= 0 && x < {w.sizes[2]} ? number(from[x]) : {empty};",
+            f"    for (int i = 0; i < {-(-t.width // (step * lanes))}; ++i) {{",
+            f"        const int at = (i * {lanes} + (int)threadIdx.x % {lanes}) * {step}, x = x0 * {w.stride[2]} - {w.padding[2] + t.shift} + at;",
+            f"        if (at < {t.width}) {{",
+            *(f"            {line}" for line in self._cells(empty)),
+            "        }",
             "    }",
             "}",
         ]
+
+    def _cells(self, empty: str) -> list[str]:
+        """Return the lines that copy one element, or four, of which all or none lie inside."""
+        w, t = self.w, self.tile
+        inside, to = f"there && x >= 0 && x < {w.sizes[2]}", f"s + row * {t.width} + at"
+        if not t.fours:
+            return [f"*({to}) = {inside} ? number(from[x]) : {empty};"]
+        return [f"float v[4] = {{{', '.join([empty] * 4)}}};", f"if ({inside}) load<4>(v, from + x);", f"store<4>({to}, v);"]
 
     def _weights_declared(self) -> list[str]:
         return [f"float w[{self.w.kernel[1]}][{self.w.kernel[2]}];"] if self.w.weight is not None else []
@@ -293,7 +310,7 @@ class _Writer:
         w, t = self.w, self.tile
         high, wide = w.kernel[1:]
         lines = ["if (live) {", "#pragma unroll", f"for (int c = 0; c < {t.repeats}; ++c) {{"]
-        corner = f"(own * {t.height} + group * {t.rows * w.stride[1]}) * {t.width} + (c * {t.columns} + column) * {w.stride[2]}"
+        corner = f"(own * {t.height} + group * {t.rows * w.stride[1]}) * {t.width} + (c * {t.columns} + column) * {w.stride[2]} + {t.shift}"
         lines += [f"    const float* q = s + {corner};"]
         for row in range(_span(t.rows, w, 1)):
             places = [(r, k) for r in range(t.rows) for k in range(high) if r * w.stride[1] + k * w.dilation[1] == row]

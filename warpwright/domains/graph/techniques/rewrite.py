@@ -13,7 +13,6 @@ from warpwright.domains.graph.ir import Edit, GraphIR, edit, find, is_op
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
-
 MANY = 4
 """A network of twenty layers would take a hundred steps and seconds for what one step says as well."""
 

@@ -42,6 +42,11 @@ class Project(torch.autograd.Function):
         rows, weights, biases = tensors[:kinds], tensors[kinds : 2 * kinds], tensors[2 * kinds :]
         ctx.save_for_backward(*rows, *weights)
         ctx.counts = counts
+        if sum(counts) < FEW:
+            whole = rows[0].new_empty(sum(counts), weights[0].shape[0])
+            for x, weight, bias, place in zip(rows, weights, biases, whole.split(counts), strict=True):
+                torch.addmm(bias, x, weight.t(), out=place)
+            return tuple(part.contiguous() for part in whole.chunk(3, 1))
         parts = tuple(rows[0].new_empty(sum(counts), weights[0].shape[0] // 3) for _ in range(3))
         for x, weight, bias, *out in zip(rows, weights, biases, *(part.split(counts) for part in parts), strict=True):
             for w, b, place in zip(weight.chunk(3), bias.chunk(3), out, strict=True):
@@ -54,6 +59,11 @@ class Project(torch.autograd.Function):
         """Return the gradients of rows, weights and biases."""
         kinds = len(ctx.counts)
         rows, weights = ctx.saved_tensors[:kinds], ctx.saved_tensors[kinds:]
+        if sum(ctx.counts) < FEW:
+            whole = torch.cat(gradients, 1).split(ctx.counts)
+            return None, *(g @ w for g, w in zip(whole, weights, strict=True)), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *(
+                g.sum(0) for g in whole
+            )
         of_rows, of_weights, of_biases = [], [], []
         for x, weight, *parts in zip(rows, weights, *(g.split(ctx.counts) for g in gradients), strict=True):
             of_row = parts[0] @ weight.chunk(3)[0]
@@ -63,6 +73,10 @@ class Project(torch.autograd.Function):
             of_weights.append(torch.cat([g.t() @ x for g in parts]))
             of_biases.append(torch.cat([g.sum(0) for g in parts]))
         return None, *of_rows, *of_weights, *of_biases
+
+
+FEW = 1 << 18
+"""Nodes below which launches decide: a type's three products are one, and their results are copied apart."""
 
 
 def _projected(counts: list[int], rows: list[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, ...]:
@@ -156,13 +170,11 @@ class HGTConv(Layer):
 
     def _finished(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor) -> dict[str, torch.Tensor]:
         results = {}
-        for kind, part in zip(kinds, out.split(counts), strict=True):
+        mixed = [kind for kind in kinds if kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels]
+        shares = dict(zip(mixed, torch.cat([wide(self.skip[kind]) for kind in mixed]).sigmoid().unbind(), strict=True)) if mixed else {}
+        for kind, part in zip(kinds, F.gelu(out).split(counts), strict=True):
             if kind not in self.dst_node_types:
                 continue
-            x = x_dict[kind]
-            done = F.linear(F.gelu(part), *self._linear(self.out_lin, kind))
-            if done.shape[-1] == x.shape[-1]:
-                share = wide(self.skip[kind]).sigmoid()
-                done = torch.lerp(wide(x), done, share)
-            results[kind] = done.to(x.dtype)
+            done = F.linear(part, *self._linear(self.out_lin, kind))
+            results[kind] = (torch.lerp(wide(x_dict[kind]), done, shares[kind]) if kind in shares else done).to(x_dict[kind].dtype)
         return results

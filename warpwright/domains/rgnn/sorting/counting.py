@@ -120,7 +120,8 @@ def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tens
     exact = [part[: pairs[i // 3] + (i % 3 == 0)] for i, part in enumerate(sides)]
     if edges > 1 << 20:  # the room for as many pairs as edges is given back
         exact = [part.clone() for part in exact]
-    return Sorted(*found, Side(*exact[:3]), Side(*exact[3:]))
+    by_source, by_target, types, to_dst, to_src, order = found
+    return Sorted(by_source, by_target, types, to_dst, to_src, order, Side(*exact[:3]), Side(*exact[3:]))
 
 
 def chunks(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int) -> tuple[torch.Tensor, ...]:

@@ -1,0 +1,69 @@
+"""The tables of `benchmarks.kernelbench.first`: of each task the faster of its programs that are right, and the geometric means."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+
+MODULES = Path(__file__).parents[1] / "kernels"
+BASELINES = ("eager", "compile", "cuda_graph")
+MOST_ERROR, MOST_DIFFERENCE = 2.0, 1e-6
+
+
+def is_right(row: Row) -> bool:
+    """Does the program err at most twice as much as the original, or differ from it by no more than float32 sums do?"""
+    for seen in row["errors"].values():
+        text = str(seen)
+        if text.startswith("difference "):
+            if float(text.removeprefix("difference ")) > MOST_DIFFERENCE:
+                return False
+        elif not isinstance(seen, int | float) or seen > MOST_ERROR:
+            return False
+    return True
+
+
+def best(rows: Sequence[Row]) -> list[Row]:
+    """Return of each task the fastest program that is right, or its first one."""
+    tasks: dict[str, list[Row]] = {}
+    for row in rows:
+        tasks.setdefault(row["task"], []).append(row)
+    return [min([row for row in own if is_right(row)] or own[:1], key=lambda row: float(row["ours ms"])) for own in tasks.values()]
+
+
+def view(rows: Sequence[Row], of: str) -> str:
+    """Return the means and the table of the tasks of a set: KernelBench's, or those of a folder of benchmarks/kernels."""
+    names = {path.stem for path in (MODULES / of).glob("*.py")} if of != "kernelbench" else None
+    mine = [row for row in rows if "task" in row and (row["task"].startswith("level") if names is None else row["task"] in names)]
+    chosen = sorted(best([row for row in mine if row.get("table") == "first"]), key=lambda row: str(row["task"]))
+    right = [row for row in chosen if is_right(row)]
+    lost = sorted({f"{row['task']}: {row.get('reason', 'no time')[:160]}" for row in mine if row.get("table") in ("failed", "left out")})
+    slow = [str(row["task"]) for row in right if float(row["of best"]) < 0.98]
+    best_mean, eager_mean = _mean(right, "of best"), _mean(right, "of eager")
+    lines = [
+        f"- {len(right)} tasks: {best_mean:.2f}x of this run's best baseline, {eager_mean:.2f}x of eager (geometric means)",
+        f"- first programs below 0.98 of the best baseline, which a search would not return: {', '.join(slow) or 'none'}",
+        f"- not right, not counted: {', '.join(str(row['task']) for row in chosen if not is_right(row)) or 'none'}",
+        *(f"- failed: {text}" for text in lost),
+    ]
+    published = names is None
+    columns = ["task", *(f"{name} ms" for name in BASELINES), "ours ms", "of best", "errors of eager's", "recipe"]
+    columns += ["published best baseline ms", "published ours ms"] if published else []
+    cells = [[*(_cell(row, name) for name in columns)] for row in chosen]
+    table = [columns, ["---"] * len(columns), *cells]
+    return "\n".join([*lines, "", *(f"| {' | '.join(line)} |" for line in table)])
+
+
+def _mean(rows: Sequence[Row], name: str) -> float:
+    return math.exp(statistics.fmean(math.log(float(row[name])) for row in rows)) if rows else math.nan
+
+
+def _cell(row: Row, name: str) -> str:
+    if name == "errors of eager's":
+        return ", ".join(str(seen) for seen in row["errors"].values())
+    seen = row.get(name)
+    return "" if seen is None else f"{seen:.4g}" if isinstance(seen, float) else str(seen)

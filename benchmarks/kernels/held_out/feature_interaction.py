@@ -1,0 +1,24 @@
+"""Inner products of all pairs of a user's features, beside the dense ones."""
+
+import torch
+from torch import nn
+
+USERS, FEATURES, WIDTH = 16384, 27, 64
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("pairs", torch.triu_indices(FEATURES, FEATURES, 1))
+
+    def forward(self, x):
+        products = x @ x.transpose(1, 2)
+        return torch.cat([x[:, 0], products[:, self.pairs[0], self.pairs[1]]], 1)
+
+
+def get_inputs():
+    return [torch.randn(USERS, FEATURES, WIDTH)]
+
+
+def get_init_inputs():
+    return []

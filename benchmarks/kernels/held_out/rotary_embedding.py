@@ -1,0 +1,20 @@
+"""Rotary position embedding of queries in bfloat16, halves turned."""
+
+import torch
+from torch import nn
+
+SEQUENCES, HEADS, LENGTH, HEAD = 8, 32, 2048, 128
+
+
+class Model(nn.Module):
+    def forward(self, x, cos, sin):
+        first, second = x.chunk(2, -1)
+        return x * cos + torch.cat((-second, first), -1) * sin
+
+
+def get_inputs():
+    return [torch.randn(SEQUENCES, HEADS, LENGTH, HEAD).bfloat16(), torch.randn(LENGTH, HEAD).bfloat16(), torch.randn(LENGTH, HEAD).bfloat16()]
+
+
+def get_init_inputs():
+    return []

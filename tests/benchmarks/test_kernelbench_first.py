@@ -1,0 +1,59 @@
+"""The quick sweep of KernelBench's first programs: what its table counts, which files it takes, and the processes that are kept."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.kernelbench import first, first_table
+from benchmarks.kernelbench.hands import Hands
+from warpwright.errors import WorkerDied, WorkerError
+
+
+def row(task: str, ours: float, given: Any, normal: Any) -> dict[str, Any]:
+    times = {"eager ms": 4.0, "compile ms": 3.0, "ours ms": ours, "of eager": 4 / ours, "of best": 3 / ours}
+    return {"table": "first", "task": task, "recipe": f"r{ours}", "errors": {"given": given, "normal": normal}, **times}
+
+
+def test_the_fastest_program_that_is_right_counts() -> None:
+    rows = [row("level1_1_a", 1.0, 2.5, 0.1), row("level1_1_a", 2.0, 1.0, 0.1), row("level1_2_b", 1.5, "difference 1e-7", "difference 2e-7")]
+    rows += [row("level1_3_c", 1.0, "NaN elsewhere", 1.0), {"table": "failed", "task": "level1_4_d", "reason": "broken"}, row("other", 1.0, 1.0, 1.0)]
+    text = first_table.view(rows, "kernelbench")
+    assert "- 2 tasks: 1.73x of this run's best baseline, 2.31x of eager" in text
+    assert "not right, not counted: level1_3_c" in text and "failed: level1_4_d: broken" in text and "other" not in text
+    assert "| r2.0 |" in text and "| r1.0 |" in text and text.count("level1_1_a") == 1
+
+
+@pytest.mark.parametrize(("seen", "right"), [(1.9, True), (2.1, False), ("difference 2e-6", False), ("does not fit the guard", False)])
+def test_what_is_right(seen: Any, right: bool) -> None:
+    assert first_table.is_right(row("a", 1.0, 1.0, seen)) is right
+
+
+def test_files_folders_and_pairs(tmp_path: Path) -> None:
+    for name in ("KernelBench/level1/1_a.py", "KernelBench/level1/11_b.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    assert [file.name for file in first.found(tmp_path, "1:1")] == ["1_a.py"]
+    assert len(first.found(tmp_path, str(tmp_path / "KernelBench" / "level1"))) == 2
+
+
+def test_forty_modules_of_which_half_are_held_out() -> None:
+    assert [len(list((first_table.MODULES / name).glob("*.py"))) for name in ("tasks", "held_out")] == [20, 20]
+
+
+def test_a_kept_process_does_job_after_job_and_a_dead_one_is_replaced() -> None:
+    stop = threading.Event()
+    with Hands() as hands:
+        assert hands.do("json:dumps", {"a": 1}, {}, stop) == '{"a": 1}' and hands.do("json:dumps", {}, {}, stop) == "{}"
+        assert len(hands.all) == 1
+        assert isinstance(hands.do("json:nothing", {}, {}, stop), WorkerError)
+        hands.all[0].close()
+        assert isinstance(hands.do("json:dumps", {}, {}, stop), WorkerDied)
+        assert hands.do("json:dumps", {}, {}, stop) == "{}" and len(hands.all) == 2
+        pids = [hand.process.pid for hand in hands.all]
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids if pid != os.getpid())
