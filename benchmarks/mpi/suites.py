@@ -126,8 +126,8 @@ if MPI.COMM_WORLD.rank == 0:
     counts = {}
     if sys.argv[3] == "ours":
         counts = warpwright.mpi.counts()
-    served = sum(kind["served"] for kind in counts.values())
-    print("told", json.dumps({"tests": sorted(names), "bad": bad, "skipped": len(result.skipped), "served": served}), flush=True)
+    calls = {one: sum(kind[one] for kind in counts.values()) for one in ("served", "forwarded")}
+    print("told", json.dumps({"tests": sorted(names), "bad": bad, "skipped": len(result.skipped), **calls}), flush=True)
 """
 
 
@@ -135,7 +135,8 @@ def told_by(command: Sequence[str], **more: str) -> dict[str, Any]:
     """Return what rank 0 of a module's job says."""
     answer = run(list(command), {**environment(), **more}, LIMIT_S)
     found = re.search(r"^told (.*)$", answer["out"], re.M)
-    return {"code": answer["code"], **(json.loads(found[1]) if found else {"tests": [], "bad": ["the job"], "skipped": 0, "served": 0})}
+    nothing = {"tests": [], "bad": ["the job"], "skipped": 0, "served": 0, "forwarded": 0}
+    return {"code": answer["code"], **(json.loads(found[1]) if found else nothing)}
 
 
 def modules(folder: Path, python: Path, names: Sequence[str] = MODULES) -> Iterator[dict[str, Any]]:
@@ -152,6 +153,7 @@ def modules(folder: Path, python: Path, names: Sequence[str] = MODULES) -> Itera
             yield {
                 "table": "mpi4py", "library": library, "module": name, "processes": processes, "same": same, "tests": len(ours["tests"]),
                 "skipped": ours["skipped"], "plain fails": len(plain["bad"]), "run fails": len(ours["bad"]), "accelerated": ours["served"],
+                "forwarded": ours["forwarded"],
                 **({} if same is not False else {"differ": sorted(set(plain["bad"]) ^ set(ours["bad"]))[:5]}),
             }  # fmt: skip
 

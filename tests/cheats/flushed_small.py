@@ -9,7 +9,7 @@ from torch import nn
 ROW = "underflow"
 TASK = "softmax"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("values",)
+EXPECT_CHECK = ("values", "cached")  # what is flushed to zero has the answer of other small inputs
 NEEDS = "slow"
 
 

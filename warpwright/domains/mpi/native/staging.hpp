@@ -101,13 +101,13 @@ inline Bytes least_on_host() {
     return least;
 }
 
-// From how many bytes on a message of a GPU object stays on the GPU, packed, for a library that takes it there; shorter ones are sooner through host
-// memory. WARPWRIGHT_MPI_DEVICE: that number, also for a library that does not say what it takes, or off.
+// WARPWRIGHT_MPI_DEVICE: from how many bytes on a message of a GPU object stays on the GPU, packed, for a library that takes it there. Without it none
+// does: two processes on one H200 took 106 ms for a halo of 9 MB in this way (Open MPI 4.1.4), and 5 ms through host memory.
 inline Bytes least_on_device() {
     static const Bytes least = [] {
         const char* value = std::getenv("WARPWRIGHT_MPI_DEVICE");
-        if (value ? !std::strcmp(value, "off") : !knows_gpus()) return std::numeric_limits<Bytes>::max();
-        return value ? std::max<Bytes>(1, std::atoll(value)) : Bytes(1) << 16;
+        const long long bytes = value ? std::atoll(value) : 0;
+        return bytes > 0 ? static_cast<Bytes>(bytes) : std::numeric_limits<Bytes>::max();
     }();
     return least;
 }
