@@ -278,6 +278,21 @@ def test_before_a_deadline_the_first_candidate_is_verified_while_the_compiler_wo
     assert begun.count("building") == 2, "neither was built a second time"
 
 
+def test_turns_follow_one_another_after_memory_was_given_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where the baselines give it back before each candidate. Their second turn raised, and the candidate was to blame."""
+
+    def given_back(trusted: trusted_target.Trusted) -> None:
+        for worker in trusted.workers:
+            worker.request("release_memory")
+
+    monkeypatch.setattr(trusted_target.Trusted, "release_memory", given_back)
+    measuring = Measuring((ORIGINAL,), 1.0, regime="stream")
+    with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")) as evaluator:
+        record = evaluate(evaluator, SAME)
+    assert record.status == "ok" and record.measurement is not None, record.detail
+    assert set(record.measurement.regimes) == {"single", "stream"}
+
+
 def test_one_that_is_left_early_ends_what_it_began(folder: Path) -> None:
     measuring = Measuring((ORIGINAL,), 1.0, deadline=Deadline.of(60.0), ahead=True)
     with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")):

@@ -24,6 +24,7 @@ from warpwright.space import Tell, silent
 from warpwright.timing import measure, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
+from warpwright.verifier.rejections import Rejected
 from warpwright.workers.device_yield import yielding
 from warpwright.workers.limits import Limits
 from warpwright.workers.sandbox import Worker
@@ -301,8 +302,10 @@ class TrustedStream(streamed.StreamedProgram):
 
 
 def trust(step: Callable[[], Any]) -> Any:
-    """Return what `step` returns; a WorkerError in it becomes TrustedFailed."""
+    """Return what `step` returns; a WorkerError in it, and what would be a candidate's rejection, become TrustedFailed."""
     try:
         return step()
     except WorkerError as error:
         raise TrustedFailed(f"a trusted process failed: {error}", error.hint) from error
+    except Rejected as error:
+        raise TrustedFailed(f"a trusted process failed: {error.verdict.reason}") from error

@@ -272,7 +272,8 @@ class Runner:
         exchange.encode(self.inputs, old.append)
         forms: list[Any] = []
         exchange.decode(inputs, lambda item: forms.append((item["dtype"], item["shape"], item["stride"], item.get("lead"))), trusted=True)
-        reuse = iter(old) if slot == "same" and forms == self.slot_form else None
+        there = len(old) == len(forms)  # not after `release_memory` and a turn, whose calls have inputs of their own
+        reuse = iter(old) if slot == "same" and there and forms == self.slot_form else None
         self.slot_form = forms
         placed = exchange.decode(inputs, lambda item: exchange.receive(item, self.device, into=next(reuse) if reuse else None), trusted=True)
         del old
