@@ -1,8 +1,8 @@
 """Whole operations as CUDA C++, one a file, for any program that has one: kernels and a host function that launches them.
 
 A file begins with what it does and its least traffic or work, then its parameters: `#define NAME value  // tune: values`, where the values are legal.
-The texts run on a GPU and, translated, on a CPU (tests/templates/test_device_templates.py). Memory of their own is allocated on the stream and freed on it; the
-stream is written as 0, in whose place a program puts its caller's.
+The texts run on a GPU and, translated, on a CPU (tests/templates/test_device_templates.py). Memory of their own is allocated on the stream and freed
+on it; the stream is written as 0, in whose place a program puts its caller's.
 """
 
 from __future__ import annotations
