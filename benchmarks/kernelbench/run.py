@@ -8,7 +8,7 @@ KernelBench is given by path: the folder that holds level1/, level2/ ... (or its
 
     footprint   each task's eager peak memory, on the meta device: a GPU gets no more tasks at once than fit into it
     prewarm     torch.compile of every unfinished task, in parallel and untimed, so that inductor's disk cache is warm
-    timed       at most --jobs-per-gpu tasks at once on a GPU, each process taking one after another (hands.py);
+    timed       at most --jobs-per-gpu tasks at once on a GPU, each process taking one after another (process_pool.py);
                 the device lock lets one of them time while the others stand still or compile
 
 The run ends by itself before --minutes are over; what was measured by then is in OUT/archive.db. The next call with --resume and the same
@@ -38,7 +38,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernelbench.hands import Hands
+from benchmarks.kernelbench.process_pool import ProcessPool
 from warpwright import bench, native
 from warpwright.archive import Archive
 from warpwright.base import Budget, Task
@@ -127,8 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         light = [replace(one, copies=PREWARM_COPIES) for one in waiting]
         _schedule(light, crowded, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes), few)
     if options.prewarm != "only":
-        with Hands() as hands:
-            _schedule(waiting, devices, "warpwright.bench:run_job", deadline, {}, hands)
+        with ProcessPool() as processes:
+            _schedule(waiting, devices, "warpwright.bench:run_job", deadline, {}, processes)
     lines = [line for line in (bench.finished(job) for job in jobs) if line is not None]
     _write(out, options, lines, len(jobs), devices)
     _say(f"{len(lines)} of {len(jobs)} tasks finished; results in {out}")
@@ -241,11 +241,12 @@ def _devices(options: argparse.Namespace) -> list[Device]:
 
 
 def _schedule(
-    tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float, environment: dict[str, str], hands: Hands | None = None
+    tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float, environment: dict[str, str],
+    processes: ProcessPool | None = None,
 ) -> None:
     """Run `function` for every task, on each device the first that fits, until all are done or time is up; then end what still runs.
 
-    By `hands`, which are kept for more than one task; else each in a process of its own.
+    By `processes`, which are kept for more than one task; else each in a process of its own.
     """
     queue, stop, done = list(tasks), threading.Event(), 0
     running: dict[Future[Any], tuple[Device, Waiting, float]] = {}
@@ -255,8 +256,8 @@ def _schedule(
                 for device in devices:
                     for waiting in _fitting(device, queue):
                         job, given = waiting.job.to_json(), environment | _environment(device)
-                        if hands is not None:
-                            future = pool.submit(hands.do, function, job, given, stop)
+                        if processes is not None:
+                            future = pool.submit(processes.do, function, job, given, stop)
                         else:
                             future = pool.submit(run_job, function, job, given, None, stop)
                         running[future] = (device, waiting, time.time())

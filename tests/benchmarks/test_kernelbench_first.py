@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.kernelbench import first, first_table
-from benchmarks.kernelbench.hands import Hands
+from benchmarks.kernelbench.process_pool import ProcessPool
 from warpwright.errors import WorkerDied, WorkerError
 
 
@@ -48,12 +48,12 @@ def test_forty_modules_of_which_half_are_held_out() -> None:
 
 def test_a_kept_process_does_job_after_job_and_a_dead_one_is_replaced() -> None:
     stop = threading.Event()
-    with Hands() as hands:
-        assert hands.do("json:dumps", {"a": 1}, {}, stop) == '{"a": 1}' and hands.do("json:dumps", {}, {}, stop) == "{}"
-        assert len(hands.all) == 1
-        assert isinstance(hands.do("json:nothing", {}, {}, stop), WorkerError)
-        hands.all[0].close()
-        assert isinstance(hands.do("json:dumps", {}, {}, stop), WorkerDied)
-        assert hands.do("json:dumps", {}, {}, stop) == "{}" and len(hands.all) == 2
-        pids = [hand.process.pid for hand in hands.all]
+    with ProcessPool() as processes:
+        assert processes.do("json:dumps", {"a": 1}, {}, stop) == '{"a": 1}' and processes.do("json:dumps", {}, {}, stop) == "{}"
+        assert len(processes.all) == 1
+        assert isinstance(processes.do("json:nothing", {}, {}, stop), WorkerError)
+        processes.all[0].close()
+        assert isinstance(processes.do("json:dumps", {}, {}, stop), WorkerDied)
+        assert processes.do("json:dumps", {}, {}, stop) == "{}" and len(processes.all) == 2
+        pids = [process.process.pid for process in processes.all]
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids if pid != os.getpid())

@@ -26,7 +26,7 @@ GRACE_SECONDS = 15.0
 """How long a job may take to end after it was interrupted (it writes the best so far) before it is killed."""
 
 
-class Hand:
+class PooledProcess:
     """One such process."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -34,7 +34,7 @@ class Hand:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 (it ends with this object)
         path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), *sys.path]))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.kernelbench.hands", str(writing)], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log,
+            [sys.executable, "-m", "benchmarks.kernelbench.process_pool", str(writing)], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log,
             pass_fds=[writing], start_new_session=True, env={**os.environ, "PYTHONPATH": path, **environment},
         )  # fmt: skip
         os.close(writing)
@@ -76,35 +76,35 @@ class Hand:
         return self.log.read().decode(errors="replace").strip()
 
 
-class Hands:
+class ProcessPool:
     """As many as are wanted at once; use it with `with`."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.free: dict[tuple[tuple[str, str], ...], list[Hand]] = {}
-        self.all: list[Hand] = []
+        self.free: dict[tuple[tuple[str, str], ...], list[PooledProcess]] = {}
+        self.all: list[PooledProcess] = []
 
     def do(self, function: str, payload: Mapping[str, Any], environment: Mapping[str, str], stop: threading.Event) -> Any:
         """Do a job in a free process of this environment, or in a new one."""
         kind = tuple(sorted(environment.items()))
         with self.lock:
             free = self.free.setdefault(kind, [])
-            hand = free.pop() if free else None
-            if hand is None:
-                hand = Hand(environment)
-                self.all.append(hand)
-        result = hand.do(function, payload, stop)
-        if hand.alive:
+            process = free.pop() if free else None
+            if process is None:
+                process = PooledProcess(environment)
+                self.all.append(process)
+        result = process.do(function, payload, stop)
+        if process.alive:
             with self.lock:
-                free.append(hand)
+                free.append(process)
         return result
 
-    def __enter__(self) -> Hands:
+    def __enter__(self) -> ProcessPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for hand in self.all:
-            hand.close()
+        for process in self.all:
+            process.close()
 
 
 def main() -> None:
