@@ -27,6 +27,8 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from benchmarks.timing.events import batch
+
 PUBLISHED = Path(__file__).parents[1] / "results" / "kernelbench_h200" / "rows.jsonl"
 """The table that went through the verifier, with all baselines."""
 
@@ -289,19 +291,6 @@ def timed(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
         for name, call in calls.items():
             batches[name].append(batch(call, counts[name]))
     return {name: statistics.median(seen) for name, seen in batches.items()}
-
-
-def batch(call: Callable[[], object], count: int) -> float:
-    """Return the seconds of a call, of so many back to back."""
-    import torch
-
-    begin, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    for _ in range(count):
-        call()
-    stop.record()
-    torch.cuda.synchronize()
-    return float(begin.elapsed_time(stop)) / 1e3 / count
 
 
 if __name__ == "__main__":

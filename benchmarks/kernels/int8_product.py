@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.timing.events import batch
 from warpwright import ops
 from warpwright.templates import driver, int8_product, int8_reference
 from warpwright.templates.int8_product import SlicedMatrix, Tiles
@@ -77,21 +78,11 @@ def milliseconds(calls: Mapping[str, Callable[[], object]], batches: int = 5, le
     counts, spent = {}, {name: [] for name in calls}  # type: ignore[var-annotated]
     for name, call in calls.items():
         call()
-        counts[name] = max(1, min(200, int(least / max(_batch(call, 2), 1e-3)) + 1))
+        counts[name] = max(1, min(200, int(least / max(1e3 * batch(call, 2), 1e-3)) + 1))
     for _ in range(batches):
         for name, call in calls.items():
-            spent[name].append(_batch(call, counts[name]))
+            spent[name].append(1e3 * batch(call, counts[name]))
     return {name: sorted(times)[len(times) // 2] for name, times in spent.items()}
-
-
-def _batch(call: Callable[[], object], count: int) -> float:
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    first.record()
-    for _ in range(count):
-        call()
-    last.record()
-    last.synchronize()
-    return first.elapsed_time(last) / count
 
 
 def exact_result(a: SlicedMatrix, b: SlicedMatrix, level: int) -> torch.Tensor:

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from benchmarks.timing.events import batch
 from warpwright.base import Action, Task
 from warpwright.domains import transpile
 from warpwright.domains.graph import capture
@@ -245,19 +246,9 @@ def timed(call: Callable[[], object], batches: int = 7) -> float:
     for _ in range(3):
         call()
     torch.cuda.synchronize()
-    once = _batch(call, 3)
+    once = batch(call, 3)
     count = max(3, min(200, int(8e-3 / once)))
-    return statistics.median(_batch(call, count) for _ in range(batches))
-
-
-def _batch(call: Callable[[], object], count: int) -> float:
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    first.record()
-    for _ in range(count):
-        call()
-    last.record()
-    torch.cuda.synchronize()
-    return float(first.elapsed_time(last)) / 1e3 / count
+    return statistics.median(batch(call, count) for _ in range(batches))
 
 
 if __name__ == "__main__":
