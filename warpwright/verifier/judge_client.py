@@ -99,6 +99,8 @@ class Judge:
         self.worker = Worker("judge", device, limits)
         self.turn = threading.RLock()
         """Held for a request; by one of several threads also from a shipment until it is taken, for the others' shipments would replace it."""
+        self.shipments = 0
+        """How often inputs were shipped, or let go of."""
         self.warm_up = Case("nominal", self._random.randrange(SEEDS))
         self._cases: tuple[Case, ...] | None = None
         self._certificate: Certificate | None = None
@@ -173,6 +175,7 @@ class Judge:
 
     def ship(self, case: Case) -> Shipment:
         """Return the inputs of a case. Only the latest three shipments can be taken."""
+        self.shipments += 1
         return Shipment(case, self._ask("ship", case=asdict(case))["inputs"])
 
     def fresh(self) -> Shipment:
@@ -203,6 +206,7 @@ class Judge:
 
     def forget(self) -> None:
         """Let go of the shipped inputs and the last output."""
+        self.shipments += 1
         self._ask("forget")
 
     def probe(self, worker: Worker) -> None:

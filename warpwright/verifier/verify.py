@@ -120,13 +120,13 @@ def _expect_no_children(worker: Worker) -> None:
 
 
 def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
-    with judge.turn:
-        shipment = judge.ship(judge.warm_up)
-        prepare_call(worker, entry, shipment)
+    shipment, shipments = None, 0
     for number in range(WARM_UPS):
-        if number:
-            with judge.turn:
-                prepare_call(worker, entry, judge.ship(judge.warm_up))
+        with judge.turn:
+            if shipment is None or judge.shipments != shipments:  # another thread's have come since
+                shipment = judge.ship(judge.warm_up)
+                shipments = judge.shipments
+            prepare_call(worker, entry, shipment)
         patient = worker.role != "candidate" or (number == 0 and any(name in source.text for name in COMPILERS))
         longest, usual = worker.limits.build_seconds, min(worker.limits.warm_up_seconds, worker.limits.build_seconds)
         try:
