@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -16,6 +18,7 @@ GLANCE_SECONDS = 0.05
 """A wait in steps so long can be ended by a deadline, also in a thread that is not the main one."""
 
 END_SECONDS = 2.0
+"""For a thread to see that its worker has ended."""
 
 
 class Beside(Generic[T]):
@@ -34,10 +37,16 @@ class Beside(Generic[T]):
         except BaseException as error:
             self._failure = error
 
+    def wait(self, seconds: float = math.inf) -> bool:
+        """Wait until the step is over, at most so long; return whether it is."""
+        until = time.monotonic() + seconds
+        while self._thread.is_alive() and (left := until - time.monotonic()) > 0:
+            self._thread.join(min(left, GLANCE_SECONDS))
+        return not self._thread.is_alive()
+
     def result(self) -> T:
         """Wait."""
-        while self._thread.is_alive():
-            self._thread.join(GLANCE_SECONDS)
+        self.wait()
         if self._failure is not None:
             raise self._failure
         return self._made[0]

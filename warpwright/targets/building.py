@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from warpwright.base import BASELINE, Candidate, Scalar, Source, Task, Verdict
+from warpwright.targets.beside import GLANCE_SECONDS, Beside
 from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedFailed, TrustedProgram, Workbench, trust
 from warpwright.timing import measure, rates, roofline
 from warpwright.verifier import streamed, timed, verify
@@ -42,9 +42,6 @@ ASIDE_SHARE = 0.55
 
 EXTRA_SHARE = 0.1
 """Of the time that is left, the most that one more way to run the original as it is may take: as long as the original itself took."""
-
-GLANCE_SECONDS = 0.02
-"""How often it is looked whether a compilation has ended that nothing else is to be done beside."""
 
 AUTOTUNE_TAKES = 1.5
 """Times as long as the plain compilation takes, at least: 0.9 to 4 on a CPU, 2 to 10 on an H200."""
@@ -83,37 +80,30 @@ def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: rando
 
     A task whose original does not pass gives no score. Raises as `start` does.
     """
-    counting = None if bench.hurries else _Counting(bench)  # the work is counted in another process meanwhile
+    counting = None if bench.hurries else _count_beside(bench)  # the work is counted in another process meanwhile
     _build_baselines(bench, trusted, meanwhile)
     if not trusted.unscored:
         bench.tell("the roofline")
-        work = counting.result() if counting else roofline.work(bench.task, folder=bench.folder, count=trusted.judge.count)
+        work = _work(bench, counting) if counting else roofline.work(bench.task, folder=bench.folder, count=trusted.judge.count)
         _time_baselines(bench, trusted, work, seconds, rng)
     trusted.ready = True
 
 
-class _Counting(threading.Thread):
-    """Counts the task's work in another process; a run that ends early does not wait for it."""
+def _count_beside(bench: Workbench) -> Beside[rates.Work]:
+    """Begin to count the task's work in another process."""
 
-    def __init__(self, bench: Workbench) -> None:
-        super().__init__(name="warpwright counting", daemon=True)
-        self.bench = bench
-        self.work: rates.Work | None = None
-        self.failure: Exception | None = None
-        self.start()
+    def count() -> rates.Work:
+        with bench.lock.host():
+            return roofline.work(bench.task, min(300.0, bench.left), bench.folder)
 
-    def run(self) -> None:
-        try:
-            with self.bench.lock.host():
-                self.work = roofline.work(self.bench.task, min(300.0, self.bench.left), self.bench.folder)
-        except Exception as error:  # whoever waits raises it
-            self.failure = error
+    return Beside(count, "counting")
 
-    def result(self) -> rates.Work:
-        self.join(None if self.bench.deadline is None else COUNTING_SHARE * self.bench.left)
-        if self.failure is not None:
-            raise self.failure
-        return self.work or rates.Work(0, 0, note="not counted: no time was left within the budget")
+
+def _work(bench: Workbench, counting: Beside[rates.Work]) -> rates.Work:
+    """Return what was counted; a run that ends early does not wait for it."""
+    if counting.wait(math.inf if bench.deadline is None else COUNTING_SHARE * bench.left):
+        return counting.result()
+    return rates.Work(0, 0, note="not counted: no time was left within the budget")
 
 
 def _build_baselines(bench: Workbench, trusted: Trusted, meanwhile: Meanwhile) -> None:
@@ -182,16 +172,14 @@ def _ended(bench: Workbench, baseline: Baseline, seconds: float) -> None:
 # --- beside the rest -------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Aside:
-    """A baseline that is compiled in a worker and by a thread of its own."""
+    """A baseline that is compiled in a worker of its own."""
 
-    thread: threading.Thread
+    building: Beside[tuple[Worker, Verdict | None]]
+    """Gives the worker, and the rejection if the build failed."""
     seconds: float
     """What it may take."""
-    worker: Worker | None = None
-    rejected: Verdict | None = None
-    failure: Exception | None = None
 
 
 def _begin_aside(bench: Workbench, trusted: Trusted) -> dict[str, _Aside]:
@@ -206,44 +194,39 @@ def _begin_aside(bench: Workbench, trusted: Trusted) -> dict[str, _Aside]:
         if why:
             baseline.left_out = why
             continue
-        one = _Aside(threading.Thread(name=f"warpwright {name}", daemon=True), seconds)
-        one.thread.run = partial(_compile_aside, bench, trusted, name, baseline, one)  # type: ignore[method-assign]
-        begun[name] = one
-        trusted.threads.append(one.thread)
-        one.thread.start()
+        begun[name] = _Aside(Beside(partial(_compile_aside, bench, trusted, name, baseline, seconds), name), seconds)
+        trusted.compiling.append(begun[name].building)
     return begun
 
 
-def _compile_aside(bench: Workbench, trusted: Trusted, name: str, baseline: Baseline, one: _Aside) -> None:
+def _compile_aside(bench: Workbench, trusted: Trusted, name: str, baseline: Baseline, seconds: float) -> tuple[Worker, Verdict | None]:
     began = time.monotonic()
+    worker = Worker("baseline", bench.place, bench.limits)
+    trusted.aside.append(worker)
+    device_yield.living.discard(worker)  # it goes on while another task is timed, as a build on a GPU does
     try:
-        one.worker = worker = Worker("baseline", bench.place, bench.limits)
-        trusted.aside.append(worker)
-        device_yield.living.discard(worker)  # it goes on while another task is timed, as a build on a GPU does
-        with _hurried(bench, worker, one.seconds):
-            baseline.build, one.rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
-    except Exception as error:  # whoever waits raises it
-        one.failure = error
-    baseline.seconds = time.monotonic() - began
+        with _hurried(bench, worker, seconds):
+            baseline.build, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
+    finally:
+        baseline.seconds = time.monotonic() - began
+    return worker, rejected
 
 
 def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanwhile: Meanwhile) -> None:
     """Wait for a baseline that is compiled aside, and verify it."""
     baseline = trusted.baselines[name]
-    while one.thread.is_alive():
+    while not one.building.wait(GLANCE_SECONDS):
         meanwhile()
-        one.thread.join(GLANCE_SECONDS)
-    if one.failure is not None or one.worker is None or baseline.build is None:
-        raise one.failure or TrustedFailed(f"the baseline {name} was not built")
+    worker, rejected = one.building.result()
     began = time.monotonic()
     bench.tell(f"baseline {name}")
-    if one.worker.alive:
-        device_yield.living.add(one.worker)
-        with _hurried(bench, one.worker, max(COMPILE_SHARE * bench.left, LEAST_SECONDS)):
-            _judge_baseline(bench, trusted.judge, one.worker, name, baseline, one.rejected)
+    if worker.alive:
+        device_yield.living.add(worker)
+        with _hurried(bench, worker, max(COMPILE_SHARE * bench.left, LEAST_SECONDS)):
+            _judge_baseline(bench, trusted.judge, worker, name, baseline, rejected)
     else:
-        baseline.verdict = one.rejected
-    if not one.worker.alive:
+        baseline.verdict = rejected
+    if not worker.alive:
         _ended(bench, baseline, one.seconds)
     baseline.seconds += time.monotonic() - began
 

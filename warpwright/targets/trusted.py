@@ -10,7 +10,6 @@ import math
 import os
 import random
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from warpwright.base import Build, Candidate, Measurement, Scalar, Source, Task,
 from warpwright.deadline import Deadline
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Tell, silent
+from warpwright.targets.beside import END_SECONDS, Beside
 from warpwright.timing import measure, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
@@ -39,9 +39,6 @@ class TrustedFailed(WarpwrightError):
 
 HARNESS_ERRORS = (TrustedFailed, verify.JudgeFailed)
 """What says nothing of the candidate at hand."""
-
-END_SECONDS = 2.0
-"""For a thread to see that its worker has ended."""
 
 SPARE_CORES = 4
 """With as many cores, one that compiles is not missed by those who verify and time on a GPU."""
@@ -141,8 +138,8 @@ class Trusted:
     """That of the baselines, once they are built."""
     aside: list[Worker] = field(default_factory=list)
     """Those of baselines that are compiled beside the rest, one each."""
-    threads: list[threading.Thread] = field(default_factory=list)
-    """Who compiles there."""
+    compiling: list[Beside[Any]] = field(default_factory=list)
+    """What compiles there."""
     ready: bool = False
     """Are the baselines built, verified and timed?"""
     unscored: str = ""
@@ -271,11 +268,11 @@ class Trusted:
 
     def close(self) -> None:
         """End them."""
-        if any(thread.is_alive() for thread in self.threads):
+        if not all(one.wait(0.0) for one in self.compiling):
             for worker in self.aside:
                 worker.signal(signal.SIGKILL)
-            for thread in self.threads:
-                thread.join(END_SECONDS)
+            for one in self.compiling:
+                one.wait(END_SECONDS)
         self.judge.close()
         for worker in filter(None, [self.worker, *self.aside]):
             worker.close()
