@@ -42,6 +42,9 @@ FAILED = "failed"
 LEFT_OUT = "left_out"
 """The same, in the versions of a baseline's record that the budget of wall time left no room for."""
 
+WARM_UP_SECONDS = 20.0
+"""What a program's first calls may take, where nobody says otherwise."""
+
 STATUS_OF: tuple[tuple[type[BaseException], Status], ...] = (
     (WorkerTimeout, "timeout"),
     (WorkerDied, "crashed"),

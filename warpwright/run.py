@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from warpwright import domains, live, targets
 from warpwright.archive import Archive
-from warpwright.base import Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
+from warpwright.base import WARM_UP_SECONDS, Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
 from warpwright.deadline import Deadline, out_of_time
 from warpwright.errors import OutOfTime, UsageError
 from warpwright.llm import open_chat
@@ -60,7 +60,7 @@ class Settings:
     """At most this long is one candidate timed beside its baselines; most are decided sooner."""
     regime: str = ""
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: the target's own."""
-    warm_up_seconds: float = 20.0
+    warm_up_seconds: float = WARM_UP_SECONDS
     """What a program's first calls may take, or a stretch of them without a sign of a compiler at work."""
     options: Options = ()
     """What the task's domain is told besides."""
@@ -75,11 +75,9 @@ class Settings:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
         values["budget"] = re.sub(r"\s*proposals?", "", self.budget)  # as it was written when a number alone was one of proposals
-        for name in ("options", "regime", "model", "model_options", "budget_of"):
-            if values[name] in ((), "", "search"):
+        for name in ("options", "regime", "warm_up_seconds", "model", "model_options", "budget_of"):
+            if values[name] == getattr(Settings, name):
                 del values[name]  # as before there were any: what was finished then is resumed
-        if self.warm_up_seconds == Settings.warm_up_seconds:
-            del values["warm_up_seconds"]
         return digest("bench", machine, json.dumps(values, sort_keys=True))
 
     @classmethod

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
-from warpwright.base import Action, Candidate, Measurement, Record, Scalar, Task
+from warpwright.base import WARM_UP_SECONDS, Action, Candidate, Measurement, Record, Scalar, Task
 from warpwright.deadline import Deadline
 from warpwright.errors import NotApplicable, UsageError
 
@@ -200,7 +200,7 @@ class Measuring:
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
     regime: str = ""
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream on CUDA, single calls on a CPU."""
-    warm_up_seconds: float = 20.0
+    warm_up_seconds: float = WARM_UP_SECONDS
     """What a program's first calls may take, or a stretch of them without a sign of a compiler at work."""
     resident: bool = False
     """More candidates will come: the evaluator may hold processes ready for them."""

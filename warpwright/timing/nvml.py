@@ -17,7 +17,8 @@ def name(device: str) -> str:
     "" where the driver is not there, where CUDA is not shown the device, and where names would not tell: GPUs of several kinds, which CUDA counts in
     an order of its own, and GPUs that are split (MIG).
     """
-    if not _shown(int(device.partition(":")[2] or 0)):
+    number = int(device.partition(":")[2] or 0)
+    if not _shown(number):
         return ""
     try:
         library = ctypes.CDLL("libnvidia-ml.so.1")
@@ -27,7 +28,7 @@ def name(device: str) -> str:
         library.nvmlShutdown()
     except (OSError, AttributeError):  # no driver, or one without one of these functions
         return ""
-    return names[0] if len(set(names)) == 1 and int(device.partition(":")[2] or 0) < len(names) else ""
+    return names[0] if len(set(names)) == 1 and number < len(names) else ""
 
 
 def _names(library: Any) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 
+from warpwright.base import WARM_UP_SECONDS
 from warpwright.errors import UsageError
 
 ISOLATIONS = ("auto", "limits", "none")
@@ -19,7 +20,7 @@ class Limits:
     """What a worker may use. Times are for the parent's patience, not CPU time."""
 
     build_seconds: float = 300.0
-    warm_up_seconds: float = 20.0
+    warm_up_seconds: float = WARM_UP_SECONDS
     """For a candidate's first calls. One whose text names a compiler has `build_seconds`, as long as no stretch of this length goes by without a sign
     that a compiler works: fresh pages of memory, its own or its children's. A hang has none, be it a sleep, a loop or a kernel without end."""
     call_seconds: float = 60.0

@@ -424,7 +424,7 @@ COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 SHARED_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
-def trusted_caches(apart: bool) -> dict[str, str]:
+def _trusted_caches(apart: bool) -> dict[str, str]:
     """Return the variables of the compile caches that trusted workers share; `apart`: candidates have users of their own."""
     given = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if os.environ.get(name)}
     if not apart:
@@ -442,7 +442,7 @@ def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
     package: compiling a baseline anew takes 15 s, up to minutes. An untrusted one never does, because it could leave a slow or a wrong program there.
     """
     own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in OWN_PLACES.items()}
-    given = trusted_caches(apart) if trusted else {}
+    given = _trusted_caches(apart) if trusted else {}
     if trusted and COMPILE_THREADS in os.environ:
         given[COMPILE_THREADS] = os.environ[COMPILE_THREADS]
     name = {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for one, and a dropped user has no entry in passwd
