@@ -78,7 +78,7 @@ zygote._read_all = False  # as where Python lies where everybody can read it
 def seen(paths):
     read, write = os.pipe()
     if os.fork() == 0:
-        level = zygote._isolate({"inside": [], "user": 712345678, "limit": False, "reads": paths})
+        level = zygote._isolate({"inside": [], "user": 712345678, "limit": False, "folder": "/", "exchange": "/", "reads": paths})
         try:
             text = open(sys.argv[2]).read()
         except OSError as error:
