@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from warpwright.domains.graph import recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
@@ -61,13 +62,13 @@ def seconds(ir: GraphIR, target: str) -> float:
     skipped = foldable(ir.graph) if folded else set()
     calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in skipped]
     total = sum(call_seconds(node, rates) for node in calls)
-    launched = [node for node in calls if call_seconds(node, rates) > 0]
+    launched = sum(launches(node) for node in calls)
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
         total += sum(2 * _size(node) for node in copied) / rates.memory + rates.launch  # in, and out
-        total -= 0.8 * rates.launch * max(len(launched) - 1, 0)  # between the nodes of a graph are gaps of about 1 us
+        total -= 0.8 * rates.launch * max(launched - 1, 0)  # between the nodes of a graph are gaps of about 1 us
     saved = 0.9 if ir.scheduled("plan") else 0.8 if ir.scheduled("ahead_of_time") else 0.0
-    total -= saved * rates.launch * max(len(launched) - 1, 0)  # calls from C++, and fewer of them
+    total -= saved * rates.launch * max(launched - 1, 0)  # calls from C++, and fewer of them
     return total
 
 
@@ -77,7 +78,14 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
         return 0.0
     kind, operations = operations_of(node)
     arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
-    return max(bytes_of(node) / rates.memory, arithmetic) + rates.launch
+    return max(bytes_of(node) / rates.memory, arithmetic) + launches(node) * rates.launch
+
+
+def launches(node: fx.Node) -> int:
+    """Return how many kernels a call launches: one, but for a view, and for a recurrent network, whose steps wait for one another."""
+    if node.target in VIEWS or getattr(node.target, "__name__", "") == "getitem":
+        return 0
+    return max(1, recurrent.launches(node))
 
 
 def bytes_of(node: fx.Node) -> float:
