@@ -29,6 +29,9 @@ WAITS = {
 }  # fmt: skip
 """Those that do nothing until their time is up: it is shorter for them."""
 
+SLOWER = ("fork_bomb_import", "loud")
+"""Of those that are run without the filter too, what takes long."""
+
 RELU = corpus.task("relu")
 HONEST = corpus.read(corpus.HERE / "honest" / "value_memo.py").source
 GONE_WITHIN = 5.0
@@ -122,9 +125,7 @@ def test_next_candidate_is_verified_after_all_of_them(judge: verify.Judge) -> No
     assert verdict.ok, verdict
 
 
-@pytest.mark.parametrize(
-    "name", ["hang_call", "exit_zero", "daemon", "thread_bomb", *(pytest.param(name, marks=pytest.mark.slow) for name in ("fork_bomb_import", "loud"))]
-)
+@pytest.mark.parametrize("name", ["hang_call", "exit_zero", "daemon", "thread_bomb", *(pytest.param(one, marks=pytest.mark.slow) for one in SLOWER)])
 def test_holds_without_own_user_and_filter(judge: verify.Judge, name: str) -> None:
     """What an unprivileged user of warpwright gets: rlimits, the guard's watch and its kill."""
     mark = f"wl{os.getpid() % 10000}{abs(hash(name)) % 100000}"
