@@ -85,6 +85,7 @@ def bytes_of(node: fx.Node) -> float:
     moved = float(sum(_size(arg) for arg in node.all_input_nodes) + _size(node))
     if isinstance(node.target, CudaKernel):
         moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.made.workspace else 0) * 0.5  # half of it is still in L2
+        moved += sum(2 * _size(arg) for arg in node.target.copied)
     elif is_op(node, *_READ_TWICE):
         moved += _size(node.args[0])  # type: ignore[arg-type]
     elif node.target in COPIES and node.target is not aten.clone.default:
