@@ -210,6 +210,18 @@ def _read(path: str, target: memoryview, folder: str, offset: int | None = None)
         os.close(handle)
 
 
+def copied(tensor: Any) -> Any:
+    """Return a copy of a dense tensor in memory of its own: the same strides, gaps and place in its block."""
+    import torch
+
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    lead = plain.storage_offset() % LONGEST_LEAD
+    block = torch.empty(lead + extent(plain.shape, plain.stride()), dtype=plain.dtype, device=plain.device)
+    copy = block.as_strided(plain.shape, plain.stride(), lead)
+    flat_bytes(copy).copy_(flat_bytes(plain))
+    return copy
+
+
 def descriptors(tree: Any) -> Iterator[Descriptor]:
     """Yield the tensors' descriptors of an encoded value, in order."""
     if isinstance(tree, list):
