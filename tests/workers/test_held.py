@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
 
 from warpwright.workers.inside.runner import Program, Runner
 from warpwright.workers.tensors import exchange

@@ -122,7 +122,7 @@ class TimedProgram:
         return around if around.check else comparison
 
     def _held_call(self, case: Case) -> Comparison:
-        """On a GPU, make the same call once more, untimed, and judge what had come out before it answered: the program may answer first and work then."""
+        """On a GPU, make the call once more, untimed, and judge what had come out before it answered: a program may answer first and work then."""
         facts = self.judge.facts
         depends = any(facts["mutated_inputs"]) or facts["mutated_state"] or facts["stateful"] or facts["random"]
         if self.worker.device == "cpu" or depends:

@@ -142,8 +142,8 @@ class Worker(Process):
         The clock runs from before the process is let go until it has answered and stopped itself, or been made to: what it answered is read
         out of the stopped process. `spin`: seconds for which to wait busily for the answer: asleep, this process would be woken 20 to 100 us
         after it on a virtual machine. `idle`: seconds without a sign of a compiler at work (`work_done`) after which nothing more is awaited.
-        `hold`: on a GPU, where nothing is read out of a stopped process, it copies what came out before it answers, and hands that over. The copy is in
-        the seconds.
+        `hold`: on a GPU, where nothing is read out of a stopped process, it copies what came out before it answers, and hands that over; the
+        copy is in the seconds.
         """
         nonce = os.urandom(8)
         token, wanted = (b"h" if hold and self.device != "cpu" else b"g") + nonce, b"d" + nonce

@@ -287,7 +287,7 @@ class Runner:
     def call(self, hold: bool = False) -> bytes:
         """The timed call: one forward, then wait for the whole device. Returns what came out and where it lies in memory, for the parent.
 
-        `hold`: copy what came out, and wait for that too. A kernel launched later than that is not in the copy, and one launched earlier is in the time.
+        `hold`: copy what came out, and wait for that too. A kernel launched later is not in the copy, and one launched earlier is in the time.
         """
         self.patience = 0.0  # what was asked for is over with the wait for this call: after it the process has to be idle
         program = self.program
