@@ -72,8 +72,13 @@ class Shelf:
             header["lead"] = plain.storage_offset() % LONGEST_LEAD
         data = flat_bytes(plain)
         if data.is_cuda and not self.host_only and data.numel() > INLINE_BYTES:
+            try:
+                named = cuda_ipc.export(data)
+            except cuda_ipc.IpcError:  # memory that no other process can open: managed, of a pool of the driver's, of expandable segments
+                plain = data.clone()
+                named = cuda_ipc.export(plain)
             self._alive.setdefault(owner, []).append(plain)
-            return {**header, "cuda": cuda_ipc.export(data)}
+            return {**header, "cuda": named}
         host = data.cpu().numpy()
         if len(host) <= INLINE_BYTES:
             return {**header, "data": base64.b64encode(host.tobytes()).decode()}
