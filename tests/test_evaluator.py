@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def local(folder: Path, task: str = "task.py", **options: Any) -> LocalEvaluator:
     """Return an evaluator whose device lock is its own: other tests do not keep it waiting. The machine's peaks are measured once."""
     lock = DeviceLock("cpu", folder / "locks")
-    return LocalEvaluator(taskfile.describe(folder / task), "cpu", Measuring((ORIGINAL,), 1.0), lock=lock, **options)
+    return LocalEvaluator(taskfile.describe(folder / task), "cpu", Measuring((ORIGINAL,), 0.3), lock=lock, **options)
 
 
 @pytest.fixture(scope="module")
@@ -301,7 +301,7 @@ def test_turns_follow_one_another_after_memory_was_given_back(folder: Path, monk
             worker.request("release_memory")
 
     monkeypatch.setattr(trusted_target.Trusted, "release_memory", given_back)
-    measuring = Measuring((ORIGINAL,), 1.0, regime="stream")
+    measuring = Measuring((ORIGINAL,), 0.3, regime="stream")
     with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")) as evaluator:
         record = evaluate(evaluator, SAME)
     assert record.status == "ok" and record.measurement is not None, record.detail
@@ -309,7 +309,7 @@ def test_turns_follow_one_another_after_memory_was_given_back(folder: Path, monk
 
 
 def test_one_that_is_left_early_ends_what_it_began(folder: Path) -> None:
-    measuring = Measuring((ORIGINAL,), 1.0, deadline=Deadline.of(60.0), ahead=True)
+    measuring = Measuring((ORIGINAL,), 0.3, deadline=Deadline.of(60.0), ahead=True)
     with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")):
         pass
     left = [worker for worker in device_yield.living if worker.alive and worker.role == "judge"]  # those of this module's own evaluator may live
