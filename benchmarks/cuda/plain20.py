@@ -353,7 +353,9 @@ def audited(order: dict[str, Any]) -> dict[str, Any]:
         space = prepared_space(task, json.loads(recipes_file(path).read_text()), order["target"])
         candidate = space.candidate([Action.parse(text) for text in order["recipe"]])
         build, verdict = verify.audit(task, candidate.source, "cuda:0" if order["target"] == "cuda" else "cpu")
-        said = {"status": verdict.status, "reason": verdict.reason or ("" if build.ok else build.log[-1000:]), "case": verdict.case}
+        said: dict[str, Any] = {"status": verdict.status, "reason": verdict.reason or ("" if build.ok else build.log[-1000:]), "case": verdict.case}
+        if verdict.error is not None and verdict.error_reference is not None:
+            said |= {"error": verdict.error.max, "error_of_the_original": verdict.error_reference.max}
     except Exception:
         said = {"status": "crashed", "reason": traceback.format_exc()[-1500:]}
     return {**said, "seconds": round(time.monotonic() - began, 1)}

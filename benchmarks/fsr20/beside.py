@@ -11,8 +11,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-BANDWIDTH, ARITHMETIC = 4.8e12, 66.9e12
-"""Of an H200 by its data sheet: bytes, and float32 operations outside the tensor cores, in a second."""
+BANDWIDTH = 4.8e12
+"""Bytes that an H200 moves in a second, by its data sheet."""
+
+PRODUCTS, FLOAT64 = 494.7e12 / 3, 66.9e12
+"""Operations in a second, by the same: of float32's error, by three products of TF32 halves on tensor cores; of float64, on those, too."""
 
 
 def _heads(x: Any, heads: int) -> Any:
@@ -49,20 +52,21 @@ VENDOR: Mapping[str, tuple[str, Callable[..., Any]]] = {
 }
 """Kernel -> what it is called, and the call. TF32 is permitted in none of them."""
 
-WORK: Mapping[str, Callable[..., float]] = {
-    "convolution": lambda x, w: 2.0 * w.numel() * (x.shape[0] - w.shape[0] + 1) * (x.shape[1] - w.shape[1] + 1),
-    "matmul": lambda a, b: 2.0 * a.shape[0] * a.shape[1] * b.shape[1],
-    "attention": lambda q, k, v: 4.0 * q.shape[0] * k.shape[0] * q.shape[1],
-    "least_squares": lambda x, y: float(x.shape[0]) * x.shape[1] * (x.shape[1] + 3),
+WORK: Mapping[str, tuple[float, Callable[..., float]]] = {
+    "convolution": (PRODUCTS, lambda x, w: 2.0 * w.numel() * (x.shape[0] - w.shape[0] + 1) * (x.shape[1] - w.shape[1] + 1)),
+    "matmul": (PRODUCTS, lambda a, b: 2.0 * a.shape[0] * a.shape[1] * b.shape[1]),
+    "attention": (PRODUCTS, lambda q, k, v: 4.0 * q.shape[0] * k.shape[0] * q.shape[1]),
+    "least_squares": (FLOAT64, lambda x, y: float(x.shape[0]) * x.shape[1] * (x.shape[1] + 3)),
 }
-"""Float32 operations of the kernels that compute more than they move; sorting, and what is like it, is counted by its bytes alone."""
+"""Peak and number of the operations of kernels that compute more than they move; sorting, and what is like it, is counted by its bytes alone."""
 
 
 def roofline(name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, float]:
     """Return the least bytes and operations, and the time that they take an H200 at its peaks, in microseconds."""
     moved = sum(math.prod(x.shape) * x.element_size() for x in (*inputs, *outputs))
-    work = WORK[name](*inputs) if name in WORK else 0.0
-    return {"bytes": moved, "operations": work, "roofline_us": round(1e6 * max(moved / BANDWIDTH, work / ARITHMETIC), 2)}
+    peak, count = WORK.get(name, (FLOAT64, lambda *_: 0.0))
+    work = count(*inputs)
+    return {"bytes": moved, "operations": work, "roofline_us": round(1e6 * max(moved / BANDWIDTH, work / peak), 2)}
 
 
 CUB: Mapping[str, tuple[str, str, Callable[[int], float]]] = {
