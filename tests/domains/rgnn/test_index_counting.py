@@ -87,7 +87,8 @@ def test_pairs_come_with_their_counts_and_their_work_list(launch: counting.Launc
     lengths = index.start(Domain.PAIR_DST).diff()
     assert torch.equal(found.count, lengths.float()) and torch.equal(found.inverse, 1 / lengths.float())
     plain, work = _tiles(index, Domain.PAIR_DST, counting.USUAL_STEP), found.work
-    assert all(torch.equal(a, b) for a, b in zip((work.relation, work.tile_begin, work.tile_end), (plain.relation, plain.tile_begin, plain.tile_end)))
+    of_work, of_plain = ((y.relation, y.tile_begin, y.tile_end) for y in (work, plain))
+    assert all(torch.equal(a, b) for a, b in zip(of_work, of_plain, strict=True))
     count = int(work.relation_start[-1])
     own, others = (torch.stack([x[:count].long() for x in (y.row, y.begin, y.end, y.first)]) for y in (work, plain))
     assert {tuple(x) for x in own.T.tolist()} == {tuple(x) for x in others.T.tolist()}
