@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "device.hpp"
+#include "anywhere.hpp"
 #include "layout.hpp"
 #include "pack_cpu.hpp"
 
