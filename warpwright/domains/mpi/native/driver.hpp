@@ -39,6 +39,7 @@ struct Driver {
     int (*fill)(Pointer, unsigned char, std::size_t);
     int (*export_memory)(IpcHandle*, Pointer);
     int (*open_memory)(Pointer*, IpcHandle, unsigned);
+    int (*close_memory)(Pointer);
     bool complete = false;
 };
 
@@ -57,6 +58,7 @@ inline Driver load_driver(void* library) {
     find(driver.pointer_attributes, "cuPointerGetAttributes"), find(driver.allocate, "cuMemAlloc_v2"), find(driver.release, "cuMemFree_v2");
     find(driver.allocate_host, "cuMemHostAlloc"), find(driver.release_host, "cuMemFreeHost"), find(driver.copy, "cuMemcpyAsync");
     find(driver.fill, "cuMemsetD8_v2"), find(driver.export_memory, "cuIpcGetMemHandle"), find(driver.open_memory, "cuIpcOpenMemHandle_v2");
+    find(driver.close_memory, "cuIpcCloseMemHandle");
     driver.complete = all;
     return driver;
 }
