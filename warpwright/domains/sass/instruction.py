@@ -74,6 +74,11 @@ class Instruction:
         return "variable" if self.base in isa.QUEUE else "fixed"
 
     @cached_property
+    def private(self) -> bool:
+        """Does it read nothing that another thread may write, and write registers alone? Loads through the read-only path do (PTX: ld.global.nc)."""
+        return self.base in isa.PRIVATE or (self.base == "LDG" and ".CONSTANT" in self.opcode)
+
+    @cached_property
     def queue(self) -> str | None:
         """The queue that it waits in, None for a fixed latency."""
         return isa.QUEUE.get(self.base)
