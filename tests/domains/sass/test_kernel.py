@@ -60,7 +60,7 @@ def test_a_label_beside_a_rule_of_the_table_is_read() -> None:
 def test_a_branch_to_an_unknown_label_is_refused() -> None:
     name = kernel("stencil_90").name
     text = re.sub(r"^\.L_x_1:.*$", "", disassembly.disassembly(cubin("stencil_90")), flags=re.MULTILINE)
-    with pytest.raises(CaptureError, match="no .L_x_1 in"):
+    with pytest.raises(CaptureError, match=r"no \.L_x_1 in"):
         disassembly.parse(text, name, cubin("stencil_90").words(name))
 
 

@@ -136,7 +136,9 @@ def parse(text: str, kernel: str, words: tuple[int, ...]) -> Listing:
         raise CaptureError(f"{kernel}: nvdisasm listed {len(found)} instructions that are not the {len(words)} words of its code", "report this")
     missing = {label for line in found for label in _JUMP.findall(line.text)} - labels.keys()
     if missing:
-        raise CaptureError(f"{kernel}: expected every label that a branch names, saw no {', '.join(sorted(missing)[:3])} in nvdisasm's listing", "report this")
+        raise CaptureError(
+            f"{kernel}: expected every label that a branch names, saw no {', '.join(sorted(missing)[:3])} in nvdisasm's listing", "report this"
+        )
     return Listing(tuple(found), labels)
 
 

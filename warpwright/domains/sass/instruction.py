@@ -52,7 +52,7 @@ class Instruction:
     defs: frozenset[int]
     uses: frozenset[int]
 
-    @property
+    @cached_property
     def base(self) -> str:
         """The opcode's first part."""
         return self.opcode.partition(".")[0]
