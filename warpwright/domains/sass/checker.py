@@ -58,7 +58,7 @@ class Checker:
     kernel: Kernel
     distances: Distances
     proven: set[str] = field(default_factory=set)
-    """Identities of code that the domain's own edits made, every step of it accepted here; the proof is made anew before one is kept (`complaints`)."""
+    """Identities of code that the domain's own edits made, each accepted here; proven anew before one is kept (`complaints`)."""
 
     @cached_property
     def entries(self) -> list[State | None]:
