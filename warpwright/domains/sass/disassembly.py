@@ -122,7 +122,7 @@ class _File:
 
 
 def parse(text: str, kernel: str, words: tuple[int, ...]) -> Listing:
-    """Return the listing of `kernel` out of nvdisasm's text; raise CaptureError where it disagrees with the code words, or lacks a branch's target."""
+    """Return the listing of `kernel` out of nvdisasm's text; raise CaptureError where it disagrees with the code words or lacks a label."""
     lines = _section(text, kernel)
     found = _instructions(lines, _columns(lines))
     labels: dict[str, int] = {}
