@@ -279,6 +279,21 @@ def test_before_a_deadline_the_first_candidate_is_verified_while_the_compiler_wo
     assert begun.count("building") == 2, "neither was built a second time"
 
 
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_without_a_deadline_too_the_compiler_works_beside_the_other_baselines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU. The candidate that has passed stands still meanwhile."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
+    begun: list[str] = []
+    measuring = Measuring((ORIGINAL, "compile"), 1.0, tell=begun.append)
+    with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")) as evaluator:
+        evaluator.prepare([program(SAME)])
+        record = evaluate(evaluator, SAME)
+        assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 1
+    assert record.status == "ok" and record.measurement is not None and set(record.measurement.baselines) == {"eager", "compile"}
+    assert begun.count("building") == 1
+
+
 def test_turns_follow_one_another_after_memory_was_given_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, where the baselines give it back before each candidate. Their second turn raised, and the candidate was to blame."""
 

@@ -79,6 +79,11 @@ def test_no_headroom_ends_the_search() -> None:
     assert outcome.proposals == 2
 
 
+def test_steps_are_measured_though_there_is_no_headroom() -> None:
+    record = Bounded(seconds=0.95).record(toy().candidate([COLLAPSE, PRUNE]))
+    assert [one.action for one in ablate(record, toy(), Bounded(seconds=0.95))] == [COLLAPSE, PRUNE]
+
+
 def test_search_that_ends() -> None:
     outcome = optimize(TASK, toy(), Toy(), batches([()], [(COLLAPSE,)]))
     assert outcome.stopped == "the search has nothing more to propose"
@@ -366,3 +371,13 @@ def test_ablation_down_to_nothing_that_passes() -> None:
 
     [found] = ablate(Toy().record(toy(STEPS).candidate([PRUNE])), toy(), Failing())
     assert found.gain == float("inf")
+
+
+def test_ablation_where_nothing_can_be_judged_ends() -> None:
+    class Unjudged(Toy):
+        def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
+            for candidate in candidates:
+                yield replace(self.record(candidate), status="unscored")
+
+    found = ablate(Toy().record(toy(STEPS).candidate([COLLAPSE, PRUNE])), toy(), Unjudged())
+    assert len(found) == 1

@@ -357,7 +357,7 @@ class _Verification:
         if slot != LAST:
             poison = self.random.choice((0, 0x55, 0xFF))
             prepare_call(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
-        self.worker.go()
+        self.worker.go(hold=True)
 
     def explained(self, comparison: Comparison, shipment: Shipment, check: str) -> Comparison:
         """Find out why values are wrong: does the answer change with what fresh memory holds?"""

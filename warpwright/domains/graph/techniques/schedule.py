@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import torch
 
 from warpwright.base import Action
+from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_random, is_tensor, shape, value, written
 from warpwright.domains.graph.plan.prepare import prepare
 from warpwright.domains.graph.plan.program import plan
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
+from warpwright.domains.graph.techniques.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
@@ -182,8 +184,8 @@ class ChannelsLast:
     """
 
     name: str = "channels_last"
-    traits: ClassVar[Traits] = Traits("S", best_with=(Action("compile", params=(("mode", "default"),)),))
-    """Alone it costs a pass over the input and one over the output, which a compiled program has anyway."""
+    traits: ClassVar[Traits] = Traits("S", best_with=(Action("compile", params=(("mode", "default"),)), fuse_cuda(1, DEFAULT)))
+    """Alone it costs a pass over the input and one over the output, which fused kernels have anyway."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action when there is a convolution of 4D or 5D tensors."""
