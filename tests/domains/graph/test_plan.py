@@ -352,3 +352,48 @@ def test_without_a_compiler_the_plain_calls_run(tmp_path: Path, monkeypatch: pyt
         new = taskfile.run_text(text, str(tmp_path / "optimized.py"), "plan_without")
     model, x = new.ModelNew(8).requires_grad_(False), torch.randn(4, 8)
     torch.testing.assert_close(model(x)["out"], new.Model.forward(model, x)["out"])
+
+
+ENCODER = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(8)
+
+    def forward(self, x):
+        y = self.norm(x).relu()
+        return {"pooled": y[:, 0], "all": y, "last": y.transpose(1, 2)[..., -1], "sums": y.sum(1), "again": y, "none": None}
+
+def get_inputs():
+    return [torch.randn(2, 3, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_results_that_are_views_of_others_are_views_of_the_plans(tmp_path: Path) -> None:
+    space = space_of(tmp_path, ENCODER)
+    assert PLAN in space.actions(space.start)
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(space.candidate((PLAN,)).source.text, names)
+    model, new, x = names["Model"](), names["ModelNew"](), torch.randn(2, 3, 8)
+    with torch.no_grad():
+        expected, found = model(x), new(x)
+    assert names["optimized"].run is not None and list(found) == list(expected) and found["none"] is None
+    for name in ("pooled", "all", "last", "sums", "again"):
+        torch.testing.assert_close(found[name], expected[name])
+        assert found[name].stride() == expected[name].stride(), name
+    found["all"].zero_()
+    assert not found["pooled"].any() and not found["last"].any() and not found["again"].any() and found["sums"].any(), "they share memory as before"
+
+
+def test_a_view_of_what_is_no_result_has_no_plan() -> None:
+    class Part(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            y = x.relu()
+            return y[:, :2], y[:, 1:]  # neither holds all of the memory that they share
+
+    assert PLAN not in list(NativePlan().sites(captured(Part(), torch.empty(2, 3, 8))))

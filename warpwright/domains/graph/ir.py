@@ -54,6 +54,17 @@ class Training:
     """The results that they come back to."""
 
 
+@dataclass(frozen=True)
+class View:
+    """A result as a view of another one's memory."""
+
+    of: int
+    """The number of a result that is contiguous from the beginning of its memory to the end."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
 @dataclass(frozen=True, eq=False)
 class GraphIR:
     """What one call of a model computes. Never changed in place: `edit` works on a copy."""
@@ -73,6 +84,8 @@ class GraphIR:
     """What the call takes: positional arguments, nested in the same way, with indices into `inputs`."""
     strides: tuple[tuple[int, ...], ...] = ()
     """The original results' strides, which lowering restores."""
+    views: Mapping[int, View] = field(default_factory=dict)
+    """Results that the graph does not compute, by number: they are views of others (`without_views`), and None in the output node."""
     flags: tuple[tuple[str, bool], ...] = (("", True),)
     """Paths of the parts whose training flags may matter, and the values for which alone the graph is right."""
     unreadable: str = ""
@@ -271,6 +284,27 @@ def copy(ir: GraphIR) -> GraphIR:
         new.meta = dict(node.meta)
         twin[node] = new
     return replace(ir, graph=graph)
+
+
+def without_views(ir: GraphIR) -> GraphIR:
+    """Return the IR with results that are views of other results, of their dtype, taken out of the graph: `views` says what they are."""
+    results, owners, views = list(ir.results), dict[int, int](), dict[int, View]()
+    tensors = [(number, value(node)) for number, node in enumerate(results) if is_tensor(node)]
+    for number, val in tensors:
+        if val.is_contiguous() and val.storage_offset() == 0 and val.nbytes == val.untyped_storage().nbytes():
+            owners.setdefault(val.untyped_storage()._cdata, number)
+    for number, val in tensors:
+        owner = owners.get(val.untyped_storage()._cdata, number)
+        if owner != number and val.dtype == value(results[owner]).dtype:
+            views[number] = View(owner, tuple(val.shape), tuple(val.stride()), int(val.storage_offset()))
+    if not views:
+        return ir
+    made = copy(ir)
+    made.output.args = (tuple(None if number in views else result for number, result in enumerate(made.results)),)
+    for node in reversed(list(made.graph.nodes)):
+        if not node.users and not has_effect(node):
+            made.graph.erase_node(node)
+    return replace(made, views={**ir.views, **views})
 
 
 class Inserter:
@@ -474,6 +508,9 @@ def run(
                 args, kwargs = fx.map_arg((node.args, node.kwargs), env.__getitem__)
                 env[node] = node.target(*on_device(_types(args, dtype), device), **on_device(_types(kwargs, dtype), device))
     found = tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results)
+    if ir.views:
+        viewed = {number: found[view.of].as_strided(view.shape, view.strides, view.offset) for number, view in ir.views.items()}
+        found = tuple(viewed.get(number, result) for number, result in enumerate(found))
     return found if flat else nest(ir.structure, found)
 
 

@@ -162,6 +162,8 @@ def returned(ir: GraphIR, names: dict[fx.Node, str]) -> str:
 def nested(ir: GraphIR) -> str:
     """Return the function that nests flat results as the original's."""
     shown = [f"result_{number}" if isinstance(result, fx.Node) else repr(result) for number, result in enumerate(ir.results)]
+    for number, view in ir.views.items():
+        shown[number] = f"result_{view.of}.as_strided({view.shape}, {view.strides}, {view.offset})"
     flat = [leaf for leaf, result in zip(shown, ir.results, strict=True) if isinstance(result, fx.Node)]
     doc = '"""Return the results as the original nests them."""'
     return f"def nested({', '.join(flat)}):\n    {doc}\n    return {results.text(ir.structure, shown)}"

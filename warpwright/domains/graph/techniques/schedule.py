@@ -11,7 +11,7 @@ import torch
 
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_random, is_tensor, shape, value, written
+from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_random, is_tensor, shape, value, without_views, written
 from warpwright.domains.graph.plan.prepare import prepare
 from warpwright.domains.graph.plan.program import plan
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
@@ -73,7 +73,7 @@ class AheadOfTime:
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with compilation ahead of time on."""
-        return _scheduled(self.sites(ir), ir, action)
+        return _scheduled(self.sites(ir), without_views(ir), action)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class NativePlan:
 def _planned(ir: GraphIR) -> GraphIR | None:
     """Return the IR as a plan, None where there is none; a search asks for sites often."""
     try:
-        made = prepare(ir).with_schedule(Action("plan"))
+        made = prepare(without_views(ir)).with_schedule(Action("plan"))
         plan(made)
     except NotApplicable:
         return None
@@ -120,7 +120,7 @@ def _is_function_of_tensors(ir: GraphIR) -> bool:
     nodes = [node for node in ir.graph.nodes if node.op == "call_function"]
     if not nodes or any(is_random(node) or hasattr(node.target, "python_text") or list(written(node)) for node in nodes):
         return False
-    return _owns_its_results(ir)
+    return _owns_its_results(without_views(ir))
 
 
 def leaves(ir: GraphIR) -> list[Any]:
