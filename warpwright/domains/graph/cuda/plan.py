@@ -1,6 +1,7 @@
 """How a fused kernel is spread over a GPU: the parameters that a search may set, and what follows from them for one program.
 
     flat     nothing is reduced: a thread takes `unroll` vectors
+    crossed  the same, but some operands lie in another order: a block reads a tile of those into shared memory, and turns it there
     rows     the last axis is reduced: a group of threads takes a row
     columns  the last axis is not reduced: neighbouring threads take neighbouring columns, and several share one
 
@@ -107,6 +108,8 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     """Return the plan of a program that goes over its elements `phases` times. `strided`: operand -> its offset, where it is not contiguous."""
     if layout.order == "columns":
         return _columns(layout, tuning, phases)
+    if layout.order == "crossed":
+        return _crossed(program, layout, strided)
     vector = _vector(layout, 2 * tuning.vector if _halves(program) else tuning.vector, strided)
     loops = [*layout.outer, *layout.inner[:-1]]
     loose = {t for t, offset in strided.items() if offset % vector or any(loop.strides[t] % vector for loop in loops)}
@@ -115,6 +118,23 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     else:
         made = _rows(layout, tuning, vector, phases)
     return replace(made, loose=frozenset(loose))
+
+
+TILE = 4096
+"""Elements of a tile of each operand that lies in another order."""
+
+
+def _crossed(program: Program, layout: Layout, strided: Mapping[int, int]) -> Plan:
+    """Return the plan of a program in tiles: `vector` is that of the reads of crossed operands, `group` a tile's neighbours in a result."""
+    across, along = layout.inner
+    wide = min(128, max(32, _power_of_two(along.size)))
+    loops = [*layout.outer, along]
+    even = across.size % 4 == 0 and all(strided.get(t, 0) % 4 == 0 and not any(loop.strides[t] % 4 for loop in loops) for t in layout.crossed)
+    floats = all(value(program.operands[t][0]).is_floating_point() for t in layout.crossed)
+    if 4 * TILE * len(layout.crossed) > SHARED_BYTES:
+        raise Unsupported("more tensors in another order than shared memory has room for")
+    loose = frozenset(t for t in range(len(program.operands)) if t not in layout.crossed)
+    return Plan("crossed", 256, 4 if even and floats else 1, wide, 0, 1, layout.rows, layout.length, 1, loose)
 
 
 def _vector(layout: Layout, widest: int, strided: Collection[int]) -> int:
