@@ -215,8 +215,8 @@ class Judge:
         self._trims = 0
         if not self.device.startswith("cuda"):
             return
-        with self.turn:  # a baseline that is compiled aside comes to this while another one is verified; the tensor is there until the next probe
-            sent = self._request("probe", None, {})
+        with self.turn:  # a baseline may be built beside, by another thread
+            sent = self.worker.request("probe")
             seen = worker.request("receive", tensor=sent["tensor"]) if "tensor" in sent else {}
         if seen.get("sum") != sent.get("sum"):
             self._ask("host_only")

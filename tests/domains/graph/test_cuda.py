@@ -172,7 +172,7 @@ class Turned(Several):
         return torch.relu(y) + x * 2, (torch.tanh(x) + 1).contiguous(), (y.abs() * z.float() + x)[:, :, 1:], torch.sigmoid(x) * y
 
 
-@pytest.mark.parametrize("size", [(3, 20, 17, 33), (2, 64, 32, 48), (1, 35, 130, 130)], ids=str)
+@pytest.mark.parametrize("size", [(3, 20, 17, 33), (2, 64, 32, 48), (1, 35, 130, 130), (2, 8, 40, 41), (2, 260, 3, 3)], ids=str)
 def test_tensors_that_lie_in_two_orders_are_turned_in_shared_memory(size: tuple[int, ...]) -> None:
     x, y, z = torch.randn(size).to(memory_format=torch.channels_last), torch.randn(size), torch.randn(size).bfloat16()
     z = z.to(memory_format=torch.channels_last)

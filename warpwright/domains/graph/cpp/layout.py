@@ -108,7 +108,7 @@ def crossed(program: Program, given: Sequence[Sequence[int] | None] | None = Non
     return Layout("crossed", tuple(loop for loop in loops[:-1] if loop is not across[0]), (across[0], along), crossed=crossing)
 
 
-LEAST_CROSSED = 16
+LEAST_CROSSED = 8
 """A tile of fewer neighbours wastes more than a copy takes."""
 
 

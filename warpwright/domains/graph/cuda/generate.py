@@ -233,7 +233,7 @@ class _Writer(Phases):
         t = v.operand
         kind = TYPES[value(self.program.operands[t][0]).dtype]
         if t in self.layout.crossed:
-            return [f"const float x{v.number}[1] = {{s{t}[c * {self.plan.group + 1} + p]}};"]
+            return [f"const float x{v.number}[1] = {{s{t}[c * {self.plan.wide + 1} + p]}};"]
         if not self._moves(t):
             return [f"const float x{v.number} = number(*q{t});"]
         if width > 1 and kind in ("float", "bf16") and t not in self.plan.loose:
@@ -283,11 +283,11 @@ class _Writer(Phases):
     def _tiles(self) -> int:
         """Return how many tiles there are."""
         across, along = self.layout.inner
-        return self.layout.rows * -(-across.size // (TILE // self.plan.group)) * -(-along.size // self.plan.group)
+        return self.layout.rows * -(-across.size // (TILE // self.plan.wide)) * -(-along.size // self.plan.wide)
 
     def _crossed(self) -> str:
         """Return the kernel whose blocks read tiles of the crossed operands along one axis, and go over them along the other."""
-        (across, along), wide, width, block = self.layout.inner, self.plan.group, self.plan.vector, self.plan.block
+        (across, along), wide, width, block = self.layout.inner, self.plan.wide, self.plan.vector, self.plan.block
         deep, kind = TILE // wide, self.index
         down, right = -(-along.size // wide), -(-across.size // deep)
         touched = self._touched(0, ())
@@ -313,9 +313,9 @@ class _Writer(Phases):
 
     def _tile_read(self, t: int, step: int, width: int) -> list[str]:
         """Return the lines that read a vector of a crossed operand and turn it."""
-        at, place = f"b{t} + (p0 + p) * {step} + c0 + c", f"s{t}[(c + e) * {self.plan.group + 1} + p]"
+        at, place = f"b{t} + (p0 + p) * {step} + c0 + c", f"s{t}[(c + e) * {self.plan.wide + 1} + p]"
         if width == 1:
-            return [f"s{t}[c * {self.plan.group + 1} + p] = number(*({at}));"]
+            return [f"s{t}[c * {self.plan.wide + 1} + p] = number(*({at}));"]
         return [f"float x{t}[{width}];", f"load<{width}>(x{t}, {at});", "#pragma unroll", f"for (int e = 0; e < {width}; ++e) {place} = x{t}[e];"]
 
     def _kernel(self) -> str:

@@ -70,6 +70,8 @@ class Plan:
     length: int
     """Elements of a row or column."""
     unroll: int = 1
+    wide: int = 0
+    """Crossed only: neighbours of a result in a tile."""
     loose: frozenset[int] = frozenset()
     """Operands whose rows do not begin at multiples of a vector: each element is read for itself."""
 
@@ -125,16 +127,16 @@ TILE = 4096
 
 
 def _crossed(program: Program, layout: Layout, strided: Mapping[int, int]) -> Plan:
-    """Return the plan of a program in tiles: `vector` is that of the reads of crossed operands, `group` a tile's neighbours in a result."""
+    """Return the plan of a program in tiles; `vector` is that of the reads of crossed operands."""
     across, along = layout.inner
-    wide = min(128, max(32, _power_of_two(along.size)))
+    wide = min(_power_of_two(along.size), max(128, TILE // _power_of_two(across.size)))
     loops = [*layout.outer, along]
     even = across.size % 4 == 0 and all(strided.get(t, 0) % 4 == 0 and not any(loop.strides[t] % 4 for loop in loops) for t in layout.crossed)
     floats = all(value(program.operands[t][0]).is_floating_point() for t in layout.crossed)
     if 4 * TILE * len(layout.crossed) > SHARED_BYTES:
         raise Unsupported("more tensors in another order than shared memory has room for")
     loose = frozenset(t for t in range(len(program.operands)) if t not in layout.crossed)
-    return Plan("crossed", 256, 4 if even and floats else 1, wide, 0, 1, layout.rows, layout.length, 1, loose)
+    return Plan("crossed", 256, 4 if even and floats else 1, 1, 0, 1, layout.rows, layout.length, 1, wide, loose)
 
 
 def _vector(layout: Layout, widest: int, strided: Collection[int]) -> int:

@@ -136,10 +136,13 @@ def _turn(e: Edit, kernels: dict[str, Fused], make: Maker) -> None:
         source: Any = node.args[0]
         if value(node).is_contiguous() or not value(source).is_contiguous() or math.prod(shape(node)) < LEAST_ELEMENTS:
             continue
+        program = copy_of(node)
         try:
-            replace_with(e, node, copy_of(node), kernels, make)
+            turns = bool(make("trial", program, [node]).laid)
         except Unsupported:
             continue
+        if turns:
+            replace_with(e, node, program, kernels, make)
 
 
 @functools.lru_cache(maxsize=8)

@@ -130,16 +130,25 @@ def leaves(ir: GraphIR) -> list[Any]:
 
 def _owns_its_results(ir: GraphIR) -> bool:
     """Does each result have a storage of its own, which is no argument's?"""
-    storages = [value(node).untyped_storage()._cdata for node in ir.results if is_tensor(node)]
-    given = {value(n).untyped_storage()._cdata for n in ir.graph.nodes if n.op == "placeholder" and is_tensor(n)}
-    return len(set(storages)) == len(storages) and not given & set(storages)
+    storages = [_storage(node) for node in ir.results if is_tensor(node)]
+    return len(set(storages)) == len(storages) and not _given(ir) & set(storages)
+
+
+def _given(ir: GraphIR) -> set[int]:
+    """Return the storages of what a call is given, inputs and state."""
+    return {_storage(node) for node in ir.graph.nodes if node.op == "placeholder" and is_tensor(node)}
+
+
+def _storage(node: torch.fx.Node) -> int:
+    return int(value(node).untyped_storage()._cdata)
 
 
 @dataclass(frozen=True)
 class CudaGraph:
     """optimized(x)  ->  copy x in, replay a recorded graph of optimized, copy the results out. CUDA only, and the last schedule.
 
-    Recorded anew when a tensor of the state moves. Not for random calls, nor for results that share storage with what is not a result.
+    Recorded anew when a tensor of the state moves. Results that share storage, share that of one copy. Not for random calls, nor for results that
+    share storage with what is given.
     """
 
     name: str = "cuda_graph"
@@ -149,7 +158,7 @@ class CudaGraph:
         """Yield the action where a recording means the same as the calls."""
         if ir.scheduled(self.name) or any(is_random(node) for node in ir.graph.nodes):
             return
-        if _owns_its_results(ir):
+        if not {_storage(node) for node in ir.results if is_tensor(node)} & _given(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
