@@ -32,6 +32,9 @@ THREADS = 2048 * MULTIPROCESSORS
 """That it holds at once."""
 CHUNK_BYTES = 16 << 20
 """Of rows that do not fit registers as many are worked on at once as an L2 of 50 MB surely holds, together with what is written meanwhile."""
+LARGE, SMALL = 16384, 16
+"""Elements of a part, and those of a thread in the smallest one. Each part draws its work and counts itself as done, by atomic additions to a few
+addresses: softmax of 4,096 rows of 1.6 MB took 6.3 ms on an H200 in parts of 4,096 elements and 5.5 in parts of 16,384."""
 LONG = 16384
 """A row up to this is never split: a second launch would cost more than it saves."""
 SHARED_BYTES = 40 << 10
@@ -178,7 +181,7 @@ def _rows(layout: Layout, tuning: Tuning, vector: int, phases: int) -> Plan:
     few = rows < MULTIPROCESSORS and length > LONG
     if items * vector <= HELD and not few:
         return Plan("rows", block, vector, block, items, 1, rows, length)
-    return _parts(Plan("rows", tuning.block, vector, tuning.block, 0, 1, rows, length), 16 * tuning.unroll, phases)
+    return _parts(Plan("rows", tuning.block, vector, tuning.block, 0, 1, rows, length), tuning.unroll, phases)
 
 
 def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
@@ -195,16 +198,21 @@ def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
     made = Plan("columns", block, 1, group, -(-length // group), 1, units, length)
     if made.items <= 32 or (phases == 1 and length <= 128):
         return made
-    return _parts(replace(made, items=0), 16 * tuning.unroll, phases)
+    return _parts(replace(made, items=0), tuning.unroll, phases)
 
 
-def _parts(whole: Plan, elements: int, phases: int) -> Plan:
-    """Return the plan with rows in parts: about `elements` a thread, and in a single phase no more parts than fill the GPU twice."""
-    parts = min(1024, -(-whole.length // (whole.group * elements)))
+def _parts(whole: Plan, unroll: int, phases: int) -> Plan:
+    """Return the plan with rows in parts: `unroll` times LARGE elements of a block, or fewer where that would leave multiprocessors idle.
+
+    In a single phase, in which no block waits for another, there are no more parts than fill the GPU twice.
+    """
+    blocks = -(-whole.units // whole.per_block)
+    most = min(1024, -(-whole.length // (whole.group * SMALL * unroll)))
     if phases == 1:
-        blocks = -(-whole.units // whole.per_block)
-        parts = min(parts, -(-2 * THREADS // (whole.block * blocks)))
-    return replace(whole, parts=parts)
+        return replace(whole, parts=min(most, -(-2 * THREADS // (whole.block * blocks))))
+    at_once = max(1, min(blocks, CHUNK_BYTES // (4 * whole.length * whole.per_block)))
+    few = -(-whole.length * whole.per_block // (LARGE * unroll))
+    return replace(whole, parts=min(most, max(few, -(-2 * MULTIPROCESSORS // at_once))))
 
 
 def counted(program: Program) -> str:
