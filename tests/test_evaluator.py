@@ -14,6 +14,7 @@ from warpwright.archive import Archive
 from warpwright.base import BASELINE, Budget, Candidate, Record, Source, is_baseline
 from warpwright.deadline import Deadline
 from warpwright.loop import optimize
+from warpwright.reports import report
 from warpwright.space import Measuring, Space
 from warpwright.targets import local as local_target
 from warpwright.targets import trusted as trusted_target
@@ -340,3 +341,18 @@ def test_a_recorded_run_starts_no_process(folder: Path, evaluator: LocalEvaluato
         with local(folder) as fresh:
             again = optimize(evaluator.task, space, fresh, "ladder", Budget(None, proposals=1), archive)
             assert again.records == first.records and fresh._trusted is None
+
+
+ELSEWHERE = "import os\nif 'candidate' in os.getcwd():\n    open('/no/such/place')\n"
+"""Before a task's text: a file that its own processes can read, and candidates cannot."""
+
+
+def test_where_not_even_the_original_can_be_built_no_program_is_blamed(tmp_path: Path) -> None:
+    (tmp_path / "closed.py").write_text(ELSEWHERE + TASK)
+    with local(tmp_path, "closed.py") as evaluator:
+        records = list(evaluator.evaluate([program(SAME, ELSEWHERE + HEADER), program(SAME, ELSEWHERE + "# other" + HEADER)]))
+        for record in records:
+            assert record.status == "unscored" and record.versions != evaluator.versions, "it is no answer for a later run"
+            assert "the original itself cannot be built" in record.detail and "No such file" in record.detail and record.sandbox in record.detail
+    [why] = report.rejected(records)
+    assert why["status"] == "unscored" and why["count"] == 2

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from warpwright.base import Build, Case, Source, Task, Verdict
+from warpwright.tasks import taskfile
 from warpwright.verifier import aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.draw import EXCHANGES, STRIDED, VARIATIONS, Draw, mixed, with_draw
@@ -438,6 +439,7 @@ def _is_busy(seen: Activity) -> bool:
 def audit(task: Task, source: Source, device: str = "cpu", limits: Limits | None = None, judge: Judge | None = None) -> tuple[Build, Verdict]:
     """Build and verify one program in workers of its own, which are ended afterwards. `judge`: one to use and leave open."""
     own = judge or Judge(task, device)
+    limits = replace(limits or Limits(), reads=taskfile.reads(task))
     try:
         with Worker("candidate", device, limits) as worker:
             built, rejected = build(own, worker, "candidate", source)

@@ -97,6 +97,7 @@ class Worker(Process):
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
             "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
             "log_bytes": self.limits.log_bytes, "stops": self.freezes, "bubblewrap": self.role == "candidate" and not self._unwrapped,
+            "reads": list(self.limits.reads),
             "environment": _environment(self.folder, self.role != "candidate", server.can_change_user),
         }  # fmt: skip
         try:
