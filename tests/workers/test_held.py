@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ pytest.importorskip("torch")
 import torch
 
 from warpwright.base import Case
+from warpwright.verifier.aftermath import LATE_CALLS, launched_late
 from warpwright.verifier.judge_client import Comparison
 from warpwright.verifier.timed import TimedProgram
 from warpwright.verifier.verify import LAST, _Verification
@@ -75,8 +77,30 @@ def test_a_timed_program_is_asked_for_it_too(fact: str, held: int) -> None:
     asked: list[Any] = []
     judge = SimpleNamespace(facts=facts, compare=lambda *_: Comparison("values", "it was late"))
     worker = SimpleNamespace(
-        device="cuda:0", role="candidate", reads=False, exchange="", go=lambda **options: asked.append(options), request=lambda *_, **__: {"tree": {}}
+        device="cuda:0", role="candidate", reads=False, exchange="", waits=[], go=lambda **options: asked.append(options), request=lambda *_, **__: {"tree": {}}
     )  # fmt: skip
     program = TimedProgram(judge, worker, "candidate")  # type: ignore[arg-type]
     found = program._held_call(Case("nominal", 1))
     assert asked == [{"hold": True}] * held and found.check == ("values" if held else "")
+
+
+def test_a_kernel_launched_when_the_call_is_over_is_waited_for(tmp_path: Path) -> None:
+    """The device is looked at for a while; simulated by a first wait that takes long."""
+    subject, waits = runner(tmp_path, torch.zeros(1)), iter([2e-3])
+
+    def wait() -> None:
+        end = time.perf_counter() + next(waits, 5e-5)
+        while time.perf_counter() < end:
+            pass
+
+    subject.synchronize = wait  # type: ignore[method-assign]
+    assert subject._longest_wait() >= 2e-3
+
+
+def test_one_long_wait_is_chance_and_eight_running_are_work() -> None:
+    worker = SimpleNamespace(waits=[50e-6] * (LATE_CALLS - 1))
+    assert not launched_late(worker)  # type: ignore[arg-type]
+    worker.waits += [0.0] + [50e-6] * (LATE_CALLS - 1)
+    assert not launched_late(worker)  # type: ignore[arg-type]
+    worker.waits.append(30e-6)
+    assert "for 30 us and more" in launched_late(worker)  # type: ignore[arg-type]
