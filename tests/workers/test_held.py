@@ -77,7 +77,8 @@ def test_a_timed_program_is_asked_for_it_too(fact: str, held: int) -> None:
     asked: list[Any] = []
     judge = SimpleNamespace(facts=facts, compare=lambda *_: Comparison("values", "it was late"))
     worker = SimpleNamespace(
-        device="cuda:0", role="candidate", reads=False, exchange="", waits=[], go=lambda **options: asked.append(options), request=lambda *_, **__: {"tree": {}}
+        device="cuda:0", role="candidate", reads=False, exchange="", waits=[],
+        go=lambda **options: asked.append(options), request=lambda *_, **__: {"tree": {}},
     )  # fmt: skip
     program = TimedProgram(judge, worker, "candidate")  # type: ignore[arg-type]
     found = program._held_call(Case("nominal", 1))

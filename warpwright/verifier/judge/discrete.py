@@ -129,7 +129,7 @@ def restride(inputs: Any, seed: int, turned: int, real_only: bool) -> Any:
     """Return inputs whose tensors have the same values at other places in memory, off the start of their block.
 
     Each has its last dimension spread out (exchanged with another one, or taken in steps of two), or gaps between its rows.
-    `turned`: 1 for the other of the two, 2 for neither: dense, but not where a wide load may begin. `real_only`: integers and Booleans lie as they did.
+    `turned`: 1 for the other of the two, 2 for neither: dense, but not where a wide load may begin. `real_only`: integers lie as they did.
     """
     dice = random.Random(seed)
 
