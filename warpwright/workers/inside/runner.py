@@ -326,7 +326,8 @@ class Runner:
 
         An idle device is waited for in a few microseconds. A wait is longer while a kernel runs: one that was launched when the call was over.
         """
-        clock, wait, waits = time.perf_counter, self.synchronize, []
+        clock, wait = time.perf_counter, self.synchronize
+        waits: list[float] = []
         now = began = clock()
         while now - began < LOOK_SECONDS or len(waits) < LOOKS:
             wait()
