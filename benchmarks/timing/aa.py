@@ -7,7 +7,7 @@ The baseline's worker stays, as in a search; the candidate's is new in every run
 at once, in turn: on a GPU a process takes longer to come up than a comparison. The device's lock is held while one is timed: other runs of warpwright
 stand still, everything else goes on. `busy`: half of the cores compute, and on a GPU another process multiplies matrices. The third
 regime, of kernels on the device, has a script of its own (`device_aa`). Rows go to OUT/rows.jsonl as they are known. `--limit` is for everything:
-each task, regime and load gets the same part of it, and what one leaves goes to the next.
+each task, regime and load gets the same part of what is left when its processes are there, and what one leaves goes to the next.
 """
 
 from __future__ import annotations
@@ -200,22 +200,25 @@ def main() -> None:
         print(json.dumps(row), flush=True)
 
     write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), **device_facts(chosen.device)})
-    names, ways = chosen.tasks.split(","), [(regime, load) for load in chosen.loads.split(",") for regime in chosen.regimes.split(",")]
-    parts = len(names) * len(ways)
+    names, loads, regimes = (text.split(",") for text in (chosen.tasks, chosen.loads, chosen.regimes))
+    parts = len(names) * len(loads) * len(regimes)
     runs = max(1, chosen.runs // parts)
     for place, name in enumerate(names):
         try:
             with opened(name, chosen.device, chosen.workers) as bench:
-                for number, (regime, load) in enumerate(ways, 1 + place * len(ways)):
-                    rows = []
+                part = (began + chosen.limit - time.monotonic()) / (parts - place * len(loads) * len(regimes))
+                end = time.monotonic()
+                for load in loads:
                     with busy(load, chosen.device):
-                        for seed in range(runs):
-                            started = time.monotonic()
-                            if started - began > chosen.limit * number / parts:
-                                break
-                            rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started))
-                            write({"regime": regime, "machine": load, "task": name, "run": seed, **rows[-1]})
-                    write(summary(regime, load, name, rows) if rows else {"regime": regime, "machine": load, "task": name, "left out": "no time"})
+                        for regime in regimes:
+                            end, rows = end + part, []
+                            for seed in range(runs):
+                                started = time.monotonic()
+                                if started > end:
+                                    break
+                                rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started))
+                                write({"regime": regime, "machine": load, "task": name, "run": seed, **rows[-1]})
+                            write(summary(regime, load, name, rows) if rows else {"regime": regime, "machine": load, "task": name, "left out": "no time"})
         except Exception:
             write({"task": name, "error": traceback.format_exc()[-800:]})
 
