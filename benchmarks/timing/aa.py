@@ -218,7 +218,8 @@ def main() -> None:
                                     break
                                 rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started))
                                 write({"regime": regime, "machine": load, "task": name, "run": seed, **rows[-1]})
-                            write(summary(regime, load, name, rows) if rows else {"regime": regime, "machine": load, "task": name, "left out": "no time"})
+                            left_out = {"regime": regime, "machine": load, "task": name, "left out": "no time"}
+                            write(summary(regime, load, name, rows) if rows else left_out)
         except Exception:
             write({"task": name, "error": traceback.format_exc()[-800:]})
 
