@@ -116,7 +116,8 @@ def test_a_function_that_the_preprocessor_cuts_in_two_stays(inside: str) -> None
 
 def test_classes_that_no_entry_comes_to_are_left_out() -> None:
     used = "struct Pair { int a; };\nstruct Twice : Pair { __device__ float of(float x) { return x + x; } };\nclass Kept { int size; } kept;\n"
-    unused = "class Library {\n    handle_t handle;\npublic:\n    void launch(float* x) { k<<<1, 1>>>(x); }\n};\nstruct Timer final { double began; };\n"
+    unused = "class Library {\n    handle_t handle;\npublic:\n    void launch(float* x) { k<<<1, 1>>>(x); }\n};\n"
+    unused += "struct Timer final { double began; };\n"
     template = "template <class T> struct Any { T one; };\n"
     rest = '__global__ void k(float* x) { x[0] = Twice().of(1); }\nextern "C" void run(float* x) { k<<<1, 1>>>(x); }\n'
     left = unit.trimmed(used + unused + template + rest, {"run": "P"})
