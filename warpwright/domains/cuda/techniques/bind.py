@@ -8,7 +8,7 @@ At any other numbers the kernel as given runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from warpwright.base import Action
@@ -24,6 +24,9 @@ from warpwright.space import Traits
 
 WHOLE = frozenset({"int", "unsigned", "unsigned int", "long", "long long", "unsigned long", "unsigned long long", "size_t", "int32_t", "uint32_t",
                    "int64_t", "uint64_t"})  # fmt: skip
+
+SHORT = 64
+"""Turns of a loop that a compiler unrolls."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Bind:
                 _, values = self._bound(plan, kernel)
             except NotApplicable:
                 continue
-            if _matters(plan.unit.functions[kernel], set(values)):
+            if _matters(plan.unit.functions[kernel], values):
                 yield Action(self.name, kernel)
 
     def apply(self, plan: Plan, action: Action) -> Plan:
@@ -103,12 +106,13 @@ class Bind:
         return launches, values
 
 
-def _matters(function: ir.Function, names: set[str]) -> bool:
-    """Does a loop end at one of some parameters, or is something divided by one?"""
-    keys = {var.key for var in function.parameters if var.name in names}
-    loops = any(isinstance(stmt, ir.For) and stmt.cond is not None and stmt.cond.keys & keys for stmt in ir.walk(function.body))
-    divided = (e for e in ir.expressions(function.body) if e.kind == "binary" and e.name in ("/", "%") and len(e.children) == 2)
-    return loops or any(expr.children[1].keys & keys for expr in divided)
+def _matters(function: ir.Function, values: Mapping[str, int]) -> bool:
+    """Does a short loop end at one of some parameters, or is a whole number divided by one?"""
+    keys = {var.key for var in function.parameters if var.name in values}
+    short = {var.key for var in function.parameters if 0 < values.get(var.name, 0) <= SHORT}
+    loops = any(isinstance(stmt, ir.For) and stmt.cond is not None and stmt.cond.keys & short for stmt in ir.walk(function.body))
+    divided = (e for e in ir.expressions(function.body) if e.kind == "binary" and e.name in ("/", "%") and e.type not in ("float", "double"))
+    return loops or any(len(expr.children) == 2 and expr.children[1].keys & keys for expr in divided)
 
 
 def _changed(body: str, name: str) -> bool:
