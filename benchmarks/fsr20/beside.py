@@ -117,7 +117,7 @@ def geam_call(x: Any, out: Any) -> Callable[[], None]:
 def beside(
     name: str, inputs: Sequence[Any], outputs: Sequence[Any], microseconds: Callable[[Callable[[], Any]], float], cub: str = ""
 ) -> dict[str, Any]:
-    """Return a kernel's roofline and the times of the vendor's calls, by torch, and of CUB (from the library `cub`) or cuBLAS; what failed is said."""
+    """Return a kernel's roofline and the times of the vendor's calls, by torch and by CUB (the library `cub`) or cuBLAS; what failed is said."""
     import torch
 
     row: dict[str, Any] = roofline(name, inputs, outputs)
