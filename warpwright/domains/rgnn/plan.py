@@ -223,8 +223,7 @@ On an H200 mag, with 14, took 3.6 ms so and 4.6 ms in one kernel (RGCN, forward)
 """
 
 
-@uncompiled
-def run(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDARD, donated: tuple[str, ...] = ()) -> torch.Tensor:
+def run_now(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDARD, donated: tuple[str, ...] = ()) -> torch.Tensor:
     """Return the layer's result on a graph, with gradients for the tensors that want them.
 
     The tensors `donated` are only added to the result, and may be written: the result may be made in their memory.
@@ -237,6 +236,34 @@ def run(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDAR
         return compiled.runner("infer", emitter)(index, dict(zip(tensors, values, strict=True)))[0]
     result: torch.Tensor = _Layer.apply(compiled, index, emitter, tuple(tensors), *values)
     return result
+
+
+run = uncompiled(run_now)
+
+
+def run_based(
+    layer: Layer, index: Index, tensors: Tensors, target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None, options: Options
+) -> torch.Tensor:
+    """Return the result of a layer that adds `base`, here target @ root + bias (None: without), in whose memory it is made. All is one node."""
+    with torch.no_grad():
+        base = based_on(target, root, bias)
+    tensors = {**tensors, "base": (Domain.DST, base)}
+    if not torch.is_grad_enabled() or not any(x is not None and x.requires_grad for x in (target, root, bias, *(x for _, x in tensors.values()))):
+        return run_now(layer, index, tensors, options, ("base",))
+    wanted = tuple(name for name, (_, x) in tensors.items() if x.requires_grad)
+    compiled, emitter = _compiled(layer, index, tensors, wanted, options, ("base",))
+    values = [x for _, x in tensors.values()]
+    shared = next((name for name in wanted if tensors[name][1] is target), "")
+    result: torch.Tensor = _Based.apply(compiled, index, emitter, tuple(tensors), shared, target, root, bias, *values)
+    return result
+
+
+def based_on(target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None) -> torch.Tensor:
+    """Return target @ root + bias [N, out], new memory; root or bias may be None, but not both."""
+    if root is None:
+        assert bias is not None
+        return bias.expand(target.shape[0], -1).contiguous()
+    return target @ root if bias is None else torch.addmm(bias, target, root)
 
 
 def gradients(
@@ -274,6 +301,42 @@ class _Layer(torch.autograd.Function):
         run_it = ctx.compiled.runner("backward", (*ctx.emitter[:3], ()))
         gradients = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
         return (None, None, None, None, *(gradients.get(name) for name in ctx.names))
+
+
+class _Based(torch.autograd.Function):
+    """The plan and its base as one node: the base's share of an input's gradient is added where the plan's is."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, compiled: Plan, index: Index, emitter: Emitter, names: tuple[str, ...], shared: str, target: torch.Tensor,
+        root: torch.Tensor | None, bias: torch.Tensor | None, *values: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
+        given = dict(zip(names, (x.detach() for x in values), strict=True))
+        result, *saved = compiled.runner("forward", emitter)(index, given)
+        read = compiled.backward.names() if compiled.backward is not None else {}
+        ctx.save_for_backward(None if root is None else target, root, *(x if n in read else None for n, x in zip(names, values, strict=True)), *saved)
+        ctx.compiled, ctx.index, ctx.emitter, ctx.names, ctx.shared = compiled, index, emitter, names, shared
+        return result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        target, root, *tensors = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        given = {**dict(zip(ctx.names, tensors, strict=False)), GRADIENT: gradient}
+        given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
+        program, found = ctx.compiled.backward, {}
+        if program is not None:
+            run_it = ctx.compiled.runner("backward", (*ctx.emitter[:3], ()))
+            found = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
+        of_target, of_root, of_bias = ctx.needs_input_grad[5:8]
+        own = None
+        if of_target and root is not None and ctx.shared:
+            found[ctx.shared] = found[ctx.shared].addmm_(gradient, root.t())
+        elif of_target and root is not None:
+            own = gradient @ root.t()
+        matrix = target.t() @ gradient if of_root else None
+        return (None, None, None, None, None, own, matrix, gradient.sum(0) if of_bias else None, *(found.get(name) for name in ctx.names))
 
 
 def _used(program: Program, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
