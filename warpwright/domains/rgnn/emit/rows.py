@@ -218,7 +218,7 @@ def lower(program: Program, fuse: bool = True, general: bool = False) -> Schedul
 
 
 def numbers_of_nodes(program: Program) -> set[int]:
-    """Return the elementwise operations on one number of each node that kernels alone read: a launch more would cost more than computing them again."""
+    """Return the elementwise operations on one number of each node that kernels alone read: a launch costs more than computing them again."""
     readers: dict[int, list[int]] = {}
     for position, op in enumerate(program.ops):
         for value in op.inputs:
@@ -228,7 +228,8 @@ def numbers_of_nodes(program: Program) -> set[int]:
         op = program.ops[position]
         reads = [program.ops[i] for i in op.inputs]
         number = op.kind == "map" or (op.kind == "contract" and not op.sums)
-        if not number or op.domain not in {Domain.SRC, Domain.DST, Domain.NODE} or op.shape or any(read.shape for read in reads):
+        of_node = op.domain in {Domain.SRC, Domain.DST, Domain.NODE}
+        if not number or not of_node or op.shape or any(read.shape for read in reads):
             continue
         if position in program.outputs or all(read.kind == "count" for read in reads):
             continue  # a function of counts is kept beside the graph

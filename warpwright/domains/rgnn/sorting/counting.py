@@ -133,6 +133,12 @@ class Work:
     relation_start: torch.Tensor
     span: int
 
+    @staticmethod
+    def of(parts: Sequence[torch.Tensor], span: int) -> Work:
+        """Return the list of these arrays, in the order of the fields."""
+        row, begin, end, first, relation, tile_begin, tile_end, relation_start = parts
+        return Work(row, begin, end, first, relation, tile_begin, tile_end, relation_start, span)
+
 
 @dataclass(frozen=True)
 class Sorted:
@@ -189,8 +195,10 @@ def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tens
     parts = _parts(of_pairs, sizes, exact)
     if edges > 1 << 20:  # the room for as many pairs as edges is given back
         parts = [part.clone() for part in parts]
-    first, (count, inverse), second = parts[:3], (x.view(torch.float32) for x in parts[3:5]), parts[5:8]
-    return Sorted(*of_edges[:, :edges].unbind(), Side(*first), Side(*second), count, inverse, Work(*parts[8:], span))
+    count, inverse = (x.view(torch.float32) for x in parts[3:5])
+    by_source, by_target, types, to_dst, to_src, order = of_edges[:, :edges].unbind()
+    sides = Side(*parts[:3]), Side(*parts[5:8])
+    return Sorted(by_source, by_target, types, to_dst, to_src, order, *sides, count, inverse, Work.of(parts[8:], span))
 
 
 def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int) -> Work:
@@ -201,7 +209,7 @@ def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relati
     out = torch.empty(sum(map(_padded, sizes)), dtype=torch.int32, device=start.device)
     rows = start.numel() - 1
     launch("work_list", _blocks(rows), start, etype, rows, relations, room, span, count, zeroed, out)
-    return Work(*_parts(out, sizes, sizes[:-1]), span)
+    return Work.of(_parts(out, sizes, sizes[:-1]), span)
 
 
 def tiles(launch: Launch, relation_start: torch.Tensor, span: int, count: int) -> list[torch.Tensor]:
