@@ -16,6 +16,7 @@ from warpwright.domains.rgnn.derive import GRADIENT, differentiate
 from warpwright.domains.rgnn.emit.cpu import SMALLEST, TYPES, Native, available
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
+from warpwright.domains.rgnn.emit.launch import Runner as Launches
 from warpwright.domains.rgnn.emit.rows import lower
 from warpwright.domains.rgnn.emit.triton_text import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
@@ -72,14 +73,39 @@ class Plan:
     backward: Program | None
     wanted: tuple[str, ...]
     """The inputs whose gradients `backward` returns."""
-    runners: dict[Any, Runner] = field(default_factory=dict)
+    runners: dict[Any, Any] = field(default_factory=dict)
     """What runs its programs, by the name of the program and the emitter."""
 
     def runner(self, name: str, emitter: Emitter) -> Runner:
         """Return what runs the program `infer`, `forward` or `backward`."""
         if (name, emitter) not in self.runners:
             self.runners[name, emitter] = _runner(getattr(self, name), emitter)
-        return self.runners[name, emitter]
+        found: Runner = self.runners[name, emitter]
+        return found
+
+    def runner_onto(self, wanted: str, emitter: Emitter) -> Runner | None:
+        """Return what runs `backward` with an input STARTED, in whose memory the gradient `wanted` is made; None where it would only be added."""
+        assert self.backward is not None
+        if ("onto", wanted, emitter) not in self.runners:
+            program = onto(self.backward, self.wanted.index(wanted))
+            found = _runner(program, (*emitter[:3], (STARTED,)))
+            self.runners["onto", wanted, emitter] = found if isinstance(found, Launches) and found.sums.seeds else None
+        kept: Runner | None = self.runners["onto", wanted, emitter]
+        return kept
+
+
+STARTED = "started"
+
+
+def onto(program: Program, output: int) -> Program:
+    """Return the program with an input STARTED that is added to an output."""
+    builder = Builder()
+    builder.ops = list(program.ops)
+    result = program.ops[program.outputs[output]]
+    start = builder.input(STARTED, result.domain, result.shape)
+    outputs = list(program.outputs)
+    outputs[output] = builder.map("add", outputs[output], start)
+    return builder.program(outputs)
 
 
 def _runner(program: Program, emitter: Emitter) -> Runner:
@@ -325,22 +351,27 @@ class _Based(torch.autograd.Function):
         gradient = gradient.contiguous()
         given = {**dict(zip(ctx.names, tensors, strict=False)), GRADIENT: gradient}
         given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
-        program, found = ctx.compiled.backward, {}
-        if program is not None:
-            run_it = ctx.compiled.runner("backward", (*ctx.emitter[:3], ()))
-            found = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
+        program, found, own = ctx.compiled.backward, {}, None
         of_target, of_root, of_bias = ctx.needs_input_grad[5:8]
-        own = None
-        if of_target and root is not None and ctx.shared:
+        of_target = of_target and root is not None
+        onto = ctx.compiled.runner_onto(ctx.shared, ctx.emitter) if of_target and ctx.shared else None
+        if program is not None:
+            if onto is not None:
+                given[STARTED] = gradient @ root.t()
+            run_it = onto or ctx.compiled.runner("backward", (*ctx.emitter[:3], ()))
+            found = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
+        if of_target and onto is None and ctx.shared:
             found[ctx.shared] = found[ctx.shared].addmm_(gradient, root.t())
-        elif of_target and root is not None:
+        elif of_target and onto is None:
             own = gradient @ root.t()
         matrix = target.t() @ gradient if of_root else None
         return (None, None, None, None, None, own, matrix, gradient.sum(0) if of_bias else None, *(found.get(name) for name in ctx.names))
 
 
 def _used(program: Program, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: given[name] for name in program.names()}
+    """Return what a program reads, and what its result is added to."""
+    names = program.names()
+    return {name: x for name, x in given.items() if name in names or name == STARTED}
 
 
 __all__ = ["Inputs", "Layer", "Options", "Plan", "plan", "run", "split"]
