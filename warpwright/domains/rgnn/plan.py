@@ -14,6 +14,7 @@ import torch
 
 from warpwright.domains.rgnn.derive import GRADIENT, differentiate
 from warpwright.domains.rgnn.emit.cpu import SMALLEST, TYPES, Native, available
+from warpwright.domains.rgnn.emit.dense import outer, product
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner as Launches
@@ -289,7 +290,7 @@ def based_on(target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor
     if root is None:
         assert bias is not None
         return bias.expand(target.shape[0], -1).contiguous()
-    return target @ root if bias is None else torch.addmm(bias, target, root)
+    return product(target, root, bias)
 
 
 def gradients(
@@ -357,15 +358,19 @@ class _Based(torch.autograd.Function):
         onto = ctx.compiled.runner_onto(ctx.shared, ctx.emitter) if of_target and ctx.shared else None
         if program is not None:
             if onto is not None:
-                given[STARTED] = gradient @ root.t()
+                given[STARTED] = product(gradient, root.t())
             run_it = onto or ctx.compiled.runner("backward", (*ctx.emitter[:3], ()))
             found = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
         if of_target and onto is None and ctx.shared:
             found[ctx.shared] = found[ctx.shared].addmm_(gradient, root.t())
         elif of_target and onto is None:
-            own = gradient @ root.t()
-        matrix = target.t() @ gradient if of_root else None
-        return (None, None, None, None, None, own, matrix, gradient.sum(0) if of_bias else None, *(found.get(name) for name in ctx.names))
+            own = product(gradient, root.t())
+        matrix, total = None, None
+        if of_root:
+            matrix, total = outer(target, gradient)
+        elif of_bias:
+            total = gradient.sum(0)
+        return (None, None, None, None, None, own, matrix, total if of_bias else None, *(found.get(name) for name in ctx.names))
 
 
 def _used(program: Program, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -25,9 +25,9 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def product(x, weight, bias, out, rows, x_step, w_down, w_across, out_step, WIDTH: tl.constexpr, RESULT: tl.constexpr, BIASED: tl.constexpr,
-            K: tl.constexpr, M: tl.constexpr, STEP: tl.constexpr):
+            ADDED: tl.constexpr, K: tl.constexpr, M: tl.constexpr, STEP: tl.constexpr):
     row = tl.program_id(0) * STEP + tl.arange(0, STEP)
     k, m = tl.arange(0, K), tl.arange(0, M)
     at = row[:, None].to(tl.int64)
@@ -36,10 +36,13 @@ def product(x, weight, bias, out, rows, x_step, w_down, w_across, out_step, WIDT
     value = tl.dot(given, whole, input_precision="tf32x3")
     if BIASED:
         value += tl.load(bias + m, mask=m < RESULT, other=0.0)[None, :]
-    tl.store(out + at * out_step + m[None, :], value, mask=(row[:, None] < rows) & (m[None, :] < RESULT))
+    place, ok = out + at * out_step + m[None, :], (row[:, None] < rows) & (m[None, :] < RESULT)
+    if ADDED:
+        value += tl.load(place, mask=ok, other=0.0)
+    tl.store(place, value, mask=ok)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "each"])
 def outer(x, g, matrix, total, rows, x_step, g_step, each, WIDTH: tl.constexpr, RESULT: tl.constexpr, K: tl.constexpr, M: tl.constexpr,
           STEP: tl.constexpr):
     first = tl.program_id(0) * each
@@ -60,11 +63,15 @@ STEP, OUTER_STEP, PROGRAMS = 64, 32, 1056
 """Rows of a program of `product`, of a step of `outer`, and programs of `outer`: eight for each of 132 multiprocessors."""
 
 
-def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, out: torch.Tensor | None = None) -> torch.Tensor:
-    """Return x @ weight (+ bias); `out` is written where it is given. Without gradients."""
+def product(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, out: torch.Tensor | None = None, add: bool = False
+) -> torch.Tensor:
+    """Return x @ weight (+ bias); `out` is written where it is given (`add`: it is added to). Without gradients."""
     if not _fits(x, weight.shape[1]) or not _usable(x.device):
+        if add and out is not None:
+            return out.addmm_(x, weight)
         return torch.mm(x, weight, out=out) if bias is None else torch.addmm(bias, x, weight, out=out)
-    return _product(x, weight, bias, x.new_empty(x.shape[0], weight.shape[1]) if out is None else out)
+    return _product(x, weight, bias, x.new_empty(x.shape[0], weight.shape[1]) if out is None else out, add)
 
 
 def outer(x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -80,15 +87,14 @@ def _fits(x: torch.Tensor, result: int) -> bool:
     return plain and x.shape[0] >= MANY and 0 < x.shape[1] <= WIDEST and 0 < result <= WIDEST
 
 
-def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor) -> torch.Tensor:
+def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, add: bool = False) -> torch.Tensor:
     (rows, width), result = x.shape, weight.shape[1]
     assert out.stride(1) == 1
-    padded = {"K": _padded(width), "M": _padded(result), "STEP": STEP}
+    fixed = {"WIDTH": width, "RESULT": result, "BIASED": bias is not None, "ADDED": add}
+    fixed |= {"K": _padded(width), "M": _padded(result), "STEP": STEP, "num_warps": 4}
     steps = x.stride(0), weight.stride(0), weight.stride(1), out.stride(0)
     with _on(x.device):
-        _module().product[(-(-rows // STEP),)](
-            x, weight, x if bias is None else bias, out, rows, *steps, WIDTH=width, RESULT=result, BIASED=bias is not None, **padded, num_warps=4
-        )
+        _module().product[(-(-rows // STEP),)](x, weight, x if bias is None else bias, out, rows, *steps, **fixed)
     return out
 
 
@@ -124,12 +130,12 @@ def _usable(device: torch.device) -> bool:
     x, weight, bias = (torch.rand(shape, device=device) for shape in ((200, 64), (64, 64), (64,)))
     try:
         matrix, total = _outer(x, x)
-        found = [_product(x, weight.t(), bias, torch.empty_like(x)), matrix, total]
+        found = [_product(x, weight.t(), bias, torch.empty_like(x)), _product(x, weight, None, x.clone(), add=True), matrix, total]
     except Exception as problem:  # Triton raises errors of many kinds
         warnings.warn(f"products of many rows are made by torch, which is slower: {type(problem).__name__}: {problem}", stacklevel=2)
         return False
     wide = x.double()
-    wanted = [wide @ weight.double().t() + bias.double(), wide.t() @ wide, wide.sum(0)]
+    wanted = [wide @ weight.double().t() + bias.double(), wide + wide @ weight.double(), wide.t() @ wide, wide.sum(0)]
     if all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True)):
         return True
     warnings.warn("products of many rows are made by torch, which is slower: Triton's are wrong here", stacklevel=2)

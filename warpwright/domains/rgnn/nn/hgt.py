@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
+from warpwright.domains.rgnn.emit.dense import outer, product
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply
@@ -51,7 +52,7 @@ class Project(torch.autograd.Function):
         parts = tuple(rows[0].new_empty(sum(counts), weights[0].shape[0] // 3) for _ in range(3))
         for x, weight, bias, *out in zip(rows, weights, biases, *(part.split(counts) for part in parts), strict=True):
             for w, b, place in zip(weight.chunk(3), bias.chunk(3), out, strict=True):
-                torch.addmm(b, x, w.t(), out=place)
+                product(x, w.t(), b, place)
         return parts
 
     @staticmethod
@@ -67,12 +68,13 @@ class Project(torch.autograd.Function):
             return None, *(g @ w for g, w in zip(whole, weights, strict=True)), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
         of_rows, of_weights, of_bias = [], [], []
         for x, weight, *parts in zip(rows, weights, *(g.split(ctx.counts) for g in gradients), strict=True):
-            of_row = parts[0] @ weight.chunk(3)[0]
+            of_row = product(parts[0], weight.chunk(3)[0])
             for g, w in zip(parts[1:], weight.chunk(3)[1:], strict=True):
-                of_row.addmm_(g, w)
+                of_row = product(g, w, out=of_row, add=True)
             of_rows.append(of_row)
-            of_weights.append(torch.cat([g.t() @ x for g in parts]))
-            of_bias.append(torch.cat([g.sum(0) for g in parts]))
+            found = [outer(x, g) for g in parts]
+            of_weights.append(torch.cat([matrix.t() for matrix, _ in found]))
+            of_bias.append(torch.cat([total for _, total in found]))
         return None, *of_rows, *of_weights, *of_bias
 
 
@@ -124,6 +126,30 @@ def _projected(counts: list[int], rows: list[torch.Tensor], linears: list[tuple[
         return tuple(part.contiguous() for part in whole.chunk(3, 1))
     parts: tuple[torch.Tensor, ...] = Project.apply(counts, *rows, *(w for w, _ in linears), *(b for _, b in linears))
     return parts
+
+
+class Mixed(torch.autograd.Function):
+    """The end of a layer for the nodes of one type on a large graph: as `Finish`, with no more reading of rows than it takes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """Take rows, the aggregate, the type's share [], weight [out, out] and bias."""
+        active = F.gelu(out)
+        done = product(active, weight.t(), bias)
+        ctx.save_for_backward(x, out, active, done, share, weight)
+        return torch.lerp(x, done, share)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the gradients of what forward takes."""
+        x, out, active, done, share, weight = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        inner = gradient * share
+        of_share = torch.dot(gradient.flatten(), done.flatten()) - torch.dot(gradient.flatten(), x.flatten())
+        matrix, total = outer(active, inner)
+        of_out = torch.ops.aten.gelu_backward(product(inner, weight), out)
+        return gradient - inner, of_out, of_share, matrix.t(), total
 
 
 class HGTConv(Layer):
@@ -224,9 +250,15 @@ class HGTConv(Layer):
         results = {}
         mixed = [kind for kind in kinds if kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels]
         shares = dict(zip(mixed, torch.cat([wide(self.skip[kind]) for kind in mixed]).sigmoid().unbind(), strict=True)) if mixed else {}
-        for kind, part in zip(kinds, F.gelu(out).split(counts), strict=True):
+        large = sum(counts) >= FEW and not torch.compiler.is_compiling()
+        for kind, part in zip(kinds, (out if large else F.gelu(out)).split(counts), strict=True):
             if kind not in self.dst_node_types:
                 continue
+            if large and kind in shares:
+                weight, bias = self._linear(self.out_lin, kind)
+                results[kind] = Mixed.apply(wide(x_dict[kind]), part, shares[kind], weight, bias).to(x_dict[kind].dtype)
+                continue
+            part = F.gelu(part) if large else part
             done = F.linear(part, *self._linear(self.out_lin, kind))
             results[kind] = (torch.lerp(wide(x_dict[kind]), done, shares[kind]) if kind in shares else done).to(x_dict[kind].dtype)
         return results
