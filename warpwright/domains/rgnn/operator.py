@@ -92,7 +92,7 @@ def apply_based(
 ) -> torch.Tensor:
     """Return the layer's result plus target @ root + bias [N, out]; of root and bias one may be None."""
     if not torch.compiler.is_compiling():
-        return run_based(made(("based", layer)), edges.index(), tensors, target, root, bias, options)
+        return run_based(made(("based", layer)), edges.index, tensors, target, root, bias, options)
     base = (Domain.DST, based_on(target, root, bias))
     return apply(("based", layer), edges, {**tensors, "base": base}, options, donated=("base",))
 

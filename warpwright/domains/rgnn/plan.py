@@ -201,6 +201,7 @@ def _cached(
     return plan(layer, inputs, wanted, dict(sizes), options, machine)
 
 
+@functools.lru_cache(maxsize=4096)
 def _about(rows: int) -> int:
     """Return a number of rows to within a fifth, so that batches of like size share a plan."""
     return round(2 ** (math.ceil(4 * math.log2(rows)) / 4)) if rows > 1 else 1
@@ -269,11 +270,13 @@ run = uncompiled(run_now)
 
 
 def run_based(
-    layer: Layer, index: Index, tensors: Tensors, target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None, options: Options
-) -> torch.Tensor:
+    layer: Layer, indexed: Callable[[], Index], tensors: Tensors, target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None,
+    options: Options,
+) -> torch.Tensor:  # fmt: skip
     """Return the result of a layer that adds `base`, here target @ root + bias (None: without), in whose memory it is made. All is one node."""
     with torch.no_grad():
-        base = based_on(target, root, bias)
+        base = based_on(target, root, bias)  # first: a GPU is busy with it while a new graph's index is prepared
+    index = indexed()
     tensors = {**tensors, "base": (Domain.DST, base)}
     if not torch.is_grad_enabled() or not any(x is not None and x.requires_grad for x in (target, root, bias, *(x for _, x in tensors.values()))):
         return run_now(layer, index, tensors, options, ("base",))
