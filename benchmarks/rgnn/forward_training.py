@@ -14,6 +14,7 @@ import argparse
 import functools
 import gc
 import json
+import re
 import statistics
 import sys
 import time
@@ -241,7 +242,7 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
         wide = layer_of(model, graph, args.dim, device).double()
         wide.load_state_dict(layer.state_dict())
         wanted = gradients(wide, runs(model, wide, graph, p, False)["torch.pairs"][1], x.double(), weights)
-    options = [("ours", o) for o in OURS] if not args.variants else [("ours", o) for o in (*OURS, *(name for name in VARIANTS if args.only in name))]
+    options = [("ours", o) for o in OURS] if not args.variants else [("ours", o) for o in (*OURS, *(n for n in VARIANTS if re.search(args.only, n)))]
     jobs = [(f"{kind}: {o}" if o != "ours" else kind, kind, (OURS | VARIANTS)[o]) for kind, o in options]
     for label, kind, chosen in [*jobs, *((k, k, Options()) for k in found if k != "ours" and model not in args.own.split(","))]:
         row = common | {"implementation": label}
@@ -296,7 +297,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--each", type=float, default=0.15, help="seconds of timing for each function")
     parser.add_argument("--seconds", type=float, default=150.0, help="nothing is begun later")
     parser.add_argument("--variants", action="store_true", help="ours in all variants too")
-    parser.add_argument("--only", default="", help="of the variants those whose names have this in them")
+    parser.add_argument("--only", default="", help="of the variants those whose names this pattern is found in")
     parser.add_argument("--own", default="", help="models beside which nothing else is timed")
     parser.add_argument("--no-check", action="store_true")
     parser.add_argument("--with-pyg", action="store_true", help="PyG's layers too, which take most of the time")

@@ -73,6 +73,8 @@ class _Lowering:
     """Numbers of nodes that are computed again wherever they are read."""
     least: dict[int, int] = field(default_factory=dict)
     """Stages that operations wait for."""
+    of_products: set[int] = field(default_factory=set)
+    """Rows that a product gives, or that are computed from one in registers."""
 
     def __post_init__(self) -> None:
         self.of_nodes = frozenset() if self.general else frozenset(numbers_of_nodes(self.program))
@@ -92,6 +94,8 @@ class _Lowering:
     def _in_kernel(self, position: int, op: Op, rows: Domain) -> None:
         self.home[position] = rows
         inputs = self._reads(position)
+        if is_product(op) or any(i in self.of_products and self._in_registers(op, i, rows) for i in inputs):
+            self.of_products.add(position)
         earliest = self.least.get(position, 0)
         stage = max(earliest, *(self.stage[i] if self._in_registers(op, i, rows) else self.ready[i] for i in inputs))
         self.stage[position], self.ready[position] = stage, stage + 1
@@ -192,7 +196,7 @@ class _Lowering:
         of_row = of_row and value not in self._leaves(i for i in op.inputs if i in self.inline)
         if not self.general and (gradient_alone(self.program, op) or wide_product(self.program, op)):
             return False
-        if of_row and not self.fuse and _over_edges(op) and is_product(self.program.ops[value]):
+        if of_row and not self.fuse and _over_edges(op) and value in self.of_products:
             return False
         if not of_row or value not in self.partial:
             return of_row
