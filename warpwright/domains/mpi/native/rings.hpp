@@ -86,15 +86,14 @@ public:
         offered_ = true;
     }
 
-    // Whether what a receive got is a header of this process's ring.
+    // Whether what a receive got is a header of this process's ring. One that is not, or cannot be read, ends the program: its bytes are elsewhere.
     bool header_of(const Staged& staged, Header& header) {
-        if (!ring_.busy()) return false;
-        if (staged.buffer ? !from_buffer(*staged.buffer, header) : !staged.layout.node || !first_bytes(staged, header)) {
-            std::fprintf(stderr, "warpwright.mpi: expected to see whether a message of %lld bytes is a header, saw a type that cannot be read; "
-                                 "unset WARPWRIGHT_MPI_PEER\n", static_cast<long long>(header_bytes));
-            std::abort();
-        }
-        return header.magic == Header().magic && ring_.at(header.identity, header.first, header.count);
+        const bool seen = staged.buffer ? from_buffer(*staged.buffer, header) : staged.layout.node && first_bytes(staged, header);
+        if (seen && header.magic != Header().magic) return false;
+        if (seen ? ring_.at(header.identity, header.first, header.count) != nullptr : !ring_.busy()) return seen;
+        std::fprintf(stderr, "warpwright.mpi: expected a message of %lld bytes, saw a header of another ring, or one that cannot be read; "
+                             "unset WARPWRIGHT_MPI_PEER\n", static_cast<long long>(header_bytes));
+        std::abort();
     }
 
     // The bytes that a header stands for go where they belong, and the status counts them.
