@@ -28,6 +28,9 @@ ORIGINAL = BASELINE + "eager"
 NOTHING_NEW = 200
 """Proposals in a row that were all known: the search has been everywhere it can go."""
 
+MOST_UNJUDGED = 2
+"""Programs in a row that could not be judged, whatever was done to start anew: no other will be."""
+
 EXPECTED_SHARE = 0.6
 """Before a deadline, no program is begun when less is left than this share of what the longest one took: most take less than that one."""
 
@@ -158,6 +161,8 @@ class _Run:
     proposals: int = 0
     not_begun: int = 0
     """Programs that there was no time for."""
+    unjudged: int = 0
+    """Programs in a row of which nothing can be said."""
     took: float = 0.0
     """Seconds of the longest evaluation of a program that passed."""
     began: float = field(init=False)
@@ -251,6 +256,9 @@ class _Run:
             return known
         record = next(evaluations) if isinstance(item, Candidate) else item.record(self.task, self.evaluator)
         self._remember(record)
+        self.unjudged = self.unjudged + 1 if record.status == "unscored" else 0
+        if self.unjudged >= MOST_UNJUDGED:
+            raise _Stop(f"no program could be judged: {record.detail}")
         return record
 
     def _evaluations(self, candidates: list[Candidate]) -> Generator[Record, None, None]:

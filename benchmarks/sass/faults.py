@@ -144,14 +144,14 @@ def asked(name: str, cubin: Path, given: argparse.Namespace) -> list[dict[str, A
         for fault in mixed:
             if time.monotonic() > end or len(evaluator.child.starts) > MOST_RESTARTS:
                 break
-            found.append(row_of(name, fault, outcome(evaluator, fault)))
+            found.append(row_of(name, fault, outcome(evaluator, fault.schedule)))
     return found
 
 
-def outcome(evaluator: CubinEvaluator, fault: Fault) -> str:
-    """Return what the hardware does with a fault: kept the bits, broke them, or the context."""
+def outcome(evaluator: CubinEvaluator, schedule: Schedule) -> str:
+    """Return what the hardware does with a schedule: kept the bits, broke them, or the context."""
     image = Path(evaluator.folder.name) / "fault.cubin"
-    image.write_bytes(fault.schedule.cubin.data)
+    image.write_bytes(schedule.cubin.data)
     try:
         said = evaluator.child.ask({"do": "evaluate", "image": str(image), "seeds": [1, 2, 3], "rounds": [], "worth": 0.0}, 3.0)
     except WorkerError:

@@ -100,7 +100,8 @@ def failed_rows(name: str, outcome: Outcome) -> list[dict[str, Any]]:
     for record in outcome.records:
         if record.status != "ok":
             actions = [str(action) for action in record.candidate.actions]
-            rows.append({"row": "failed", "kernel": name, "status": record.status, "detail": record.detail[:200], "actions": actions})
+            row = {"row": "failed", "kernel": name, "status": record.status, "detail": record.detail[:200]}
+            rows.append({**row, "actions": actions, "schedule": record.candidate.source.text})
     return rows
 
 

@@ -69,6 +69,7 @@ class Job:
     given: argparse.Namespace
     until: float
     """When its search ends, by the monotonic clock, which is one for all processes of the machine."""
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,9 @@ def main() -> None:
     parser.add_argument("--flags", action="store_true", help="begin at the compiler's best flags")
     parser.add_argument("--launches", type=float, default=0.0, help="seconds for comparing launches of a schedule at a small size")
     parser.add_argument("--devices", default="0", help="numbers of the GPUs, separated by commas")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--seeds", default="0", help="one search for each, separated by commas: several searches of one kernel run beside one another"
+    )
     parser.add_argument("--arch", default="90a")
     parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU, 12 proposals a kernel")
     given = parser.parse_args()
@@ -121,12 +124,15 @@ def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]
     """Yield a job for each kernel and search; the searches of all end at the same time."""
     every = sorted(path.stem for path in given.folder.glob("*.cubin")) if given.folder else KERNELS
     kernels = [name for name in every if not given.only or name in given.only.split(",")]
-    pairs, devices = list(product(kernels, given.search.split(","))), given.devices.split(",")
-    until = began + max(LEAST, given.limit - FINAL * len(pairs) / len(devices))
-    for (name, search), device in zip(pairs, cycle(devices), strict=False):
+    devices = given.devices.split(",")
+    every_search = list(product([int(seed) for seed in given.seeds.split(",")], kernels, given.search.split(",")))
+    until = began + max(LEAST, given.limit - FINAL * len(every_search) / len(devices))
+    for (seed, name, search), device in zip(every_search, cycle(devices), strict=False):
         harness = (given.folder or HERE / "harnesses") / f"{name}.py"
         cubin = given.folder / f"{name}.cubin" if given.folder else None
-        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, folder, given, until)
+        own = folder / f"{search}_{seed}"  # each search compiles its kernel itself, beside the others
+        own.mkdir(exist_ok=True)
+        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed)
 
 
 def in_parallel(work: Callable[[In], Out], every: list[In], given: argparse.Namespace) -> Iterator[Out]:
@@ -149,7 +155,7 @@ def rows_of(job: Job) -> Done:
 def launched(done: Done) -> dict[str, Any]:
     """Compare every launch of some seconds with the original, all kernels at once: nothing is timed any more."""
     job = done.job
-    row: dict[str, Any] = {"table": "launches", "kernel": job.kernel, "search": job.search}
+    row: dict[str, Any] = {"table": "launches", "kernel": job.kernel, "search": job.search, "seed": job.seed}
     try:
         cubin = job.cubin or build(job.kernel, job.folder, job.given.arch)
         with CubinEvaluator(described(cubin, job), job.device, Measuring()) as evaluator:
@@ -164,18 +170,18 @@ def measured(job: Job) -> Done:
     """Return the rows of one kernel, and what was accepted."""
     given, began = job.given, time.monotonic()
     cubin = job.cubin or build(job.kernel, job.folder, given.arch)
-    row: dict[str, Any] = {"row": "kernel", "kernel": job.kernel, "search": job.search, "seed": given.seed}
+    row: dict[str, Any] = {"row": "kernel", "kernel": job.kernel, "search": job.search, "seed": job.seed}
     if given.dry:
         return Done(job, dry(job, cubin, row))
     base = described(cubin, job)
-    with CubinEvaluator(base, job.device, Measuring(seed=given.seed)) as evaluator:
+    with CubinEvaluator(base, job.device, Measuring(seed=job.seed)) as evaluator:
         if job.cubin is None:
             row["error_float64"] = error_against_float64(evaluator, job.harness)
         if given.flags and job.cubin is None:
             found = best_flags(job.kernel, evaluator, job.folder, given.arch)
             row |= {"flags": found.row, "variants": found.tried}
             cubin = found.cubin or cubin
-    with CubinEvaluator(described(cubin, job), job.device, Measuring(seed=given.seed)) as evaluator:
+    with CubinEvaluator(described(cubin, job), job.device, Measuring(seed=job.seed)) as evaluator:
         rows, image = searched(job, row, evaluator)
     if row.get("flags") and image:
         with CubinEvaluator(base, job.device, Measuring()) as evaluator:
@@ -195,7 +201,7 @@ def dry(job: Job, cubin: Path, row: dict[str, Any]) -> list[dict[str, Any]]:
     task = described(cubin, job)
     space = domains.space(task, "cubin")
     with SimulatedEvaluator(task, "cubin:sim", Measuring()) as simulated:
-        outcome = optimize(task, space, simulated, job.search, Budget(None, 12), course=Course(seed=job.given.seed))
+        outcome = optimize(task, space, simulated, job.search, Budget(None, 12), course=Course(seed=job.seed))
     row |= {"instructions": len(space.start.order), "device": "simulator"} | counts(outcome)
     return [row, *edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)]
 
@@ -205,7 +211,7 @@ def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[
     task = evaluator.task
     space = domains.space(task, "cubin")
     budget = Budget(max(LEAST, job.until - time.monotonic()))
-    outcome = optimize(task, space, evaluator, job.search, budget, course=Course(seed=job.given.seed))
+    outcome = optimize(task, space, evaluator, job.search, budget, course=Course(seed=job.seed))
     if outcome.failure is not None:
         raise outcome.failure
     about = evaluator.child.about
@@ -242,7 +248,7 @@ def keep(job: Job, best: Record) -> None:
     """Write the best schedule's text."""
     folder = job.out / "schedules"
     folder.mkdir(exist_ok=True)
-    (folder / f"{job.kernel}_{job.search}.json").write_text(best.candidate.source.text)
+    (folder / f"{job.kernel}_{job.search}_{job.seed}.json").write_text(best.candidate.source.text)
 
 
 if __name__ == "__main__":

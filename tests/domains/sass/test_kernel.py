@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from sass_cubins import LISTED, cubin, kernel
 
@@ -46,6 +48,20 @@ def test_a_listing_of_other_code_is_refused() -> None:
     text = disassembly.disassembly(cubin("saxpy_90"))
     with pytest.raises(CaptureError, match="not the"):
         disassembly.parse(text, "saxpy", (1, 2, 3))
+
+
+def test_a_label_beside_a_rule_of_the_table_is_read() -> None:
+    name = kernel("stencil_90").name
+    text, words = disassembly.disassembly(cubin("stencil_90")), cubin("stencil_90").words(name)
+    ruled = re.sub(r"^(\.L_x_\d+:\s*// )\|.*$", r"\1+......+..+", text, flags=re.MULTILINE)
+    assert ruled != text and disassembly.parse(ruled, name, words) == disassembly.parse(text, name, words)
+
+
+def test_a_branch_to_an_unknown_label_is_refused() -> None:
+    name = kernel("stencil_90").name
+    text = re.sub(r"^\.L_x_1:.*$", "", disassembly.disassembly(cubin("stencil_90")), flags=re.MULTILINE)
+    with pytest.raises(CaptureError, match=r"no \.L_x_1 in"):
+        disassembly.parse(text, name, cubin("stencil_90").words(name))
 
 
 @pytest.mark.skipif(not disassembly.is_available(), reason="needs nvdisasm (pip install 'warpwright[sass]')")

@@ -31,6 +31,7 @@ _OPTIONS = ("-c", "-hex", "-plr")
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _HALF_WORD = re.compile(r"/\* 0x([0-9a-f]{16}) \*/")
 _LABEL = re.compile(r"^(\.L[\w.]*|[\w$.]+):\s*$")
+_JUMP = re.compile(r"`\((\.L\w+)\)")
 _ANNOTATION = re.compile(r"\s{2,}[&?].*$")
 """nvdisasm 12.8 prints the control fields of sm_120 after the instruction."""
 
@@ -121,7 +122,7 @@ class _File:
 
 
 def parse(text: str, kernel: str, words: tuple[int, ...]) -> Listing:
-    """Return the listing of `kernel` out of nvdisasm's text; raise CaptureError where it does not agree with the code words."""
+    """Return the listing of `kernel` out of nvdisasm's text; raise CaptureError where it disagrees with the code words or lacks a label."""
     lines = _section(text, kernel)
     found = _instructions(lines, _columns(lines))
     labels: dict[str, int] = {}
@@ -129,10 +130,15 @@ def parse(text: str, kernel: str, words: tuple[int, ...]) -> Listing:
     for line in lines:
         if _INSTRUCTION.match(line):
             index += 1
-        elif label := _LABEL.match(line.partition("// |")[0].rstrip()):
+        elif label := _LABEL.match(line.partition("//")[0].rstrip()):  # a rule of the table, "// +...", may stand beside one
             labels[label[1]] = index
     if not found or tuple(line.word for line in found) != words[: len(found)]:
         raise CaptureError(f"{kernel}: nvdisasm listed {len(found)} instructions that are not the {len(words)} words of its code", "report this")
+    missing = {label for line in found for label in _JUMP.findall(line.text)} - labels.keys()
+    if missing:
+        raise CaptureError(
+            f"{kernel}: expected every label that a branch names, saw no {', '.join(sorted(missing)[:3])} in nvdisasm's listing", "report this"
+        )
     return Listing(tuple(found), labels)
 
 

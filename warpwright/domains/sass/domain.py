@@ -6,6 +6,7 @@ Options: `harness`, the path of the harness file; `kernel`, which of the cubin's
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from warpwright.base import Action, Candidate, Scalar, Source, Task, digest
@@ -61,9 +62,16 @@ def kernel_of(task: Task) -> Kernel:
     data = _bytes(Path(task.path))
     if digest(data.hex()) != task.source_digest:
         raise TaskError(f"{task.path} has changed since this task was described", "start again, or restore the file")
-    return read_kernel(Cubin(data), str(task.option("kernel")))
+    return _kernel(data, str(task.option("kernel")))
 
 
+@lru_cache(2)
+def _kernel(data: bytes, name: str) -> Kernel:
+    """Read a kernel once for whoever proposes and whoever measures: what either has checked need not be checked again."""
+    return read_kernel(Cubin(data), name)
+
+
+@lru_cache(2)
 def checker_of(kernel: Kernel) -> Checker:
     """Return the rules of a kernel, with the distances of its architecture and of its own compiler's schedule."""
     return Checker(kernel, shipped(kernel.cubin.arch).with_kernel(kernel))

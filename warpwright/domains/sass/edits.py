@@ -45,21 +45,29 @@ def exchange(checker: Checker, schedule: Schedule, place: int) -> Schedule | Non
 
 def move(checker: Checker, schedule: Schedule, place: int, distance: int) -> Schedule | None:
     """Move an instruction by `distance` places, or as far as dependences go, or a half, a quarter... of that; None when it cannot move at all."""
-    steps, sign = [schedule], 1 if distance > 0 else -1
-    for walked in range(abs(distance)):
-        first = place + walked if sign > 0 else place - walked - 1
-        if first < block_of(schedule, place).start or not checker.exchangeable(steps[-1], first):
-            break
-        steps.append(steps[-1].exchanged(first))
-    number, length = schedule.kernel.block_of[place], len(steps) - 1
+    block, sign = block_of(schedule, place), 1 if distance > 0 else -1
+    length = _reach(checker, schedule, place, distance)
+    number = schedule.kernel.block_of[place]
     while length:
         low, high = sorted((place, place + sign * length))
-        candidate = without_stale_reuse(steps[length], low, high)
+        candidate = without_stale_reuse(schedule.moved(place, place + sign * length), low, min(high, block.stop - 1))
         legal = checker.accept(candidate, number) or repaired(checker, candidate, number)
         if legal is not None:
             return legal
         length //= 2
     return None
+
+
+def _reach(checker: Checker, schedule: Schedule, place: int, distance: int) -> int:
+    """Return how far an instruction can move towards `distance`, as far as dependences go."""
+    block, order = block_of(schedule, place), schedule.order
+    if not checker.reachable(schedule.kernel.block_of[place]):
+        return 0
+    passed = order[place + 1 : min(block.stop, place + distance + 1)] if distance > 0 else order[max(block.start, place + distance) : place][::-1]
+    for walked, other in enumerate(passed):
+        if not (checker.passable(order[place], other) if distance > 0 else checker.passable(other, order[place])):
+            return walked
+    return len(passed)
 
 
 def shuffle(checker: Checker, schedule: Schedule, places: Iterable[int]) -> Schedule | None:

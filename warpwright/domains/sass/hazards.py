@@ -3,14 +3,14 @@
 Variable latencies are protected by six scoreboards, fixed ones by the distance in cycles; the hardware interlocks neither. Rules:
 
     1  an operation with a write scoreboard holds its results until a wait on that board; its sources until one on its read or its write board
-    2  one group of operations (isa.READS) reads its sources in order: a board that a later one sets covers the reads before it too. Results
+    2  some operations read their sources in order (isa.READ_BEFORE): a board that a later one sets covers the reads before it too. Results
        come back in order within one group (isa.RETURNS): a later board covers those earlier results of its group that have no board
     3  a wait clears whatever the board covers, if the board was set at least two cycles before (learnt: `SET` distances)
-    4  a write after a read within one such group is free
+    4  a write after a read that comes before it in that order is free
     5  registers of a warp group's matrix products belong to them until WARPGROUP.DEPBAR gsb0, 0
     6  where paths meet, facts unite and covers intersect
     7  at a fence, a branch or a memory access no operation may be in flight that was not in flight there in the original: what a wait protects
-       there may be another thread's data, which registers do not show
+       there may be another thread's data, which registers do not show. Operations that no other thread can see are free of it (`private`)
     8  what touches memory, has a variable latency or is a fence comes some cycles after a fence (learnt: `AFTER` distances): a warp is not yet held
        by a barrier in the cycles behind it, six on sm_90
     9  operations of one pipe are some cycles apart (isa.SPACING)
@@ -31,8 +31,12 @@ HORIZON = 40
 BOARD, FENCE, PIPES, OPERATION = 1024, 1536, 1537, 2048
 """Pseudo registers: the setting of a scoreboard, the last fences, the last operation of each pipe, and an operation as a whole."""
 
+_NONE: frozenset[str] = frozenset()
+
 Fact = tuple[bool, str, int]
-"""(is it a pending write?, group within which it is in order, instruction): a register's use by an operation in flight."""
+"""(is it a pending write?, what it is in order with, instruction): a register's use by an operation in flight.
+
+The second is the group of results (`group_of`) for a write, the opcode (`reader_of`) for a read."""
 
 Key = tuple[str, str, str, str]
 """What a distance is learnt for: (hazard, producer's class, consumer's class and slot, register file)."""
@@ -181,7 +185,7 @@ def _wait(state: State, instruction: Instruction, word: int, watch: Watch) -> No
 
 
 def _check_facts(state: State, instruction: Instruction, report: Report) -> None:
-    facts, index, group = state.facts, instruction.index, reading_group(instruction)
+    facts, index, read = state.facts, instruction.index, isa.READ_BEFORE.get(instruction.base, _NONE)
     for register in instruction.uses:
         for fact, cover in facts.get(register, {}).items():
             if fact[0]:
@@ -190,7 +194,7 @@ def _check_facts(state: State, instruction: Instruction, report: Report) -> None
         for fact, cover in facts.get(register, {}).items():
             if fact[0]:
                 report(Violation("WAW", index, register, fact, cover))
-            elif fact[1] != group:
+            elif fact[1] not in read:
                 report(Violation("WAR", index, register, fact, cover))
     if state.gmma and not instruction.is_gmma:
         owned = (instruction.defs | instruction.uses) & state.gmma
@@ -252,29 +256,29 @@ def issue(state: State, instruction: Instruction, word: int) -> None:
 
 def _launch(state: State, instruction: Instruction, write: int, cover: int) -> None:
     """An operation of variable latency: rules 1 and 2."""
-    facts, group, index = state.facts, reading_group(instruction), instruction.index
+    facts, index = state.facts, instruction.index
     written = 1 << write if write < control.BOARDS else 0
     if cover:
-        _cover_earlier(facts, group, instruction, cover, written)
+        _cover_earlier(facts, instruction, cover, written)
     result: Fact = (True, group_of(instruction), index)
     for register in instruction.defs:
         facts.setdefault(register, {})[result] = written
         state.ages.pop(register, None)
-    reading: Fact = (False, group, index)
+    reading: Fact = (False, reader_of(instruction), index)
     for register in instruction.tracked_reads:
         facts.setdefault(register, {})[reading] = cover
     if instruction.kind in ("memory", "variable"):
         facts.setdefault(OPERATION + index, {})[result if instruction.defs else reading] = written if instruction.defs else cover
 
 
-def _cover_earlier(facts: dict[int, dict[Fact, int]], reads: str, instruction: Instruction, cover: int, written: int) -> None:
-    group = group_of(instruction)
+def _cover_earlier(facts: dict[int, dict[Fact, int]], instruction: Instruction, cover: int, written: int) -> None:
+    group, read = group_of(instruction), isa.READ_BEFORE.get(instruction.base, _NONE)
     for pending in facts.values():
         for fact, known in pending.items():
             if fact[0]:
                 if written and not known and fact[1] == group:
                     pending[fact] = written
-            elif fact[1] == reads:
+            elif fact[1] in read:
                 pending[fact] = known | cover
 
 
@@ -292,9 +296,9 @@ def group_of(instruction: Instruction) -> str:
     return isa.RETURNS.get(instruction.base, f"#{instruction.index}")
 
 
-def reading_group(instruction: Instruction) -> str:
-    """Return the group within which sources are read in order; an operation of no group is one by itself."""
-    return isa.READS.get(instruction.base, f"#{instruction.index}")
+def reader_of(instruction: Instruction) -> str:
+    """Return what says which later operations show that the sources have been read (isa.READ_BEFORE); nothing does for an operation by itself."""
+    return instruction.base if instruction.base in isa.READ_BEFORE else f"#{instruction.index}"
 
 
 # --- whole kernels ---------------------------------------------------------------------------------------------------------------------------

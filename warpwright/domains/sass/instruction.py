@@ -52,7 +52,7 @@ class Instruction:
     defs: frozenset[int]
     uses: frozenset[int]
 
-    @property
+    @cached_property
     def base(self) -> str:
         """The opcode's first part."""
         return self.opcode.partition(".")[0]
@@ -72,6 +72,11 @@ class Instruction:
         if self.memory:
             return "memory"
         return "variable" if self.base in isa.QUEUE else "fixed"
+
+    @cached_property
+    def private(self) -> bool:
+        """Does it read nothing that another thread may write, and write registers alone? Loads through the read-only path do (PTX: ld.global.nc)."""
+        return self.base in isa.PRIVATE or (self.base == "LDG" and ".CONSTANT" in self.opcode)
 
     @cached_property
     def queue(self) -> str | None:

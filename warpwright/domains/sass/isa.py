@@ -46,11 +46,22 @@ RETURNS: Mapping[str, str] = {opcode: group for group, opcodes in _RETURNS.items
 """Results of one group come back in order, which compilers rely on (sixty cubins: of shared memory and shuffles, of special functions); those of two
 groups do not, though they may wait in one queue (LDS overtakes LDG). That loads from global memory do is nowhere relied on, so it is not assumed."""
 
-_READS = {"lsu": "LDG STG LDS STS LDSM LDL STL SHFL", "xu": "MUFU"}
+_READ_BEFORE = {
+    "LDG": "LDG",
+    "LDL": "LDL LDG LDS",
+    "LDS": "LDS STS STG STL",
+    "LDSM": "LDSM STL",
+    "SHFL": "SHFL",
+    "STG": "STG STL",
+    "STS": "STS",
+    "STL": "STL STG",
+    "MUFU": "MUFU",
+}
 
-READS: Mapping[str, str] = {opcode: group for group, opcodes in _READS.items() for opcode in opcodes.split()}
-"""Sources of one group are read in order, which compilers rely on in sixty-four cubins for these alone. That others wait in the same queue says
-nothing: with one wait of an S2R dropped, which overwrote the address of an LDGSTS before it, an H200 went astray."""
+READ_BEFORE: Mapping[str, frozenset[str]] = {later: frozenset(earlier.split()) for later, earlier in _READ_BEFORE.items()}
+"""Operation -> the earlier ones that have read their sources when it has: the pairs that compilers rely on, in sixty-four cubins. That two wait in one
+queue says nothing more: with one wait of an S2R dropped, which overwrote the address of an LDGSTS before it, an H200 went astray; and with the address
+of an LDG overwritten as soon as a later LDS was done, which no compiler does."""
 
 SPACING: Mapping[str, int] = {"lsu": 4, "MUFU": 8, "LDC": 8, "S2UR": 8}
 """Cycles between two operations of one pipe. In sixty-four cubins no two of memory come closer than 4 (2,800 pairs), 256 of 262 MUFU 8 (3 on
@@ -76,6 +87,9 @@ MEMORY: Mapping[str, tuple[str, Access]] = {
     "LDGSTS": ("gs", "w"),
 }
 """Spaces (g global, s shared, l local) and whether they are written."""
+
+PRIVATE = frozenset([*_QUEUES["xu"].split(), "LDC", "LDCU"])
+"""They read registers and constants and write registers: no other thread sees whether they are still in flight."""
 
 COLLECTIVES = frozenset(["SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "REDUXU"])
 """Operations of the whole warp: they keep their order among themselves."""

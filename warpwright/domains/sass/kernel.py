@@ -151,6 +151,13 @@ class Schedule:
         words[place : place + 2] = words[place + 1], words[place]
         return replace(self, order=tuple(order), words=tuple(words))
 
+    def moved(self, place: int, to: int) -> Schedule:
+        """Return the schedule with the instruction at `place` at another place, its control word with it; those between move up or down by one."""
+        order, words = list(self.order), list(self.words)
+        order.insert(to, order.pop(place))
+        words.insert(to, words.pop(place))
+        return replace(self, order=tuple(order), words=tuple(words))
+
     @property
     def cubin(self) -> Cubin:
         """The edited cubin."""

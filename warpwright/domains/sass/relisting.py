@@ -1,6 +1,7 @@
 """New orders of whole blocks: instructions are listed by where they should stand, dependences permitting, and the control words settled behind them.
 
     relist     every instruction is drawn towards the order of its critical path (list scheduling), by as much as is asked, with random ties
+    share      the loads of a block are dealt out to the scoreboards anew
     lift       one instruction is moved with everything that it depends on (up), or that depends on it (down)
     settle     waits and stalls are added to a block where the model of hazards misses some; stalls are first cut to one cycle where that is asked
 
@@ -53,6 +54,32 @@ def lift(checker: Checker, schedule: Schedule, place: int, distance: int) -> Sch
         at = wanted[index]
         wanted[index] = min(at, target - 0.5) if sign < 0 else max(at, target + 0.5)
     return _settled(checker, schedule, number, wanted, False)
+
+
+def share(checker: Checker, schedule: Schedule, number: int, size: int, seed: int) -> Schedule | None:
+    """Deal a block's loads out to the scoreboards anew, `size` at a time in the order of their first uses, so that a use waits for fewer other loads.
+
+    Old waits stay; what the new boards need is added.
+    """
+    block, words = schedule.kernel.blocks[number], list(schedule.words)
+    counted = {board for board in range(control.BOARDS) if checker.counted_boards >> board & 1}
+    taken = counted | {control.read_board(words[place]) for place in block}
+    boards = [board for board in range(control.BOARDS) if board not in taken]
+    own = {place: control.write_board(words[place]) for place in block if schedule.at(place).kind != "fence"}
+    loads = [place for place, board in own.items() if board < control.BOARDS and board not in counted]
+    if len(boards) < 2 or len(loads) < 2:
+        return None
+    Random(seed).shuffle(boards)
+    for rank, place in enumerate(sorted(loads, key=lambda place: _first_use(schedule, place, block.stop))):
+        words[place] = control.with_write_board(words[place], boards[rank // size % len(boards)])
+    if tuple(words) == schedule.words:
+        return None
+    return settle(checker, replace(schedule, words=tuple(words)), number)
+
+
+def _first_use(schedule: Schedule, place: int, stop: int) -> int:
+    made = schedule.at(place).defs
+    return next((later for later in range(place + 1, stop) if made & schedule.at(later).uses), stop)
 
 
 def _settled(checker: Checker, schedule: Schedule, number: int, wanted: Mapping[int, float], least: bool) -> Schedule | None:

@@ -6,6 +6,7 @@ shuffle(b3, seed=5, count=16)         sixteen exchanges at once, then repaired
 stall(i17, by=-1)                     one cycle less until the next instruction
 hold(i17, count=8)                    hold <-> yield, in a run of eight
 board(i17, to=3)                      another scoreboard for a load
+share(b3, size=2, seed=5)             the scoreboards dealt out anew to a block's loads
 reuse_off(i17)                        without the operand cache
 drift(b3, loads="shared", by=-64)     every load as early (late) as it goes
 tighten(b3)                           every stall as short as it goes
@@ -38,6 +39,7 @@ LOOP_WEIGHT = 12
 
 REACHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 SHUFFLES = (4, 16, 48)
+SIZES = (1, 2, 4)
 RUNS = (1, 4, 8, 16, 32)
 PUSHES, JITTERS = (0.03, 0.1, 0.3, 1.0, 3.0), (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 PATTERNS = ("never", "always", "float-alternate", "float-never", "float-9of16")
@@ -52,6 +54,8 @@ class Memory:
     """Results of edits: a search asks for the same one when it lists, replays and lowers."""
 
     made: dict[tuple[str, Action], Schedule | None] = field(default_factory=dict)
+    proven: set[str] = field(default_factory=set)
+    """Identities of the code that came of them: all legal."""
 
     def get(self, schedule: Schedule, action: Action, make: Make) -> Schedule | None:
         """Return what an edit gives, made once."""
@@ -61,7 +65,10 @@ class Memory:
             return self.made[key]
         while len(self.made) >= REMEMBERED:
             del self.made[next(iter(self.made))]
-        return self.made.setdefault(key, make(schedule, action))
+        made = self.made[key] = make(schedule, action)
+        if made is not None:
+            self.proven.add(made.key)
+        return made
 
 
 @dataclass(frozen=True)
@@ -122,10 +129,10 @@ def hot_blocks(checker: Checker) -> list[int]:
 
 def techniques(checker: Checker) -> tuple[Edit, ...]:
     """Return all kinds of edits of a kernel."""
-    memory = Memory()
+    memory = Memory(proven=checker.proven)
     orders = (_exchange(checker), _move(checker), _lift(checker), _shuffle(checker))
     single = (*orders, _stall(checker), _hold(), _board(checker), _reuse_off())
-    whole = (_drift(checker), _relist(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
+    whole = (_drift(checker), _relist(checker), _share(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
     first = Traits("S", tried_first=True)
     plain = Traits("S")
     made = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
@@ -142,7 +149,7 @@ def _exchange(checker: Checker) -> Kind:
     def every(schedule: Schedule) -> Iterator[Action]:
         return (_at("exchange", schedule, place) for place in range(len(schedule.order)) if checker.exchangeable(schedule, place))
 
-    return "exchange", make, every, lambda schedule, rng, place: _at("exchange", schedule, place), 2
+    return "exchange", make, every, lambda schedule, rng, place: _at("exchange", schedule, place), 3
 
 
 def _move(checker: Checker) -> Kind:
@@ -155,7 +162,8 @@ def _move(checker: Checker) -> Kind:
                 yield from (_at("move", schedule, place, by=sign * reach) for reach in (2, 8, 32) for sign in (-1, 1))
 
     def draw(schedule: Schedule, rng: Random, place: int) -> Action:
-        return _at("move", schedule, place, by=rng.choice((-1, 1)) * rng.choice(REACHES))
+        chosen = _load_near(schedule, place) if rng.random() < 0.5 else place
+        return _at("move", schedule, chosen, by=rng.choice((-1, 1)) * rng.choice(REACHES))
 
     return "move", make, every, draw, 4
 
@@ -170,7 +178,8 @@ def _lift(checker: Checker) -> Kind:
                 yield from (_at("lift", schedule, place, by=by) for by in (-16, 16))
 
     def draw(schedule: Schedule, rng: Random, place: int) -> Action:
-        return _at("lift", schedule, place, by=rng.choice((-1, 1)) * rng.choice(REACHES))
+        chosen = _load_near(schedule, place) if rng.random() < 0.5 else place
+        return _at("lift", schedule, chosen, by=rng.choice((-1, 1)) * rng.choice(REACHES))
 
     return "lift", make, every, draw, 3
 
@@ -187,7 +196,7 @@ def _shuffle(checker: Checker) -> Kind:
         params = (("seed", rng.randrange(1 << 20)), ("count", rng.choice(SHUFFLES)))
         return Action("shuffle", f"b{checker.kernel.block_of[place]}", params)
 
-    return "shuffle", make, every, draw, 4
+    return "shuffle", make, every, draw, 2
 
 
 def _stall(checker: Checker) -> Kind:
@@ -222,7 +231,16 @@ def _board(checker: Checker) -> Kind:
             if control.write_board(word) < control.BOARDS:
                 yield from (_at("board", schedule, place, to=board) for board in range(control.BOARDS))
 
-    return "board", make, every, lambda schedule, rng, place: _at("board", schedule, place, to=rng.randrange(control.BOARDS)), 2
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        return _at("board", schedule, _load_near(schedule, place), to=rng.randrange(control.BOARDS))
+
+    return "board", make, every, draw, 4
+
+
+def _load_near(schedule: Schedule, place: int) -> int:
+    """Return the place of the next operation with a scoreboard for its result in the block, or `place` where none comes."""
+    stop = edits.block_of(schedule, place).stop
+    return next((here for here in range(place, stop) if control.write_board(schedule.words[here]) < control.BOARDS), place)
 
 
 def _reuse_off() -> Kind:
@@ -240,9 +258,8 @@ def _drift(checker: Checker) -> Kind:
         return edits.drift(checker, schedule, _number(action), edits.LOADS[str(_param(action, "loads"))], _int(action, "by"))
 
     def every(schedule: Schedule) -> Iterator[Action]:
-        for number in hot_blocks(checker):
-            for loads in edits.LOADS:
-                yield from (Action("drift", f"b{number}", (("loads", loads), ("by", by))) for by in (-64, -8, 8, 64))
+        for number in hot_blocks(checker)[:1]:
+            yield from (Action("drift", f"b{number}", (("loads", "all"), ("by", by))) for by in (-64, -8))
 
     def draw(schedule: Schedule, rng: Random, place: int) -> Action:
         params = (("loads", rng.choice(list(edits.LOADS))), ("by", rng.choice((-64, -16, -4, 4, 16, 64))))
@@ -260,8 +277,7 @@ def _relist(checker: Checker) -> Kind:
         return Action("relist", f"b{number}", (("push", push), ("jitter", jitter), ("seed", seed), ("least", least)))
 
     def every(schedule: Schedule) -> Iterator[Action]:
-        for number in hot_blocks(checker)[:2]:
-            yield from (at(number, push, 0.0, 0, least) for push in PUSHES for least in (0, 1))
+        return (at(number, push, 0.0, 0, 0) for number in hot_blocks(checker)[:1] for push in PUSHES)
 
     def draw(schedule: Schedule, rng: Random, place: int) -> Action:
         push, jitter = rng.choice((0.0, *PUSHES)), rng.choice(JITTERS)
@@ -270,12 +286,28 @@ def _relist(checker: Checker) -> Kind:
     return "relist", make, every, draw, 4
 
 
+def _share(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return relisting.share(checker, schedule, _number(action), _int(action, "size"), _int(action, "seed"))
+
+    def at(number: int, size: int, seed: int) -> Action:
+        return Action("share", f"b{number}", (("size", size), ("seed", seed)))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (at(number, size, 0) for number in hot_blocks(checker)[:1] for size in SIZES)
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        return at(checker.kernel.block_of[place], rng.choice(SIZES), rng.randrange(1 << 20))
+
+    return "share", make, every, draw, 2
+
+
 def _tighten(checker: Checker) -> Kind:
     def make(schedule: Schedule, action: Action) -> Schedule | None:
         return relisting.settle(checker, schedule, _number(action), least=True)
 
     def every(schedule: Schedule) -> Iterator[Action]:
-        return (Action("tighten", f"b{number}") for number in hot_blocks(checker))
+        return (Action("tighten", f"b{number}") for number in hot_blocks(checker)[:1])
 
     return "tighten", make, every, lambda schedule, rng, place: Action("tighten", f"b{checker.kernel.block_of[place]}"), 1
 
@@ -285,7 +317,7 @@ def _pattern(checker: Checker) -> Kind:
         return edits.hold_pattern(schedule, _number(action), str(_param(action, "hold")))
 
     def every(schedule: Schedule) -> Iterator[Action]:
-        return (Action("pattern", f"b{number}", (("hold", name),)) for number in hot_blocks(checker) for name in PATTERNS)
+        return (Action("pattern", f"b{number}", (("hold", name),)) for number in hot_blocks(checker)[:1] for name in PATTERNS)
 
     def draw(schedule: Schedule, rng: Random, place: int) -> Action:
         return Action("pattern", f"b{checker.kernel.block_of[place]}", (("hold", rng.choice(PATTERNS)),))
@@ -298,7 +330,7 @@ def _reuse_block(checker: Checker) -> Kind:
         return edits.reuse_off(schedule, _number(action))
 
     def every(schedule: Schedule) -> Iterator[Action]:
-        return (Action("reuse_block", f"b{number}") for number in hot_blocks(checker))
+        return (Action("reuse_block", f"b{number}") for number in hot_blocks(checker)[:1])
 
     return "reuse_block", make, every, lambda schedule, rng, place: Action("reuse_block", f"b{checker.kernel.block_of[place]}"), 1
 

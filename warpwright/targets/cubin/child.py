@@ -4,7 +4,7 @@ It imports no package but the harness's, so that it starts in a fraction of a se
 
     python child.py JOB      JOB is a JSON file: driver, device, original, helpers, harness, sets
     {"do": "begin"}      first of all: is the original the same each time, and how long does it take?
-    {"do": "evaluate", "image": path, "seeds": [..], "rounds": [2, 6, 24], "worth": 1.001, "fresh": [..]}     `fresh` before the last rounds
+    {"do": "evaluate", "image": path, "seeds": [..], "rounds": [2, 4, 12], "worth": 1.001, "fresh": [..]}     `fresh` before the last rounds
     {"do": "epochs", "image": path, "epochs": 12, "pairs": 25}     both loaded anew for each epoch; a median for each
     {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}     as many launches for each seed, seeds as time allows
     {"do": "arrays", "folder": path, "seed": 1}      the original's arrays after a launch, a file each
@@ -38,6 +38,9 @@ LEAST_US = 100.0
 """Launches between two events last at least this long: an event's clock ticks in half microseconds."""
 
 MOST_LAUNCHES = 64
+
+FEW = 4
+"""So many pairs are made on one set of inputs."""
 
 CLEARED = 8
 """Counters of 8 bytes that the kernels of device.cu add to."""
@@ -279,24 +282,27 @@ class Session:
 
     # --- time ------------------------------------------------------------------------------------------------------------------------
 
-    def pairs(self, candidate: ctypes.c_void_p, rounds: int, inner: int) -> tuple[list[float], list[float]]:
+    def pairs(self, candidate: ctypes.c_void_p, rounds: int, inner: int, first: int = 0) -> tuple[list[float], list[float]]:
         """Return the microseconds of a launch of the original and of the candidate, `rounds` pairs ABBA each, on each set of inputs in turn.
+
+        Few pairs are all made on one set, the `first`: a change of sets costs launches that are not timed.
 
         A set is used for many pairs on end, after launches that are not timed: whoever comes first after a change finds the caches cold.
         """
         times: tuple[list[float], list[float]] = ([], [])
-        share = -(-rounds // len(self.sets))
+        share = rounds if rounds <= FEW else -(-rounds // len(self.sets))
         for number in range(len(self.sets)):
             for start in range(0, min(share, rounds - number * share), 256):
-                first, second = self._timed(candidate, number, min(256, share - start, rounds - number * share - start), inner)
-                times[0].extend(first)
-                times[1].extend(second)
+                count = min(256, share - start, rounds - number * share - start)
+                mine, theirs = self._timed(candidate, (first + number) % len(self.sets), count, inner)
+                times[0].extend(mine)
+                times[1].extend(theirs)
         return times
 
     def _timed(self, candidate: ctypes.c_void_p, number: int, count: int, inner: int) -> tuple[list[float], list[float]]:
         driver, events, order = self.driver, self.events, (0, 1, 1, 0)
         functions, arguments = (self.original, candidate), self.arguments(number, 1)
-        for which in (0, 1, 0):
+        for which in (0, 1, 0) if inner > 1 else (0, 1):
             self.run(functions[which], arguments)
         driver.call("cuEventRecord", events[0], None)
         for step in range(4 * count):
@@ -332,7 +338,7 @@ class Session:
                 differ += [self.differing(candidate, len(self.sets) - 1, seed) for seed in fresh]  # the first set keeps its inputs
             if any(differ):
                 break
-            original, timed = self.pairs(candidate, count, self.inner)
+            original, timed = self.pairs(candidate, count, self.inner, stage)
             said["original_us"] += original
             said["candidate_us"] += timed
             if upper([a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True)]) < worth:
