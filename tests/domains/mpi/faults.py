@@ -230,6 +230,13 @@ def ring() -> bool:
     small = np.full(14, RANK, float)
     COMM.Sendrecv_replace([small, MPI.DOUBLE], PEER, 8, PEER, 8)  # as long as a header
     good = good and bool((small == PEER).all())
+    if MPI.VERSION >= 4:
+        host[...] = 0
+        request = COMM.Isendrecv([small, MPI.DOUBLE], PEER, 20, [host, MPI.DOUBLE], PEER, 21)
+        COMM.Send(sent, PEER, 21)
+        COMM.Recv([small, MPI.DOUBLE], PEER, 20)
+        request.Wait()
+        good = good and np.array_equal(host, whole)
     requests = [COMM.Irecv(received, PEER, 9 + i) for i in range(2)]
     sends = [COMM.Isend(sent, PEER, 9 + i) for i in range(2)]
     MPI.Request.Waitall([*requests, *sends])

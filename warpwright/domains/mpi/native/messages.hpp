@@ -220,6 +220,16 @@ int replace(Replace<Size>& original, void* base, Size count, Handle datatype, in
     return code ? code : deliver(received, *seen);
 }
 
+// The same for a call that returns a request.
+template <class Call>
+int ireplace(void* base, Count count, Handle datatype, int from_peer, Handle* request, Call call) {
+    const int code = call();
+    if (code || !enabled || !rings.on() || from_peer == mpi_constant::proc_null) return code;
+    Staged staged;
+    look_at(base, count, datatype, staged);
+    return noted(code, staged, true, false, request);
+}
+
 // A probe may see no header's length. `call` makes the library's call with a status.
 template <class Call>
 int probe(Status* status, const int* flag, Call call) {
@@ -303,7 +313,28 @@ WARPWRIGHT_API int MPI_Improbe(int peer, int tag, Handle comm, int* flag, Handle
     return probe(status, flag, [&](Status* seen) { return original(peer, tag, comm, flag, message, seen); });
 }
 
+// Only for a library that has them: mpi4py takes what is there for what works.
+#define WARPWRIGHT_ISENDRECV_CALLS(suffix, Size) \
+    WARPWRIGHT_API int MPI_Isendrecv##suffix(const void* from, Size send_count, Handle send_type, int to_peer, int send_tag, void* to, Size count, \
+                                             Handle datatype, int peer, int tag, Handle comm, Handle* request) { \
+        static constinit Original<int(const void*, Size, Handle, int, int, void*, Size, Handle, int, int, Handle, Handle*)> original("MPI_Isendrecv" #suffix); \
+        return ireplace(to, count, datatype, peer, request, [&] { \
+            return original(from, send_count, send_type, to_peer, send_tag, to, count, datatype, peer, tag, comm, request); \
+        }); \
+    } \
+    WARPWRIGHT_API int MPI_Isendrecv_replace##suffix(void* base, Size count, Handle datatype, int to_peer, int send_tag, int peer, int tag, \
+                                                     Handle comm, Handle* request) { \
+        static constinit Original<int(void*, Size, Handle, int, int, int, int, Handle, Handle*)> original("MPI_Isendrecv_replace" #suffix); \
+        return ireplace(base, count, datatype, peer, request, [&] { return original(base, count, datatype, to_peer, send_tag, peer, tag, comm, request); }); \
+    }
+
 WARPWRIGHT_MESSAGES(, int)
+#ifdef WARPWRIGHT_ISENDRECV
+WARPWRIGHT_ISENDRECV_CALLS(, int)
+#endif
 #ifdef WARPWRIGHT_LARGE
 WARPWRIGHT_MESSAGES(_c, Count)
+#ifdef WARPWRIGHT_ISENDRECV
+WARPWRIGHT_ISENDRECV_CALLS(_c, Count)
+#endif
 #endif
