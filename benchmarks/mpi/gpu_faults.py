@@ -209,10 +209,11 @@ def child(cases: list[str], dry: bool) -> int:
     return bool(wrong)
 
 
-def rows(environment: dict[str, str], dry: bool) -> Iterator[dict[str, Any]]:
-    """Yield a row for each case."""
+def rows(environment: dict[str, str], dry: bool, only: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each case, or for some only."""
+    chosen = [[(tuple(case for case in cases if case in only), more) for cases, more in jobs] for jobs in JOBS]
     with ThreadPoolExecutor(4) as pool:
-        for jobs in JOBS:
+        for jobs in ([job for job in row if job[0]] for row in chosen):
             start = ["mpiexec", *MPIEXEC, "-n", "2", sys.executable, "-m", "benchmarks.mpi.gpu_faults", "--out", ".", *(["--dry"] if dry else [])]
             commands = [[*start, "--cases", *cases] for cases, _ in jobs]
             told = list(pool.map(lambda command, more: run(command, {**environment, **more}, LIMIT_S), commands, [more for _, more in jobs]))
@@ -232,6 +233,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where rows.jsonl is written")
     parser.add_argument("--mpi", type=Path, metavar="PREFIX", help="where an Open MPI that knows GPUs is installed")
     parser.add_argument("--dry", action="store_true", help="without a GPU")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help="some cases of them")
     parser.add_argument("--cases", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cases:
@@ -241,7 +243,7 @@ def main() -> int:
     environment["PYTHONPATH"] = path(environment)
     failed = 0
     with (options.out / "rows.jsonl").open("a") as file:
-        for row in rows(environment, options.dry):
+        for row in rows(environment, options.dry, options.only):
             failed += not row["as_expected"]
             print(json.dumps(row), file=file, flush=True)
             print(row, flush=True)

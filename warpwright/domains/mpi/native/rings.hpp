@@ -96,8 +96,13 @@ public:
         std::abort();
     }
 
-    // The bytes that a header stands for go where they belong, and the status counts them.
-    int take(const Staged& staged, const Header& header, Status& status) {
+    // Where they lie, for a device that reaches them; null for another.
+    char* memory_of(const Header& header, int device) const {
+        return device == ring_.device() ? ring_.at(header.identity, header.first, header.count) : nullptr;
+    }
+
+    // The bytes that a header stands for go where they belong, unless they are there, and the status counts them.
+    int take(const Staged& staged, const Header& header, Status& status, bool moved) {
         const auto bytes = static_cast<Bytes>(header.bytes);
         char* memory = ring_.at(header.identity, header.first, header.count);
         int code = bytes > staged.layout.bytes() ? mpi_constant::error_truncate : 0;
@@ -105,7 +110,7 @@ public:
             const Layout part = bytes < staged.layout.bytes() ? prefix(staged.layout, bytes) : staged.layout;
             gpu::Driver& cuda = *gpu::driver();
             const gpu::Place here = gpu::place_of(cuda, staged.base + part.offset), there{gpu::Where::device, ring_.device()};
-            if (!gpu::copy(cuda, part, staged.base, memory, here, there, true)) code = mpi_constant::error_other;
+            if (!moved && !gpu::copy(cuda, part, staged.base, memory, here, there, true)) code = mpi_constant::error_other;
             else status_set_elements(&status, packed_handle(), static_cast<Count>(bytes));
         }
         ring_.release(header.first, header.count);
