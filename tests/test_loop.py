@@ -79,6 +79,11 @@ def test_no_headroom_ends_the_search() -> None:
     assert outcome.proposals == 2
 
 
+def test_steps_are_measured_though_there_is_no_headroom() -> None:
+    record = Bounded(seconds=0.95).record(toy().candidate([COLLAPSE, PRUNE]))
+    assert [one.action for one in ablate(record, toy(), Bounded(seconds=0.95))] == [COLLAPSE, PRUNE]
+
+
 def test_search_that_ends() -> None:
     outcome = optimize(TASK, toy(), Toy(), batches([()], [(COLLAPSE,)]))
     assert outcome.stopped == "the search has nothing more to propose"
