@@ -224,7 +224,8 @@ def rows(environment: dict[str, str], dry: bool, only: list[str]) -> Iterator[di
                     line = said.get(case, {})
                     good = bool(line.get("right") and line["served"]) if case != "a process is killed" else answer["code"] not in (0, "time limit")
                     set_to = " ".join(f"{key}={value}" for key, value in more.items())
-                    row = {"table": "faults", "case": case, "environment": set_to, "ring": environment.get("WARPWRIGHT_MPI_PEER", "off"), "as_expected": good}
+                    ring = environment.get("WARPWRIGHT_MPI_PEER", "off")
+                    row = {"table": "faults", "case": case, "environment": set_to, "ring": ring, "as_expected": good}
                     yield {**row, "code": answer["code"], "seconds": answer["seconds"], **({} if good else {"error": answer["err"]})}
 
 
