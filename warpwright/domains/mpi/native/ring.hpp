@@ -46,7 +46,7 @@ inline Board* map_board(const std::string& name, bool owner) {
 // The receiver's side.
 class Ring {
 public:
-    void announce(const std::string& name) { board_ = map_board(name, true), name_ = name; }
+    void announce(const std::string& name) { board_ = map_board(name, true), name_ = name, owner_ = getpid(); }
 
     // From now on others may pack into memory of this device. Tried once: where the GPU has no memory for it, or IPC is refused, there is no ring.
     void offer(gpu::Driver& cuda, int device) {
@@ -90,7 +90,9 @@ public:
     }
 
     void remove() {
-        if (board_) close(), shm_unlink(name_.c_str());
+        if (!board_ || owner_ != getpid()) return; // a child made by fork is no owner
+        close(), shm_unlink(name_.c_str());
+        owner_ = 0;
     }
 
 private:
@@ -103,6 +105,7 @@ private:
 
     Board* board_ = nullptr;
     std::string name_;
+    pid_t owner_ = 0;
     std::atomic<bool> offered_{false};
     char* memory_ = nullptr;
     int device_ = 0;

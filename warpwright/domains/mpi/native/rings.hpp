@@ -30,6 +30,8 @@ static_assert(sizeof(Header) == header_bytes);
 
 class Rings {
 public:
+    ~Rings() { ring_.remove(); }
+
     // Whether headers are understood here: asked for by WARPWRIGHT_MPI_PEER, and the processes of the job can find each other.
     bool on() {
         const int known = state_.load(std::memory_order_acquire);
