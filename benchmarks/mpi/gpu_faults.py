@@ -204,8 +204,9 @@ def child(cases: list[str], dry: bool) -> int:
         right = job.comm.allreduce(int(CASES[case](job))) == 2
         wrong += not right
         if job.rank == 0:
-            served = sum(kind["served"] for kind in job.counts().values())
-            print(json.dumps({"case": case, "right": right, "served": served}), flush=True)
+            counts = job.counts()
+            served = sum(kind["served"] for kind in counts.values())
+            print(json.dumps({"case": case, "right": right, "served": served, "by_ring": counts["ring"]["served"]}), flush=True)
     return bool(wrong)
 
 
@@ -225,7 +226,7 @@ def rows(environment: dict[str, str], dry: bool, only: list[str]) -> Iterator[di
                     good = bool(line.get("right") and line["served"]) if case != "a process is killed" else answer["code"] not in (0, "time limit")
                     set_to = " ".join(f"{key}={value}" for key, value in more.items())
                     ring = environment.get("WARPWRIGHT_MPI_PEER", "off")
-                    row = {"table": "faults", "case": case, "environment": set_to, "ring": ring, "as_expected": good}
+                    row = {"table": "faults", "case": case, "environment": set_to, "ring": ring, "by_ring": line.get("by_ring"), "as_expected": good}
                     yield {**row, "code": answer["code"], "seconds": answer["seconds"], **({} if good else {"error": answer["err"]})}
 
 
