@@ -123,10 +123,11 @@ int send(Send<Size>& original, const void* base, Size count, Handle datatype, in
     Staged staged;
     if (!sends.note(stage_send(base, count, datatype, peer, comm, staged)) && hopeless(staged)) return refused();
     const Wire wire(base, count, datatype, staged);
-    const int code = original(wire.base, wire.count, wire.datatype, peer, tag, comm);
+    int code = original(wire.base, wire.count, wire.datatype, peer, tag, comm);
+    const bool sent = rings.sent(staged);
     if (code) staged.withdraw();
     staged.release();
-    return code;
+    return code || sent ? code : refused();
 }
 
 template <class Size>
@@ -151,6 +152,7 @@ inline int noted(int code, const Staged& staged, bool is_receive, bool persisten
         requests.add(*request, operation);
         return code;
     }
+    rings.sent(operation->staged);
     operation->staged.withdraw();
     Requests::drop(operation);
     return code;
@@ -209,8 +211,10 @@ int exchange(Exchange<Size>& original, const void* from, Size send_count, Handle
         const Wire in(to, receive_count, receive_type, received.staged);
         Status own, *seen = expected && status == mpi_constant::status_ignore ? &own : status;
         code = original(out.base, out.count, out.datatype, to_peer, send_tag, in.base, in.count, in.datatype, from_peer, receive_tag, comm, seen);
+        const bool filled = rings.sent(sent);
         if (code) sent.withdraw();
         else if (expected) code = deliver(received, *seen);
+        if (!code && !filled) code = refused();
     }
     sent.release(), received.staged.release();
     return code;

@@ -30,9 +30,10 @@ inline int deliver(Operation& operation, Status& status) {
     if (!operation.active || operation.unpacked) return 0;
     int cancelled = 0;
     if (!operation.receive) {
+        const bool sent = rings.sent(operation.staged);
         if (operation.staged.remote) test_cancelled(&status, &cancelled);
         if (cancelled) operation.staged.withdraw();
-        return 0;
+        return sent ? 0 : refused();
     }
     Count received = operation.staged.bytes();
     if (!operation.whole) {
