@@ -59,9 +59,9 @@ _READ_BEFORE = {
 }
 
 READ_BEFORE: Mapping[str, frozenset[str]] = {later: frozenset(earlier.split()) for later, earlier in _READ_BEFORE.items()}
-"""Operation -> the earlier ones that have read their sources when it has: the pairs that compilers rely on, in sixty-four cubins. That two wait in one
-queue says nothing more: with one wait of an S2R dropped, which overwrote the address of an LDGSTS before it, an H200 went astray; and with the address
-of an LDG overwritten as soon as a later LDS was done, which no compiler does."""
+"""Operation -> the earlier ones that have read their sources when it has: the pairs that compilers rely on, in sixty-four cubins. That two wait in
+one queue says nothing more: with one wait of an S2R dropped, which overwrote the address of an LDGSTS before it, an H200 went astray; and with the
+address of an LDG overwritten as soon as a later LDS was done, which no compiler does."""
 
 SPACING: Mapping[str, int] = {"lsu": 4, "MUFU": 8, "LDC": 8, "S2UR": 8}
 """Cycles between two operations of one pipe. In sixty-four cubins no two of memory come closer than 4 (2,800 pairs), 256 of 262 MUFU 8 (3 on
