@@ -88,7 +88,7 @@ def judged(checker: Checker, schedule: Schedule) -> tuple[dict[str, Any], Schedu
 def rule_of(rule: str, key: tuple[str, ...] | None) -> str:
     """Return the rule's number in hazards.py with its name."""
     if key is not None:
-        number = {"PIPE": 9, "AFTER": 8, "SET": 3}.get(key[0])
+        number = {"AFTER": 8, "SET": 3}.get(key[0])
         return f"{number} {key[0]}" if number else f"distance {'/'.join(key)}"
     return {"FLIGHT": "7 FLIGHT", "GMMA": "5 GMMA", "WAR": "1, 2, 4 WAR"}.get(rule, f"1, 2 {rule}")
 
